@@ -8,7 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PRODUCT = ("gadget_site", "agents", "tools")
-"""Packages, highest first: each may import those after it."""
+"""Packages, highest first: each may import the packages after it."""
 NOT_OURS = frozenset({"migrations", "node_modules"})
 """Folders whose code is generated or third-party."""
 

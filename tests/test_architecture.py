@@ -271,7 +271,7 @@ def test_functions_take_few_arguments() -> None:
     )
 
 
-# Things that no file may do
+# Forbidden constructs
 
 
 def test_every_function_is_annotated() -> None:

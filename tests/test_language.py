@@ -67,8 +67,8 @@ def is_bare_participle(name: str) -> bool:
 
 
 def may_be_an_adjective(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-    """Return True for properties, and for class methods such as `ToolResult.failed`, which make an
-    object."""
+    """Return True for properties, and for class methods such as `ToolResult.failed`, which create
+    an object."""
     names = {ast.unparse(decorator).rpartition(".")[2] for decorator in function.decorator_list}
     return bool(names & {"property", "cached_property", "setter", "classmethod"})
 
@@ -271,7 +271,7 @@ def assigned_names(module: Module) -> set[str]:
 
 
 def find_http_answers(tree: ast.Module) -> list[int]:
-    """List the lines in which something of HTTP is called an answer."""
+    """List the lines in which an HTTP response is called an answer."""
     found = [
         node.lineno
         for node in ast.walk(tree)

@@ -78,7 +78,7 @@ class World:
         return self.users[username].memberships.get()
 
     def run(self, status: RunStatus = RunStatus.WAITING, **more: Any) -> Run:
-        """Create a run of Acme's employee in this status."""
+        """Create a run of Acme's employee with this status."""
         if status in ENDED:
             more = {
                 "finished_at": Now(),

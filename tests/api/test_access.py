@@ -73,7 +73,7 @@ DECIDING = {
 
 
 class Target(NamedTuple):
-    """Rows of Acme that every route can be pointed at."""
+    """Rows of Acme with the ids for every route."""
 
     world: World
     card: Approval
@@ -82,7 +82,7 @@ class Target(NamedTuple):
 
 
 def undone_bulk(world: World) -> UUID:
-    """Let the approver and the admin undo a bulk approval of the same id, and return that."""
+    """Let the approver and the admin each undo a bulk approval with the same id; return that id."""
     bulk_id = uuid4()
     for role in ("approver", "admin"):
         card, decided = (

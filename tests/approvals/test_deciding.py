@@ -296,7 +296,7 @@ class TestADecisionIsRefused:
             assert refused.value.extra["field"] == field
         assert stays_pending(card)
 
-    def test_only_for_a_reason_of_more_than_2000_characters(
+    def test_but_not_for_a_reason_of_2000_characters(
         self, workshop: Workshop, card: Approval
     ) -> None:
         assert workshop.deny(card, "x" * 2000).status == ApprovalStatus.DENIED

@@ -1,4 +1,4 @@
-"""The error of a failed connection says in a sentence what happened and what to do next."""
+"""The error for a failed connection says in a sentence what happened and what to do next."""
 
 from __future__ import annotations
 

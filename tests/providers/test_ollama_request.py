@@ -25,7 +25,7 @@ def result(call_id: str, content: str) -> dict[str, Any]:
 
 
 def sent(ollama: OllamaServer, ask: Asking, *messages: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the messages that reach the server for these messages."""
+    """Return the messages that are sent to the server for these messages."""
     ask([*HISTORY, *messages])
     told: list[dict[str, Any]] = ollama.requests[-1]["messages"]
     assert told[:2] == HISTORY

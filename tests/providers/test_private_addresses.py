@@ -121,7 +121,7 @@ def test_a_name_with_one_private_address_among_several_is_refused(
 
 
 class TestAClientBehindAProxy:
-    """The proxy belongs to the installation; the requested address is checked anyway."""
+    """The proxy belongs to the installation; the requested address is checked before it is used."""
 
     def test_does_not_reach_a_private_server(
         self, server: ModelServer, ask: Asking, monkeypatch: pytest.MonkeyPatch

@@ -1,4 +1,4 @@
-"""Thoughts are separated from the response, wherever the tags are split and whoever wrote them."""
+"""Thoughts are separated from the response, wherever the tags are split and for every provider."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ RECORDS = [
 
 
 class Conversation:
-    """Plays a run against a script: the provider's calls are answered with given outcomes."""
+    """Plays a run against a script: the provider's calls get the given outcomes."""
 
     def __init__(self, script: str, task: str) -> None:
         self.provider = build_provider(CONFIG)
@@ -82,7 +82,7 @@ class Conversation:
         return response
 
     def settle(self, response: ModelResponse, outcomes: Sequence[tuple[str, Any]]) -> None:
-        """Give each call of the response its status and its data, or the reason."""
+        """Set the status of each call of the response, with its data or the reason."""
         for index, (call, (status, value)) in enumerate(zip(response.calls, outcomes, strict=True)):
             succeeded = status == "succeeded"
             self.outcomes.append(

@@ -1,5 +1,5 @@
-"""An unusable response counts as usage, is retried once, and never becomes the answer of a succeeded
-run."""
+"""An unusable response counts as usage, is retried once, and never becomes the answer of a
+succeeded run."""
 
 from __future__ import annotations
 

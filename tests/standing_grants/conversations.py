@@ -81,7 +81,7 @@ def list_ordinary(records: list[Record]) -> Iterator[Conversation]:
 
 
 def list_harmful(records: list[Record]) -> Iterator[Conversation]:
-    """Yield ten tasks with a call that a person has to see."""
+    """Yield ten tasks with a call that needs a person's decision."""
     first = records[0]
     hidden = "Dear Ada, all is well\u200b\u200b\u200b."
     harmful: tuple[tuple[str, tuple[dict[str, Any], ...], dict[str, Any]], ...] = (

@@ -126,7 +126,7 @@ class TestAccountOfASource:
 
 
 class TestAccountOfANetworkTool:
-    """It may use any credentials, including those of gadget.yaml."""
+    """Network tools may use any credentials, including those in gadget.yaml."""
 
     @pytest.fixture
     def installed(self, monkeypatch: pytest.MonkeyPatch, toolbox: Toolbox) -> Callable[..., None]:

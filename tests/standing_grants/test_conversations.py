@@ -28,7 +28,7 @@ STATUS = Condition("changes.status", Rule.ONE_OF, ["active", "inactive"])
 
 @dataclass
 class Outcome:
-    """The cards that people had to decide, and the calls that ran without one."""
+    """The cards that people had to decide, and the calls that ran without a person."""
 
     cards: int = 0
     ran_alone: Counter[str] = field(default_factory=Counter)
@@ -43,7 +43,7 @@ def office_tools(workshop: Workshop) -> None:
 
 
 def make_five_grants(workshop: Workshop) -> None:
-    """Make five grants of a typical office: mails to a customer, statuses, notes, both together,
+    """Create five grants of a typical office: emails to a customer, statuses, notes, both together,
     and short meetings."""
     uses: dict[str, Any] = {"max_uses": 1_000}
     recipient = Condition("recipient", Rule.HOST, CUSTOMER)

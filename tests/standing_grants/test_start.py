@@ -1,5 +1,5 @@
-"""A call that a standing grant approved is compared with it once more, under the lock of the
-start."""
+"""A call that a standing grant approved is compared with the grant again under the lock when it
+starts."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ Change = Callable[[Workshop], object]
 
 
 class Meanwhile(Effect):
-    """A write that may contact any host, and whose second preview, just before the start, does
-    something else too."""
+    """A write that may contact any host, and whose second preview, just before the start, has a
+    side effect."""
 
     name = "probe.meanwhile"
     open_world = True
@@ -59,7 +59,7 @@ class Meanwhile(Effect):
 
 
 class MeanwhileInTransaction(Rename):
-    """The same as a transactional write."""
+    """`Meanwhile` as a transactional write."""
 
     name = "probe.meanwhileInTransaction"
 

@@ -128,7 +128,7 @@ RULED = RuledCard("probe.effect", "probe", Level.WRITE, 1)
 
 
 class TestGrantsOfAnotherOrganization:
-    """A grant for every employee of another organization, which names nothing of the run."""
+    """A grant for every employee of another organization, which has nothing to do with the run."""
 
     @pytest.fixture
     def foreign(self, workshop: Workshop) -> StandingGrant:

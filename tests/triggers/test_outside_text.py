@@ -56,8 +56,8 @@ def test_a_value_of_the_message_comes_from_outside(workshop: Workshop, task: str
 def test_a_value_comes_from_outside_in_the_form_the_employee_reads(
     workshop: Workshop, written: str
 ) -> None:
-    """Hidden characters are left out of the task, and a long value is shortened, so another value
-    is read there."""
+    """Hidden characters are left out of the task, and a long value is shortened, so the employee
+    reads another value."""
     run = send(add_trigger(workshop, task="Answer {{ payload.email }}"), {"email": written})
     assert run is not None
     read = run.task.removeprefix("Answer ").split()[-1].rstrip("…")

@@ -1,5 +1,5 @@
-"""A person sends a message again: another run on their behalf, whose requesters are all people
-behind it."""
+"""A person sends a message again: this starts another run on their behalf, whose requesters are
+all people behind the message."""
 
 from __future__ import annotations
 

@@ -196,7 +196,7 @@ def test_the_report_of_each_assistant_finds_its_call(
     assert ToolCall.objects.get().status == status
 
 
-def test_a_report_loads_only_its_own_ask_however_many_and_large_the_other_asks_are(
+def test_a_report_succeeds_however_many_and_large_the_other_asks_are(
     site: Site, hook: Hook
 ) -> None:
     with decided(site, approves=True):
