@@ -1,4 +1,4 @@
-"""The settings of tests: those of the product, on private servers and a data folder of their own.
+"""The settings of tests: the product's settings, with private servers and a separate data folder.
 
 Real web, worker and sweeper processes that a test starts use them too, with the test's own
 DATABASE_URL and REDIS_URL.

@@ -41,8 +41,8 @@ FLOORS = {
         ("schemas",),
     ),
 }
-"""The folders by layer, highest first: each imports only from lower layers, and so never in a
-circle.
+"""The folders by layer, highest first: each imports only from lower layers, so there are no
+cycles.
 
 Lower layers publish events, or call functions that higher ones have registered.
 """
@@ -113,7 +113,7 @@ def test_imports_point_from_the_site_to_the_employees_to_the_tools(top: str) -> 
 
 
 @pytest.mark.parametrize("top", FLOORS)
-def test_every_folder_has_a_layer_and_imports_only_from_below_it(top: str) -> None:
+def test_every_folder_has_a_layer_and_imports_only_from_lower_layers(top: str) -> None:
     offences = []
     for module in modules():
         if not is_within(module.name, top) or module.name == top:
@@ -133,7 +133,7 @@ def test_every_folder_has_a_layer_and_imports_only_from_below_it(top: str) -> No
     )
 
 
-def test_there_are_few_layers_and_each_is_named_by_folders() -> None:
+def test_there_are_few_layers_and_each_lists_whole_folders() -> None:
     names = [name for floors in FLOORS.values() for folders in floors for name in folders]
     assert_none(
         [name for name in names if "." in name], "a floor names folders, never a part of one"
@@ -271,7 +271,7 @@ def test_functions_take_few_arguments() -> None:
     )
 
 
-# Things that no file may do
+# Forbidden constructs
 
 
 def test_every_function_is_annotated() -> None:

@@ -1,5 +1,5 @@
 """Values that depend on the database, files or time are cached only in a `Cache`, which tests
-clear. Reads sources.
+clear. These tests read only the sources.
 
 `functools` caches values that depend on arguments, code and settings.
 """
@@ -53,8 +53,8 @@ def list_cached_reads(module: Module) -> Iterator[str]:
 
 
 def list_growing_mappings(module: Module) -> Iterator[str]:
-    """List mappings of the module that begin empty, and every use of an OrderedDict, of which
-    caches are made."""
+    """List mappings of the module that begin empty, and every use of an OrderedDict, which caches
+    are built from."""
     for node in module.tree.body:
         if isinstance(node, ast.Assign | ast.AnnAssign) and is_empty_mapping(node.value):
             target = node.targets[0] if isinstance(node, ast.Assign) else node.target

@@ -1,4 +1,4 @@
-"""Errors and streams recorded from real servers are handled correctly: each case of `wire/` by its
+"""Errors and streams recorded from real servers are handled correctly: each case in `wire/` has its
 own rule."""
 
 from __future__ import annotations

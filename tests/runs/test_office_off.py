@@ -73,7 +73,7 @@ def test_only_tools_of_the_engine_are_built_in(switch_off: Any) -> None:
     assert _list_installed() >= {tool.name for tool in BUILTIN_TOOLS}
 
 
-def test_a_run_that_asks_for_an_office_tool_is_told_that_it_does_not_exist_and_ends(
+def test_a_request_for_an_office_tool_is_rejected_as_unknown_and_the_run_ends(
     workshop: Workshop, switch_off: Any
 ) -> None:
     workshop.play(asking(call("data.searchRecords")))
@@ -103,7 +103,7 @@ def test_an_approved_write_of_an_office_tool_does_not_start(
 
 
 @pytest.mark.django_db
-def test_pages_import_and_export_of_the_data_remain(switch_off: Any) -> None:
+def test_pages_import_and_export_of_the_data_still_work(switch_off: Any) -> None:
     world = make_world()
     card = world.card()
     write_file(world.acme.pk, ("notes.txt",), [b"hello"], lambda _: None)

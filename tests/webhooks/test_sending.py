@@ -1,5 +1,5 @@
-"""Sending: signed, at least once, through the door of the network, and with patience for receivers
-that fail."""
+"""Deliveries are signed, sent at least once, only through the network client, and retried for
+receivers that fail."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class TestSignature:
         with pytest.raises(WebhookVerificationError):
             receiver.received[1].verify(old)
 
-    def test_a_delivery_with_an_undecryptable_secret_is_not_sent(
+    def test_is_impossible_with_an_undecryptable_secret_and_nothing_is_sent(
         self, workshop: Workshop, receiver: Receiver
     ) -> None:
         webhook, _ = add_webhook(workshop, receiver, kinds=STARTED)
@@ -96,7 +96,7 @@ class TestSignature:
         assert not receiver.received
         assert "cannot be read" in WebhookDelivery.objects.get().problem
 
-    def test_an_internal_failure_does_not_count_against_the_receiver(
+    def test_that_fails_internally_does_not_count_against_the_receiver(
         self, workshop: Workshop, receiver: Receiver
     ) -> None:
         webhook, _ = add_webhook(workshop, receiver, kinds=STARTED)
@@ -112,7 +112,7 @@ class TestSignature:
         assert (delivery.status, "the log of the workers" in delivery.problem) == ("waiting", True)
         assert delivery.due_at > delivery.created_at
 
-    def test_a_late_attempt_does_not_release_the_webhook_that_another_worker_holds(
+    def test_in_a_late_attempt_does_not_release_the_webhook_held_by_another_worker(
         self, workshop: Workshop, receiver: Receiver
     ) -> None:
         webhook, _ = add_webhook(workshop, receiver, kinds=STARTED)
@@ -262,7 +262,7 @@ class TestDelivery:
     @pytest.mark.parametrize(
         ("status", "rests"), [(400, False), (404, False), (408, True), (429, True), (500, True)]
     )
-    def test_continues_with_others_after_a_refusal(
+    def test_continues_with_other_deliveries_after_a_refusal(
         self, workshop: Workshop, receiver: Receiver, status: int, rests: bool
     ) -> None:
         add_webhook(workshop, receiver, kinds=STARTED)
@@ -278,7 +278,7 @@ class TestDelivery:
         send_all()
         assert WebhookDelivery.objects.get().status == WebhookDeliveryStatus.SENT
 
-    def test_continues_with_other_webhooks_if_one_cannot_be_written(
+    def test_continues_with_other_webhooks_if_one_message_cannot_be_built(
         self, workshop: Workshop, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         add_webhook(workshop, receiver, kinds=[WebhookKind.ASK_ANSWERED])
@@ -351,7 +351,7 @@ class TestDelivery:
         assert "private" in WebhookDelivery.objects.get().problem
 
     @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "[::1]"])
-    def test_to_a_name_or_address_that_leads_to_a_private_one_is_refused(
+    def test_to_a_name_or_address_that_leads_to_a_private_address_is_refused(
         self, workshop: Workshop, receiver: Receiver, settings: Settings, host: str
     ) -> None:
         settings.ALLOWED_PRIVATE_HOSTS = LOOPBACK

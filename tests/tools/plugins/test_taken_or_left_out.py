@@ -1,4 +1,4 @@
-"""A plugin is loaded, or left out with a reason; the others work."""
+"""A plugin is loaded, or left out with a reason; other plugins work."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def test_the_default_type_is_json_without_details_and_markdown_for_text() -> Non
     assert run("# Title").content_type == "text/markdown"
 
 
-def test_a_failure_has_details_too() -> None:
+def test_a_failure_has_details() -> None:
     result = run(
         ToolResult.failed(
             ToolError(ErrorCode.NOT_FOUND, "It is gone."), details={"tried": ["a", "b"]}
