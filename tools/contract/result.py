@@ -78,7 +78,7 @@ class ToolResult:
     details: Any = None
 
     @classmethod
-    def ok(
+    def ok(  # noqa: PLR0913 - the parts of a result, most of them passed by keyword
         cls,
         data: Any = None,
         summary: str = "",
