@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.conf import settings
+from django.core.signals import setting_changed
+from django.dispatch import receiver
 from pytest_django import DjangoDbBlocker
 from xdist.scheduler import LoadScopeScheduling
 
+from agents.employees.toolboxes import forget_installed_tools
 from gadget_site.garbage_collection import freeze_loaded_objects
 from tests import sampling, services
 from tests.emptying import empty_tables_after_tests
@@ -112,6 +116,14 @@ def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -
 def clear_caches() -> None:
     """Clear the caches: organizations of the next test may have the same ids."""
     caches.clear_caches()
+
+
+@receiver(setting_changed)
+def _reload_tools(setting: str, **_: Any) -> None:
+    """Load the tools again if a test has changed the settings that name them."""
+    if setting in {"GADGET_CONFIG", "GADGET_OFFICE_PLUGINS", "GADGET_TOOLS"}:
+        forget_installed_tools()
+        caches.clear_caches()
 
 
 @pytest.fixture(scope="session")

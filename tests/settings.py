@@ -30,9 +30,9 @@ _PROBES = (
 )
 GADGET_TOOLS = [
     *GADGET_TOOLS,  # noqa: F405
-    "tools.office.demo_register.DEMO_TOOLS",
     *(f"tests.{module}.PROBES" for module in _PROBES),
 ]
+GADGET_OFFICE_PLUGINS = ["office", "office-demo"]
 
 GADGET_SCRIPTS_DIR = Path(
     os.environ.setdefault(services.SCRIPTS_VARIABLE, str(SITE.data_dir / "scripts"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -16,19 +16,13 @@ from agents.runs.models import CallStatus, RunStatus
 from tests.features import feature
 from tests.workshop import Workshop, again, asking, call, calls, error_code, make_due
 from tests.world import World, make_world
-from tools import caches
 from tools.builtin import BUILTIN_TOOLS
+from tools.office.demo_register import DEMO_TOOLS
 from tools.office.files.changes import write_file
 from tools.office.records.models import Record
 from tools.office.tools import OFFICE_TOOLS
 
-SHIPPED = {tool.name for tool in OFFICE_TOOLS}
-
-
-def _forget() -> None:
-    toolboxes.get_installed_toolbox.cache_clear()
-    toolboxes.get_installed_plugins.cache_clear()
-    caches.clear_caches()
+SHIPPED = {tool.name for tool in (*OFFICE_TOOLS, *DEMO_TOOLS)}
 
 
 def _list_installed() -> set[str]:
@@ -36,18 +30,15 @@ def _list_installed() -> set[str]:
 
 
 @pytest.fixture
-def switch_off(settings: Any) -> Iterator[Any]:
+def switch_off(settings: Any) -> Callable[[], None]:
     """Return a function that switches the office off for the rest of the test."""
     config = settings.GADGET_CONFIG
 
     def switch() -> None:
         tools = config.tools.model_copy(update={"office": False})
         settings.GADGET_CONFIG = config.model_copy(update={"tools": tools})
-        _forget()
 
-    yield switch
-    settings.GADGET_CONFIG = config
-    _forget()
+    return switch
 
 
 def _read(response: Any) -> str:

@@ -3,7 +3,6 @@ doctor."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,6 @@ from tests.features import feature
 from tests.model_server import Call, ModelServer, Response
 from tests.tools.plugins import wrong_tools
 from tests.workshop import Workshop, calls, error_code, make_due, passes
-from tools.caches import clear_caches
 from tools.contract import Tool
 
 ENTRY = "[gadget.tools]\nwrong = tests.tools.plugins.wrong_tools:TOOLS\n"
@@ -36,14 +34,8 @@ PAGES = (
 )
 
 
-def _forget() -> None:
-    toolboxes.get_installed_toolbox.cache_clear()
-    toolboxes.get_installed_plugins.cache_clear()
-    clear_caches()
-
-
 @pytest.fixture
-def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: Any) -> Iterator[None]:
+def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: Any) -> None:
     """Install the plugin, and name it in the settings."""
     package = tmp_path / "gadget_wrong-1.0.dist-info"
     package.mkdir()
@@ -56,17 +48,13 @@ def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: Any) -> It
     settings.GADGET_CONFIG = config.model_copy(
         update={"tools": config.tools.model_copy(update={"plugins": ["wrong"]})}
     )
-    _forget()
     wrong_tools.ran.clear()
-    yield
-    settings.GADGET_CONFIG = config
-    _forget()
 
 
 @pytest.fixture
 def employed(workshop: Workshop, plugin: None) -> Workshop:
     """An employee that may use every tool of the plugin that was loaded."""
-    (_, source), _ = toolboxes.get_installed_plugins()
+    source = toolboxes.get_installed_plugins()[0][-1]
     Grant.objects.bulk_create(
         [Grant(employee=workshop.employee, tool=tool.name) for tool in source.tools()]
     )

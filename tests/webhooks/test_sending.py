@@ -18,7 +18,9 @@ from agents.deliveries.channels.webhook import GONE
 from agents.deliveries.engine import FIRST_PAUSE_S, find_pause
 from agents.gateway.asks import AskedRequest, submit
 from agents.notices.models import Notice
+from agents.platform.log_context import correlate, restoring_correlation
 from agents.runs.engine.timing import timing
+from agents.runs.models import Run
 from agents.webhooks import changes, sending
 from agents.webhooks.models import (
     Webhook,
@@ -36,6 +38,7 @@ from tests.webhooks.conftest import add_webhook, send_all, send_next_delivery
 from tests.webhooks.receiver import Receiver
 from tests.workshop import Workshop, beside, read_everything
 from tools.contract import Level, PrivateHosts
+from tools.contract.correlation import get_correlation_id
 
 STARTED = [WebhookKind.RUN_STARTED]
 THREE_DAYS = timedelta(days=3)
@@ -45,6 +48,22 @@ def make_due() -> None:
     """Let every pause be over."""
     WebhookDelivery.objects.update(due_at=Now())
     Webhook.objects.update(rests_until=None)
+
+
+def test_a_delivery_carries_the_correlation_id_of_its_run(
+    workshop: Workshop, receiver: Receiver
+) -> None:
+    add_webhook(workshop, receiver, kinds=STARTED)
+    with restoring_correlation():
+        correlate("order-4711")
+        workshop.submit()
+    alone, deleted = workshop.submit(), workshop.submit()
+    read_everything()
+    WebhookDelivery.objects.filter(run_id=deleted.pk).update(run_id=Run.objects.latest("pk").pk + 1)
+    assert send_all() == 3
+    carried = [one.headers.get("x-request-id") for one in receiver.received]
+    assert carried == ["order-4711", f"run-{alone.pk}", None]
+    assert get_correlation_id() == "", "the thread sends for other runs next"
 
 
 class TestSignature:

@@ -130,6 +130,7 @@ def test_the_doctor_reports_each_broken_plugin_with_its_reason(installation: Ins
     findings = [each for each in json.loads(done.stdout) if each["subject"] == "plugins"]
     assert [each["text"] for each in findings if each["is_well"]] == [
         f"office: {len(OFFICE_TOOLS)} tools",
+        "office-demo: 1 tool",
         "iban: 2 tools",
         "versions: 2 tools",
         "lazy: 1 tool",
