@@ -145,8 +145,8 @@ def add_browser(member: Membership, subscription: Subscription, name: str) -> Ch
         Invalid: the subscription is not valid.
         Conflict: there are too many channels.
     """
-    if fault := subscription.find_fault():
-        raise Invalid("subscription", f"This browser cannot be added: {fault}.")
+    if (objection := subscription.find_objection()) is not None:
+        raise Invalid("subscription", f"This browser cannot be added: {objection.why}.")
     address = subscription.dump()
     with transaction.atomic():
         Channel.objects.filter(membership=member, fingerprint=_find_fingerprint(address)).delete()

@@ -139,7 +139,7 @@ class ScriptedProvider:
     def __init__(self, config: ProviderConfig) -> None:
         self._config = config
 
-    def explain_refusal(self, seconds: float) -> str:  # noqa: ARG002 - a script connects to nothing
+    def explain_refusal(self, seconds: float) -> str | None:  # noqa: ARG002 - a script connects to nothing
         return ""
 
     def check(self) -> str:
