@@ -187,9 +187,9 @@ def add_chat(member: Membership, address: str, *, is_shared: bool = False) -> Ch
         raise Conflict("You have added this address already.") from None
 
 
-def find_break_glass_channel(organization: Organization) -> Channel | None:
-    """Find the channel of the address that is notified of break-glass, or create it; None without
-    one.
+def ensure_break_glass_channel(organization: Organization) -> Channel | None:
+    """Return the channel of the address that is notified of break-glass, and create it if needed;
+    None without an address.
 
     It belongs to the oldest member, because every channel needs one; no page shows it, and only a
     superuser changes the address.

@@ -13,7 +13,7 @@ from django.utils import timezone
 from agents.accounts.models import Organization
 from agents.accounts.notice_facts import NoticeKind
 from agents.notices.audience import Audience
-from agents.notices.channels import find_break_glass_channel
+from agents.notices.channels import ensure_break_glass_channel
 from agents.notices.choices import load_pace_rules
 from agents.notices.models import Channel, ChannelKind, Delivery, Notice
 from agents.notices.pace import PaceRules
@@ -73,7 +73,7 @@ def _build_deliveries(notices: Collection[Notice]) -> list[Delivery]:
         elif channel.kind == ChannelKind.CHAT:
             shared.append(channel)
     broken = [notice for notice in notices if notice.kind == NoticeKind.BREAK_GLASS]
-    watcher = find_break_glass_channel(organization) if broken else None
+    watcher = ensure_break_glass_channel(organization) if broken else None
     if not channels and not shared and not watcher:
         return []
     audience, rules = Audience.load(organization, notices), load_pace_rules(channels.keys())

@@ -23,7 +23,7 @@ from agents.deliveries.models import DeliveryStatus
 from agents.employees.models import Employee, ToolRule
 from agents.notices.channels import (
     add_known_email,
-    find_break_glass_channel,
+    ensure_break_glass_channel,
     list_channels,
     remove_channel,
 )
@@ -309,7 +309,7 @@ class TestWithOneAdmin:
     def test_the_break_glass_address_gets_no_other_notices_and_admins_cannot_remove_it(
         self, card: Approval, alone: Membership, mail: MailServer
     ) -> None:
-        channel = find_break_glass_channel(card.organization)
+        channel = ensure_break_glass_channel(card.organization)
         assert channel is not None
         assert list_channels(alone) == []
         with pytest.raises(NotFound):
