@@ -49,7 +49,7 @@ class NoticeOutbox(Outbox[Delivery, Channel]):
 
     @override
     def select_visible(self, member: Membership) -> QuerySet[Delivery]:
-        return select_deliveries(member, of_all=True)
+        return select_deliveries(member, of_all=True).filter(channel__kind=self.kind)
 
     @override
     def choose(self, first: Delivery, same: QuerySet[Delivery]) -> tuple[Delivery, ...]:
