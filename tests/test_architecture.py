@@ -276,9 +276,20 @@ def test_functions_take_few_arguments() -> None:
 
 
 def returns_a_verdict_as_text(function: Function) -> bool:
-    """Return True if the function has the name of a judge and returns a plain text."""
+    """Return True if the function has the name of a judge and returns a plain or an empty text."""
+    if JUDGES.fullmatch(function.name) is None:
+        return False
     returned = ast.unparse(function.returns).strip("'\"") if function.returns else ""
-    return JUDGES.fullmatch(function.name) is not None and returned == "str"
+    results = [node.value for node in ast.walk(function) if isinstance(node, ast.Return)]
+    branches = [each for result in results for each in list_branches(result)]
+    return returned == "str" or any(ast.unparse(each) == "''" for each in branches)
+
+
+def list_branches(result: ast.expr | None) -> list[ast.expr]:
+    """List the expressions that may be the result."""
+    if isinstance(result, ast.IfExp):
+        return [*list_branches(result.body), *list_branches(result.orelse)]
+    return [] if result is None else [result]
 
 
 def test_no_permission_is_the_truth_of_a_text() -> None:
@@ -301,13 +312,16 @@ def test_no_permission_is_the_truth_of_a_text() -> None:
         ("_check_bearer() -> str", True),
         ("_check_bearer() -> Objection | None", False),
         ("find_fault() -> str | None", False),
+        ('find_fault() -> str | None: return ""', True),
+        ('find_fault() -> str | None: return None if 1 else "" if 2 else "wrong"', True),
+        ('find_fault() -> str | None: return "wrong".removeprefix("")', False),
         ("explain_drops() -> Mapping[int, str]", False),
         ("_check_total() -> None", False),
         ("describe_fault() -> str", False),
     ],
 )
 def test_a_permission_that_is_a_text_is_detected(head: str, is_offence: bool) -> None:
-    (function,) = ast.parse(f"def {head}: ...").body
+    (function,) = ast.parse(f"def {head if ': ' in head else head + ': ...'}").body
     assert isinstance(function, ast.FunctionDef)
     assert returns_a_verdict_as_text(function) is is_offence
 

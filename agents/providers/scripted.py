@@ -140,7 +140,7 @@ class ScriptedProvider:
         self._config = config
 
     def explain_refusal(self, seconds: float) -> str | None:  # noqa: ARG002 - a script connects to nothing
-        return ""
+        return None
 
     def check(self) -> str:
         for name in self._config.models:
