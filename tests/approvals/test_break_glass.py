@@ -32,7 +32,7 @@ from agents.notices.models import Channel, ChannelKind, Delivery, Notice, Notice
 from agents.notices.spreading import spread_notices
 from agents.platform.refusals import Conflict, Expired, Forbidden, Invalid, NotFound, StaleDigest
 from agents.policy.recorded_calls import CallFilter
-from agents.policy.recorded_rulings import find_problem, read_ruled
+from agents.policy.recorded_rulings import CheckedApproval, check_ruling, read_ruled
 from agents.runs.models import Approval, ApprovalStatus
 from tests.approvals.test_votes import add_member, make_rule
 from tests.features import feature
@@ -267,7 +267,7 @@ def test_replay_recognizes_it_and_reports_one_by_a_requester(
 ) -> None:
     break_glass(ada, card)
     (row,) = read_ruled(CallFilter(workshop.organization.pk))
-    assert find_problem(row) == ""
+    assert check_ruling(row) == CheckedApproval(None)
     stored = Approval.objects.get(pk=card.pk).ruling
     assert stored is not None
     (row,) = [
@@ -275,9 +275,11 @@ def test_replay_recognizes_it_and_reports_one_by_a_requester(
             ruling=row.ruling.replace('"person"', f'"requesters": [{ada.user_id}], "person"')
         )
     ]
-    assert find_problem(row) == "whoever used break-glass had asked for the call"
+    assert check_ruling(row) == CheckedApproval("whoever used break-glass had asked for the call")
     (row,) = [row._replace(ruling=row.ruling.replace('"breaks_glass"', '"other"'))]
-    assert "not enough" in (find_problem(row) or "")
+    checked = check_ruling(row)
+    assert checked is not None
+    assert "not enough" in (checked.problem or "")
 
 
 class TestWithOneAdmin:
