@@ -2,6 +2,7 @@
 sources only."""
 
 import ast
+import re
 import sys
 
 import pytest
@@ -81,6 +82,9 @@ BROAD_HANDLERS = {
     "agents/platform/error_boundary.py log_and_continue": "a background thread or a sweep continues after one failure",
     "tools/sources/plugins.py start_plugins": "a third-party package may raise anything when it is imported",
 }
+
+JUDGES = re.compile(r"_*(find_(\w+_)?(fault|problem|refusal|objection)|explain_\w+)|_check_\w+")
+"""Names of functions whose result may mean yes or no."""
 
 OUTSIDE = ("/home/", "/root/", "/Users/", "/tmp/", "/etc/", "/opt/", "/usr/", "/mnt/", "../", "~/")
 
@@ -284,6 +288,57 @@ def test_functions_take_few_arguments() -> None:
         offences_by_function(judge, product()),
         f"at most {MAX_ARGUMENTS} arguments; more make a dataclass",
     )
+
+
+def returns_a_verdict_as_text(function: Function) -> bool:
+    """Return True if the function has the name of a judge and returns a plain or an empty text."""
+    if JUDGES.fullmatch(function.name) is None:
+        return False
+    returned = ast.unparse(function.returns).strip("'\"") if function.returns else ""
+    results = [node.value for node in ast.walk(function) if isinstance(node, ast.Return)]
+    branches = [each for result in results for each in list_branches(result)]
+    return returned == "str" or any(ast.unparse(each) == "''" for each in branches)
+
+
+def list_branches(result: ast.expr | None) -> list[ast.expr]:
+    """List the expressions that may be the result."""
+    if isinstance(result, ast.IfExp):
+        return [*list_branches(result.body), *list_branches(result.orelse)]
+    return [] if result is None else [result]
+
+
+def test_no_permission_is_the_truth_of_a_text() -> None:
+    def judge(_: str, function: Function) -> str:
+        return "returns a text" if returns_a_verdict_as_text(function) else ""
+
+    assert_none(
+        offences_by_function(judge, product()),
+        "what judges returns an Objection or None, or `str | None`: an empty text never means yes",
+    )
+
+
+@pytest.mark.parametrize(
+    ("head", "is_offence"),
+    [
+        ("find_fault() -> str", True),
+        ("_find_age_fault() -> 'str'", True),
+        ("find_address_problem() -> str", True),
+        ("explain_drop() -> str", True),
+        ("_check_bearer() -> str", True),
+        ("_check_bearer() -> Objection | None", False),
+        ("find_fault() -> str | None", False),
+        ('find_fault() -> str | None: return ""', True),
+        ('find_fault() -> str | None: return None if 1 else "" if 2 else "wrong"', True),
+        ('find_fault() -> str | None: return "wrong".removeprefix("")', False),
+        ("explain_drops() -> Mapping[int, str]", False),
+        ("_check_total() -> None", False),
+        ("describe_fault() -> str", False),
+    ],
+)
+def test_a_permission_that_is_a_text_is_detected(head: str, is_offence: bool) -> None:
+    (function,) = ast.parse(f"def {head if ': ' in head else head + ': ...'}").body
+    assert isinstance(function, ast.FunctionDef)
+    assert returns_a_verdict_as_text(function) is is_offence
 
 
 # Forbidden constructs

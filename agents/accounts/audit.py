@@ -141,14 +141,14 @@ class PrintedHead:
         return cls(found[1], int(found[2]), found[3])
 
     @property
-    def fault(self) -> str:
-        """The reason why the current chain does not contain this head; empty if it does."""
+    def fault(self) -> str | None:
+        """The reason why the current chain does not contain this head; None if it does."""
         entries = AuditEntry.objects.filter(organization__slug=self.slug)
         found = entries.filter(seq=self.seq).values_list("hash", flat=True).first()
         if found is None:
             return f"entry {self.seq} of {self.slug} was printed as a head but no longer exists"
         return (
-            ""
+            None
             if found == self.hash
             else f"entry {self.seq} of {self.slug} differs from the printed head"
         )
@@ -217,7 +217,7 @@ def _find_faults(
             yield f"entry {expected} is missing"
         if previous is not None and row.previous_hash != previous:
             yield f"entry {row.seq} does not follow the one before it"
-        if fault := _find_signature_fault(row):
+        if (fault := _find_signature_fault(row)) is not None:
             yield fault
         elif chain is not None:
             _count_key(chain, row)
@@ -245,13 +245,13 @@ def _read_in_order(entries: QuerySet[AuditEntry]) -> Iterator[AuditEntry]:
         read = part[-1].seq
 
 
-def _find_signature_fault(row: AuditEntry) -> str:
+def _find_signature_fault(row: AuditEntry) -> str | None:
     if not row.key_id:
         return f"entry {row.seq} is not signed"
     signature = sign_entry(row)
     if signature is None:
         return f"entry {row.seq} is signed with the key {row.key_id}, which GADGET_AUDIT_KEYS does not hold"
-    return "" if signature == row.hash else f"entry {row.seq} was changed"
+    return None if signature == row.hash else f"entry {row.seq} was changed"
 
 
 def _count_key(chain: AuditChain, row: AuditEntry) -> None:

@@ -169,14 +169,14 @@ class ApproverGroupAdmin(ConfigurationAdmin):
         return response
 
 
-def _explain_use(group: ApproverGroup) -> str:
-    """Explain which rules name the group; empty if none does."""
+def _explain_use(group: ApproverGroup) -> str | None:
+    """Explain which rules name the group; None if none does."""
     rules = ApprovalRule.objects.filter(Q(group=group) | Q(second_group=group)).order_by("name")
     names = ", ".join(f"“{name}”" for name in rules.values_list("name", flat=True))
     return (
         f"This group cannot be deleted, because it is named by {names}. Change the rule first."
         if names
-        else ""
+        else None
     )
 
 

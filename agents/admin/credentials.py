@@ -130,7 +130,7 @@ class CredentialForm(forms.ModelForm):  # type: ignore[type-arg]
 
     def _check_value(self, name: str, entered_in: str, value: str) -> None:
         """Refuse a common value as a secret."""
-        if not OPEN_FIELDS.fullmatch(name) and (fault := find_secret_fault(value)):
+        if not OPEN_FIELDS.fullmatch(name) and (fault := find_secret_fault(value)) is not None:
             self.add_error(entered_in, fault)
 
     def _check_total(self, cleaned: dict[str, Any]) -> None:

@@ -24,14 +24,14 @@ NOT_USABLE = "Allowed, but currently unavailable"
 NOT_INSTALLED = "it is not installed"
 
 
-def find_secret_fault(value: str) -> str:
-    """Explain why a value cannot be a secret; empty if it can: a common value would be hidden in
+def find_secret_fault(value: str) -> str | None:
+    """Explain why a value cannot be a secret; None if it can: a common value would be hidden in
     ordinary texts, too.
 
     Values shorter than `SHORTEST_SECRET` are never hidden.
     """
     kind = name_common_kind(value) if len(value) >= SHORTEST_SECRET else ""
-    return COMMON_VALUE.format(kind=kind.partition(" ")[2]) if kind else ""
+    return COMMON_VALUE.format(kind=kind.partition(" ")[2]) if kind else None
 
 
 class LinesField(forms.CharField):

@@ -17,12 +17,12 @@ class FoundAddress:
     """The address for what a person typed.
 
     Attributes:
-        fault: the reason why it is not accepted.
+        fault: the reason why it is not accepted; None if it is.
         note: which of two addresses was found to work, in a sentence.
     """
 
     address: str
-    fault: str = ""
+    fault: str | None = None
     note: str = ""
 
 
@@ -34,7 +34,7 @@ def find_address(kind: str, typed: str) -> FoundAddress:
     problems: dict[str, ProviderError | None] = {}
     for scheme in SCHEMES:
         address = f"{scheme}://{typed}"
-        if fault := _explain_refusal(kind, address):
+        if (fault := _explain_refusal(kind, address)) is not None:
             return FoundAddress(address, fault)
         problems[scheme] = _try(kind, address)
     return _choose(typed, problems)
@@ -67,8 +67,8 @@ def _is_silent(error: ProviderError | None) -> bool:
     return error is not None and error.code in ("unreachable", "timeout", "bad_settings")
 
 
-def _explain_refusal(kind: str, address: str) -> str:
+def _explain_refusal(kind: str, address: str) -> str | None:
     try:
         return explain_refused_address(kind, address, LOOKUP_TIMEOUT_S)
     except ProviderError:
-        return ""
+        return None

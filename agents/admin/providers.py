@@ -86,7 +86,7 @@ class ProviderForm(ConfirmationForm):
         if "base_url" in cleaned:
             cleaned["base_url"] = self.found.address or cleaned["base_url"]
         has_moved = self._has_moved(cleaned)
-        if self.found.fault and (has_moved or cleaned.get("is_active")):
+        if self.found.fault is not None and (has_moved or cleaned.get("is_active")):
             self.add_error("base_url", self.found.fault)
         new_key, removed = cleaned.get("new_key"), cleaned.get("forget_key")
         if has_moved and self.instance.api_key and not (new_key or removed):
@@ -94,7 +94,7 @@ class ProviderForm(ConfirmationForm):
                 "new_key",
                 "The address has changed. Enter the key for it, or tick “Remove stored key”.",
             )
-        if fault := find_secret_fault(new_key or ""):
+        if (fault := find_secret_fault(new_key or "")) is not None:
             self.add_error("new_key", f"{fault} Leave it empty if the server needs no key.")
         if new_key and removed:
             self.add_error("forget_key", "Enter a new key or remove the stored one, not both.")

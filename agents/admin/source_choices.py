@@ -93,8 +93,8 @@ class SubmittedChoices:
         return [pk for pk, choice in self.choices.items() if choice.is_chosen]
 
     @cached_property
-    def problem(self) -> str:
-        """The reason why the choices cannot be saved; empty if they can.
+    def problem(self) -> str | None:
+        """The reason why the choices cannot be saved; None if they can.
 
         A definition that was not on the screen is never accepted.
         """
@@ -115,7 +115,7 @@ class SubmittedChoices:
                 return f"{row.tool} is gone: its source no longer describes it. Untick it."
             if choice.is_chosen and self.source.is_mcp and not choice.level:
                 return f"Choose a level for {row.tool}: the server's own hints are not trusted."
-        return ""
+        return None
 
     @cached_property
     def consequences(self) -> dict[str, str]:

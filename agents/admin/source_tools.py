@@ -67,7 +67,7 @@ def show_tools_page(page: ScopedAdmin, request: HttpRequest, source: Source) -> 
     if request.method != "POST":
         return _render_page(page, request, source, None)
     sent = SubmittedChoices(source, request.POST)
-    if sent.problem:
+    if sent.problem is not None:
         messages.error(request, sent.problem)
         return _render_page(page, request, source, sent)
     if sent.consequences:
@@ -102,7 +102,7 @@ def _render_page(
         "page": shown,
         "query": _build_query(request),
         "rows": build_choice_rows(source, shown, sent),
-        "consequences": sent.consequences if sent and not sent.problem else {},
+        "consequences": sent.consequences if sent and sent.problem is None else {},
         "change_url": reverse("admin:connections_source_change", args=(source.pk,)),
     }
     headers = {"Refresh": str(RELOAD_AFTER_S)} if waits_for and sent is None else {}

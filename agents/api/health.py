@@ -41,7 +41,7 @@ def show_readiness(request: HttpRequest) -> Readiness:
         raise type(condition)(condition.detail, retry_after=RETRY_AFTER_S)
     found, fault = PRESENCE.read(), FILES.read()
     return Readiness(
-        degraded=[*found.missing, *(["files"] if fault else [])],
+        degraded=[*found.missing, *(["files"] if fault is not None else [])],
         workers_alive=found.workers_alive,
         workers_seen=found.workers_seen,
     )

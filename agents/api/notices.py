@@ -15,9 +15,8 @@ from agents.api.documentation import document_problems
 from agents.api.lookup import PathId
 from agents.api.paging import take_newest
 from agents.api.schemas import CursorPage, PageQuery
-from agents.deliveries.changes import send_again
 from agents.deliveries.models import DeliveryStatus
-from agents.notices.deliveries import describe_delivery, select_deliveries
+from agents.notices.deliveries import describe_delivery, select_deliveries, send_notice_again
 from agents.notices.models import ChannelKind, Delivery
 
 router = Router(tags=["Notices"])
@@ -73,7 +72,7 @@ def list_notices(request: HttpRequest, filters: Query[NoticeFilter]) -> NoticeLi
 def retry_notice(request: HttpRequest, notice_id: PathId) -> NoticeDetail:
     """Send a failed notice again: one to you, or as an admin one to anybody in the organization."""
     member = get_member(request)
-    send_again(member, Delivery, notice_id)
+    send_notice_again(member, notice_id)
     return _build_detail(select_deliveries(member, of_all=True).get(pk=notice_id), member)
 
 

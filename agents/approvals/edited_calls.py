@@ -10,7 +10,7 @@ from agents.platform.refusals import Invalid
 from agents.runs.call_history import Occasion
 from agents.runs.engine.cards import compute_effect
 from agents.runs.engine.context import RunContext, has_same_verdict
-from agents.runs.engine.judgment import Judgment, OnChange
+from agents.runs.engine.judgment import Judgment
 from agents.runs.engine.transaction import Transaction
 from agents.runs.models import ToolCall
 from tools.contract import ErrorCode, ToolError
@@ -28,8 +28,6 @@ class EditedCall(Judgment):
         provenance: where the values of the params were seen before.
         verdict: that of the last judgment.
     """
-
-    on_change = OnChange.REFUSE
 
     def __init__(self, context: RunContext, call: ToolCall, params: dict[str, Any]) -> None:
         """Judge the params, trace their values and compute their effect, outside transactions.

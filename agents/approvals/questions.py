@@ -28,7 +28,7 @@ def answer(member: Membership, approval_id: int, text: str, decision_id: str = "
         Conflict: it is not a question, or the run was cancelled.
     """
     member.require(Role.OPERATOR, "answer questions")
-    answer_text = _check_answer(text, decision_id)
+    answer_text = _clean_answer(text, decision_id)
     cards = Approval.objects.filter(organization_id=member.organization_id).select_related(
         "tool_call", "decided_by"
     )
@@ -74,7 +74,7 @@ def _refuse_unanswerable(card: Approval) -> None:
     refuse_closed(card)
 
 
-def _check_answer(text: str, decision_id: str) -> str:
+def _clean_answer(text: str, decision_id: str) -> str:
     answer_text = text.strip()
     if not answer_text:
         raise Invalid("text", "the answer is empty")

@@ -1,6 +1,7 @@
 """Approved calls that did not start in time: their cards are replaced by new ones."""
 
 from agents.employees.toolboxes import load_toolbox
+from agents.runs.engine.approved_calls import ApprovedCall
 from agents.runs.engine.card_sentences import CallEffect
 from agents.runs.engine.cards import (
     compute_effect_again,
@@ -25,17 +26,37 @@ def replace_unstarted_card(card_id: int, why: str) -> bool:
     A call that the gate now forbids is rejected instead.
     """
     card = Approval.objects.select_related("tool_call").get(pk=card_id)
-    effect = compute_current_effect(card)
+    due, effect = _judge(card)
     with run_transaction(card.run_id) as tx:
         card = Approval.objects.select_related("tool_call", "decided_by").get(pk=card_id)
         if card.status != ApprovalStatus.APPROVED or card.tool_call.status != CallStatus.APPROVED:
             return False
-        if isinstance(effect, CallEffect):
+        objection = None if due is None else due.judge_again(tx)
+        if objection is None or objection.error is None:
             replace_card(tx, card, effect, why)
-        elif withdraw(tx, card, effect.message):
-            reject(tx, card.tool_call, effect)
+        elif withdraw(tx, card, objection.error.message):
+            reject(tx, card.tool_call, objection.error)
             wake_if_possible(tx)
         return True
+
+
+def _judge(card: Approval) -> tuple[ApprovedCall | None, CallEffect]:
+    """Judge the card's call and compute its effect, outside transactions; None for asks, which the
+    gate does not judge.
+
+    The effect of a call that the gate forbids now stays that of the card: the current rules may
+    allow it again under the lock.
+    """
+    shown = CallEffect(card.sentence, Preview.from_json(card.preview))
+    call = card.tool_call
+    if find_asked_action(call.tool):
+        return None, shown
+    due = ApprovedCall(load_context(call.run_id), card)
+    computed = compute_effect_again(
+        card, due.tool, due.verdict, due.context.build_tool_context(call)
+    )
+    due.effect = effect = computed if isinstance(computed, CallEffect) else shown
+    return due, effect
 
 
 def compute_current_effect(card: Approval) -> CallEffect | ToolError:

@@ -10,7 +10,7 @@ from django.db.models.functions import Now
 
 from agents.accounts.models import Membership
 from agents.deliveries.models import MAX_PROBLEM, DeliveryStatus
-from agents.deliveries.outboxes import OUTBOXES, D, Outbox
+from agents.deliveries.outboxes import OUTBOXES
 from agents.platform import notify
 from agents.platform.refusals import Conflict
 from agents.platform.row_ids import get_row
@@ -24,15 +24,18 @@ def end_deliveries(rows: QuerySet[Any], status: str, problem: str) -> int:
     return waiting.update(status=status, ended_at=Now(), problem=problem[:MAX_PROBLEM])
 
 
-def send_again(member: Membership, model: type[D], delivery_id: int) -> D:
+def send_again(member: Membership, kind: str, delivery_id: int) -> Any:
     """Let a delivery that has ended begin anew, with the same id, and ask the workers to send it.
+
+    Args:
+        kind: the kind of its channel.
 
     Raises:
         Forbidden: the member sees none of these deliveries.
         NotFound: the member sees no such delivery.
         Conflict: its state, or that of its receiver, does not allow it.
     """
-    outbox: Outbox[D, Any] = next(each for each in OUTBOXES.values() if each.model is model)
+    outbox = OUTBOXES[kind]
     with transaction.atomic():
         delivery = get_row(outbox.select_visible(member), delivery_id, outbox.noun)
         fresh = outbox.begin_again(member, delivery)

@@ -61,8 +61,8 @@ def check_script(name: str) -> None:
     build_provider(config).check()
 
 
-def explain_refused_address(kind: str, base_url: str, seconds: float) -> str:
-    """Explain why this address of a provider is not allowed; empty if it is allowed, or its host is
+def explain_refused_address(kind: str, base_url: str, seconds: float) -> str | None:
+    """Explain why this address of a provider is not allowed; None if it is allowed, or its host is
     not found in time.
 
     Raises:

@@ -106,8 +106,8 @@ def authenticate_key(secret: str) -> AgentKey | None:
     return key
 
 
-def explain_refused_key(secret: str) -> str:
-    """Explain to whoever sent this secret why it does not work as an agent key."""
+def describe_refused_key(secret: str) -> str:
+    """Tell whoever sent this secret why it does not work as an agent key."""
     if not secret:
         return "An agent key is needed."
     if not secret.startswith(KEY_PREFIX):

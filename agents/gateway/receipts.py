@@ -68,7 +68,7 @@ def digest_params(params: dict[str, Any]) -> str:
 
 def sign_receipt(receipt: Receipt) -> str:
     """Sign the receipt with the current key; equal receipts have equal texts."""
-    key = _load_current_key()
+    key = ensure_current_key()
     head = {"alg": "EdDSA", "typ": TYPE, "kid": key.key_id}
     signed = f"{_encode_json(head)}.{_encode_json(asdict(receipt))}"
     private = Ed25519PrivateKey.from_private_bytes(bytes.fromhex(key.private))
@@ -95,8 +95,7 @@ def read_receipt(text: str) -> Receipt:
 
 
 def list_public_keys() -> list[dict[str, str]]:
-    """List the public keys as JSON Web Keys, the current one first; without any yet, make one."""
-    _load_current_key()
+    """List the public keys as JSON Web Keys, the current one first."""
     known = SigningKey.objects.filter(
         Q(is_current=True) | Q(retired_at__gt=Now() - KEYS_ARE_KNOWN)
     ).order_by("-id")
@@ -114,7 +113,8 @@ def rotate_signing_key() -> SigningKey:
         return _make_key()
 
 
-def _load_current_key() -> SigningKey:
+def ensure_current_key() -> SigningKey:
+    """Return the key that signs, and make it if there is none yet."""
     current = SigningKey.objects.filter(is_current=True)
     if (key := current.first()) is not None:
         return key

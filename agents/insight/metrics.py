@@ -84,7 +84,7 @@ class _InstallationCollector(Collector):
         _OUTAGE.start()
         yield _build_version()
         yield from _count_processes(_PRESENCE.read())
-        if _OUTAGE.read():
+        if _OUTAGE.read() is not None:
             yield _build_gauge("gadget_database_up", _DATABASE_UP, 0)
             return
         try:
@@ -97,18 +97,18 @@ class _InstallationCollector(Collector):
         yield from found
 
 
-def _find_outage() -> str:
-    """Return why the database does not respond, or is not migrated; empty if it can be read."""
+def _find_outage() -> str | None:
+    """Return why the database does not respond, or is not migrated; None if it can be read."""
     try:
         check_migrated()
     except NotMigratedError as error:
         return str(error)
     except (OperationalError, InterfaceError) as error:
         return describe_outage(error) or UNREACHABLE
-    return ""
+    return None
 
 
-_OUTAGE = BackgroundCheck(_find_outage, UNREACHABLE, max_age_s=0.0)
+_OUTAGE: BackgroundCheck[str | None] = BackgroundCheck(_find_outage, UNREACHABLE, max_age_s=0.0)
 _PRESENCE = BackgroundCheck(load_presence, Presence(None, None, (REDIS,)), max_age_s=0.0)
 """Both run in the background, so that metrics take at most two seconds even if a server does not
 respond."""

@@ -15,7 +15,7 @@ from django.conf import settings
 from mcp.server.lowlevel import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
-from agents.gateway.keys import explain_refused_key, refuse_flood
+from agents.gateway.keys import describe_refused_key, refuse_flood
 from agents.gateway.sessions import end_session
 from agents.mcp_server.callers import SCOPE_KEY, Caller, SessionToken, find_caller
 from agents.mcp_server.database import DOOR, database_to_async
@@ -107,7 +107,7 @@ async def _admit(scope: Scope) -> Caller:
         address = (scope.get("client") or ["?"])[0]
         if wait_s := count_or_wait(f"wrong-agent-keys:{address}", MAX_WRONG_KEYS_PER_MINUTE):
             raise _Refusal(429, "Too many wrong keys.", ((b"retry-after", b"%d" % wait_s),))
-        why = await _explain_refused_key(key)
+        why = await _describe_refused_key(key)
         raise _Refusal(401, why, ((b"www-authenticate", _build_challenge(why if key else "")),))
     try:
         refuse_flood(found.key)
@@ -121,7 +121,7 @@ async def _admit(scope: Scope) -> Caller:
 
 
 _find_caller = database_to_async(find_caller, DOOR)
-_explain_refused_key = database_to_async(explain_refused_key, DOOR)
+_describe_refused_key = database_to_async(describe_refused_key, DOOR)
 
 
 def _build_challenge(why: str) -> bytes:

@@ -19,6 +19,7 @@ from agents.notices.models import (
     Notice,
 )
 from agents.runs.models import Approval, ApprovalKind, ApprovalStatus
+from tools.toolbox.objections import Objection
 
 
 @dataclass(frozen=True)
@@ -71,27 +72,24 @@ class Audience:
             return []
         return [member for member in self.members if self._concerns(notice, member)]
 
-    def explain_drop(self, notice: Notice, channel: Channel) -> str:
-        """Return the reason why this notice is no longer sent by this channel; empty if it is
+    def find_objection(self, notice: Notice, channel: Channel) -> Objection | None:
+        """Return the reason why this notice is no longer sent by this channel; None if it is
         sent."""
         if notice.kind == NoticeKind.CODE:
-            return "the address is already confirmed" if channel.confirmed_at else ""
+            return Objection("the address is already confirmed") if channel.confirmed_at else None
         if notice.kind == NoticeKind.BREAK_GLASS:
-            return ""  # an admin who broke the glass could remove the role of those to notify
+            return None  # an admin who broke the glass could remove the role of those to notify
         if (
             notice.kind in CARD_KINDS
             and notice.approval
             and notice.approval.status != ApprovalStatus.PENDING
         ):
-            return "the card is closed"
+            return Objection("the card is closed")
         if channel.is_shared:
-            return (
-                ""
-                if self.concerns_all(notice) and self.is_led(channel)
-                else "it is no longer needed"
-            )
+            is_needed = self.concerns_all(notice) and self.is_led(channel)
+            return None if is_needed else Objection("it is no longer needed")
         is_meant = any(member.pk == channel.membership_id for member in self.find(notice))
-        return "" if is_meant else "it is no longer for this person"
+        return None if is_meant else Objection("it is no longer for this person")
 
     def is_led(self, channel: Channel) -> bool:
         """Return True if the member who added a channel for everyone is still an active admin."""

@@ -145,8 +145,8 @@ def add_browser(member: Membership, subscription: Subscription, name: str) -> Ch
         Invalid: the subscription is not valid.
         Conflict: there are too many channels.
     """
-    if fault := subscription.find_fault():
-        raise Invalid("subscription", f"This browser cannot be added: {fault}.")
+    if (objection := subscription.find_objection()) is not None:
+        raise Invalid("subscription", f"This browser cannot be added: {objection.why}.")
     address = subscription.dump()
     with transaction.atomic():
         Channel.objects.filter(membership=member, fingerprint=_find_fingerprint(address)).delete()
@@ -187,9 +187,9 @@ def add_chat(member: Membership, address: str, *, is_shared: bool = False) -> Ch
         raise Conflict("You have added this address already.") from None
 
 
-def find_break_glass_channel(organization: Organization) -> Channel | None:
-    """Find the channel of the address that is notified of break-glass, or create it; None without
-    one.
+def ensure_break_glass_channel(organization: Organization) -> Channel | None:
+    """Return the channel of the address that is notified of break-glass, and create it if needed;
+    None without an address.
 
     It belongs to the oldest member, because every channel needs one; no page shows it, and only a
     superuser changes the address.

@@ -13,6 +13,7 @@ from agents.deliveries.models import DeliveryStatus
 from agents.notices.channels import can_send_mail
 from agents.notices.models import Delivery, Notice
 from agents.notices.texts import NoticeText, describe
+from agents.platform.row_ids import get_row
 
 _RELATED = ("channel__membership__user", "notice__run__employee", "notice__organization")
 _RELATED_TO_CARD = ("notice__approval__tool_call", "notice__approval__run__employee")
@@ -29,6 +30,16 @@ def select_deliveries(member: Membership, *, of_all: bool) -> QuerySet[Delivery]
     if not (of_all and member.may(Role.ADMIN)):
         rows = rows.filter(channel__membership=member)
     return rows.select_related(*_RELATED, *_RELATED_TO_CARD).order_by("-pk")
+
+
+def send_notice_again(member: Membership, delivery_id: int) -> None:
+    """Send a failed notice again, by the channel that it was for; see `send_again`.
+
+    Raises:
+        NotFound, Conflict
+    """
+    delivery = get_row(select_deliveries(member, of_all=True), delivery_id, "notification")
+    changes.send_again(member, delivery.channel.kind, delivery_id)
 
 
 def describe_delivery(delivery: Delivery, viewer: Membership) -> NoticeText:

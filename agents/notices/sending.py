@@ -49,7 +49,7 @@ class NoticeOutbox(Outbox[Delivery, Channel]):
 
     @override
     def select_visible(self, member: Membership) -> QuerySet[Delivery]:
-        return select_deliveries(member, of_all=True)
+        return select_deliveries(member, of_all=True).filter(channel__kind=self.kind)
 
     @override
     def choose(self, first: Delivery, same: QuerySet[Delivery]) -> tuple[Delivery, ...]:
@@ -61,10 +61,10 @@ class NoticeOutbox(Outbox[Delivery, Channel]):
     def explain_drops(self, batch: _Batch) -> dict[int, str]:
         channel, notices = batch.receiver, [each.notice for each in batch.deliveries]
         audience = Audience.load(channel.membership.organization, notices)
-        reasons = {
-            each.pk: audience.explain_drop(each.notice, channel) for each in batch.deliveries
+        objections = {
+            each.pk: audience.find_objection(each.notice, channel) for each in batch.deliveries
         }
-        return {pk: reason for pk, reason in reasons.items() if reason}
+        return {pk: objection.why for pk, objection in objections.items() if objection is not None}
 
     @override
     def send(self, batch: _Batch) -> DeliveryEnding:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from collections import defaultdict
 from collections.abc import Collection
+from typing import assert_never
 
 from django.db import transaction
 from django.db.models import QuerySet
@@ -13,11 +15,13 @@ from django.utils import timezone
 from agents.accounts.models import Organization
 from agents.accounts.notice_facts import NoticeKind
 from agents.notices.audience import Audience
-from agents.notices.channels import find_break_glass_channel
+from agents.notices.channels import ensure_break_glass_channel
 from agents.notices.choices import load_pace_rules
 from agents.notices.models import Channel, ChannelKind, Delivery, Notice
 from agents.notices.pace import PaceRules
 from agents.platform.error_boundary import log_and_continue
+
+logger = logging.getLogger(__name__)
 
 MAX_NOTICES = 200
 _RELATED = ("run__employee", "approval__tool_call", "approval__run__employee")
@@ -70,10 +74,19 @@ def _build_deliveries(notices: Collection[Notice]) -> list[Delivery]:
     for channel in confirmed.select_related("membership"):
         if not channel.is_shared:
             channels[channel.membership_id].append(channel)
-        elif channel.kind == ChannelKind.CHAT:
-            shared.append(channel)
+            continue
+        kind = ChannelKind(channel.kind)
+        match kind:
+            case ChannelKind.CHAT:
+                shared.append(channel)
+            case ChannelKind.EMAIL:
+                pass  # the address for break-glass, which gets no other notices
+            case ChannelKind.PUSH:
+                logger.error("channel %s: a browser cannot be shared, so it is skipped", channel.pk)
+            case _:
+                assert_never(kind)
     broken = [notice for notice in notices if notice.kind == NoticeKind.BREAK_GLASS]
-    watcher = find_break_glass_channel(organization) if broken else None
+    watcher = ensure_break_glass_channel(organization) if broken else None
     if not channels and not shared and not watcher:
         return []
     audience, rules = Audience.load(organization, notices), load_pace_rules(channels.keys())

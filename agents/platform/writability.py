@@ -42,11 +42,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Writability:
-    """The reasons why the database and the files folder accept no writes; empty for each that
+    """The reasons why the database and the files folder accept no writes; None for each that
     does."""
 
-    database: str = ""
-    files: str = ""
+    database: str | None = None
+    files: str | None = None
 
 
 @dataclass(eq=False)
@@ -119,8 +119,8 @@ def check_writability() -> Writability:
     return Writability(try_database(), try_files())
 
 
-def try_files() -> str:
-    """Return why the files folder accepts no writes; empty if it does."""
+def try_files() -> str | None:
+    """Return why the files folder accepts no writes; None if it does."""
     folder = Path(settings.GADGET_FILES_DIR)
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -130,11 +130,11 @@ def try_files() -> str:
             os.fsync(file.fileno())
     except OSError as error:
         return f"The files folder is not writable: {error.strerror or type(error).__name__}."
-    return ""
+    return None
 
 
-def try_database() -> str:
-    """Return why the database accepts no writes; empty if it does.
+def try_database() -> str | None:
+    """Return why the database accepts no writes; None if it does.
 
     There are two transactions, because only a commit takes space; the second also removes rows left
     by a crash.
@@ -147,7 +147,7 @@ def try_database() -> str:
         WriteProbe.objects.filter(pk__lte=row.pk).delete()
     except (DatabaseError, InterfaceError) as error:
         return describe_outage(error) or UNREACHABLE
-    return ""
+    return None
 
 
 def find_condition() -> Unavailable | None:
@@ -159,10 +159,10 @@ def find_condition() -> Unavailable | None:
     except (DatabaseError, InterfaceError) as error:
         return Unavailable(describe_outage(error) or UNREACHABLE)
     reason = try_database()
-    return Unavailable(reason) if reason else None
+    return None if reason is None else Unavailable(reason)
 
 
 DATABASE: BackgroundCheck[Unavailable | None] = BackgroundCheck(
     find_condition, Unavailable(UNREACHABLE)
 )
-FILES = BackgroundCheck(try_files, "The files folder does not answer.")
+FILES: BackgroundCheck[str | None] = BackgroundCheck(try_files, "The files folder does not answer.")

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agents.policy.recorded_calls import CallFilter, CallRow
+from agents.policy.recorded_rulings import CheckedApproval
 from agents.runs.models import Approval
 from agents.runs.snapshots import UnreadableSnapshot, load_snapshot
 from agents.standing_grants.models import StandingGrant
@@ -38,9 +39,8 @@ class PreapprovalChecker:
     def __init__(self) -> None:
         self._grants: dict[tuple[int, str], list[GrantTerms]] = {}
 
-    def find_problem(self, row: CallRow, granted: int | None) -> str | None:
-        """Return the difference from the recorded approval; empty if there is none, None without a
-        recorded approval.
+    def check(self, row: CallRow, granted: int | None) -> CheckedApproval | None:
+        """Approve the call again; return None without a recorded approval.
 
         Args:
             granted: the standing grant that approved the call, as its card says.
@@ -53,12 +53,17 @@ class PreapprovalChecker:
             if judgment.get("erased") or (kept is None and granted is None):
                 return None
             if kept is None:
-                return f"standing grant {granted} approved it, but no answer was recorded"
-            return self._compare(row, judgment, granted)
+                return CheckedApproval(
+                    f"standing grant {granted} approved it, but no answer was recorded"
+                )
+            return CheckedApproval(self._compare(row, judgment, granted))
         except (UnreadableSnapshot, KeyError, TypeError, ValueError, AttributeError) as error:
-            return f"the terms or the facts of its answer cannot be read: {error}"
+            problem = f"the terms or the facts of its answer cannot be read: {error}"
+            return CheckedApproval(problem)
 
-    def _compare(self, row: CallRow, judgment: Mapping[str, Any], granted: int | None) -> str:
+    def _compare(
+        self, row: CallRow, judgment: Mapping[str, Any], granted: int | None
+    ) -> str | None:
         kept, call = judgment["answer"], _build_call(row, judgment)
         grants = self._load_grants(row.organization_id, str(judgment.get("snapshot", row.snapshot)))
         recorded, approving = kept.get("fitting", []), kept.get("grant")
@@ -74,11 +79,11 @@ class PreapprovalChecker:
         if granted not in (None, approving):
             return f"approved by {approving}, but by {granted} on its card"
         if "ruling" not in kept:
-            return ""
+            return None
         objection = Ruling.from_json(kept["ruling"]).find_objection(
             call.tool, call.level, call.employee_id, call.params
         )
-        return objection.why if objection else ""
+        return None if objection is None else objection.why
 
     def _load_grants(self, organization_id: int, snapshot: str) -> list[GrantTerms]:
         key = (organization_id, snapshot)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from django.db.models import TextField
@@ -27,6 +28,18 @@ class RuledApproval(NamedTuple):
     ruling: str
 
 
+@dataclass(frozen=True)
+class CheckedApproval:
+    """An approval that was judged again.
+
+    Attributes:
+        problem: the difference from its record, or the reason why it would not suffice; None
+            without one.
+    """
+
+    problem: str | None
+
+
 def read_ruled(chosen: CallFilter) -> Iterator[RuledApproval]:
     """Read the approvals of these calls with a recorded ruling, a batch at a time."""
     cards = Approval.objects.filter(ruling__isnull=False, tool_call__in=chosen.find().order_by())
@@ -36,9 +49,8 @@ def read_ruled(chosen: CallFilter) -> Iterator[RuledApproval]:
         yield RuledApproval._make(row)
 
 
-def find_problem(row: RuledApproval) -> str | None:
-    """Judge an approval again; return the fault; empty if there is none, None if its values were
-    erased."""
+def check_ruling(row: RuledApproval) -> CheckedApproval | None:
+    """Judge an approval again; return None if its values were erased."""
     try:
         if json.loads(row.judgment or "{}").get("erased"):
             return None
@@ -46,6 +58,7 @@ def find_problem(row: RuledApproval) -> str | None:
         objection = ruling.find_objection(
             row.tool, Level(row.level), row.employee_id, json.loads(row.params)
         )
-        return objection.why if objection else ""
+        return CheckedApproval(None if objection is None else objection.why)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        return f"the rules and votes of its approval cannot be read: {error!r}"
+        problem = f"the rules and votes of its approval cannot be read: {error!r}"
+        return CheckedApproval(problem)

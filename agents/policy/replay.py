@@ -23,7 +23,7 @@ from agents.policy.recorded_calls import (
     read_calls,
 )
 from agents.policy.recorded_preapprovals import PreapprovalChecker, find_granted
-from agents.policy.recorded_rulings import find_problem, read_ruled
+from agents.policy.recorded_rulings import CheckedApproval, check_ruling, read_ruled
 
 CALLS_AT_ONCE = 20_000
 """Ids in one part of a replay; a process takes one part at a time."""
@@ -63,18 +63,18 @@ class ReplayReport:
             if judged.kind in (ReplayOutcome.UNREADABLE, ReplayOutcome.MISSING) and is_known:
                 self.unreadable.setdefault(judged.reason, call_id)
 
-    def add_preapproval(self, call_id: int, problem: str) -> None:
-        """Count a recorded approval of standing grants; the problem is empty if the replay
-        agrees."""
-        self.preapprovals["different" if problem else "equal"] += 1
-        if problem:
-            self.differences.append(f"call {call_id}: {problem}")
+    def add_preapproval(self, call_id: int, checked: CheckedApproval) -> None:
+        """Count a recorded approval of standing grants."""
+        self._add_checked(self.preapprovals, call_id, checked)
 
-    def add_ruling(self, call_id: int, problem: str) -> None:
-        """Count an approval under approval rules; the problem is empty if it was sufficient."""
-        self.rulings["different" if problem else "equal"] += 1
-        if problem:
-            self.differences.append(f"call {call_id}: {problem}")
+    def add_ruling(self, call_id: int, checked: CheckedApproval) -> None:
+        """Count an approval under approval rules."""
+        self._add_checked(self.rulings, call_id, checked)
+
+    def _add_checked(self, counts: Counter[str], call_id: int, checked: CheckedApproval) -> None:
+        counts["equal" if checked.problem is None else "different"] += 1
+        if checked.problem is not None:
+            self.differences.append(f"call {call_id}: {checked.problem}")
 
 
 def find_bounds(chosen: CallFilter, limit: int | None) -> CallFilter | None:
@@ -129,9 +129,9 @@ def _replay_part(part: CallFilter, judge: RecordedJudge) -> ReplayReport:
     report, granted, preapprovals = ReplayReport(), find_granted(part), PreapprovalChecker()
     for row in read_calls(part):
         report.add(row.pk, judge.judge(row))
-        if (problem := preapprovals.find_problem(row, granted.get(row.pk))) is not None:
-            report.add_preapproval(row.pk, problem)
+        if (checked := preapprovals.check(row, granted.get(row.pk))) is not None:
+            report.add_preapproval(row.pk, checked)
     for approval in read_ruled(part):
-        if (problem := find_problem(approval)) is not None:
-            report.add_ruling(approval.call_id, problem)
+        if (checked := check_ruling(approval)) is not None:
+            report.add_ruling(approval.call_id, checked)
     return report

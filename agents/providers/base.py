@@ -197,8 +197,8 @@ class Provider(Protocol):
             ProviderError, ProviderStopped
         """
 
-    def explain_refusal(self, seconds: float) -> str:
-        """Return the reason why connecting is not allowed; empty if it is, or if finding the host
+    def explain_refusal(self, seconds: float) -> str | None:
+        """Return the reason why connecting is not allowed; None if it is, or if finding the host
         takes too long."""
 
     def check(self) -> str:

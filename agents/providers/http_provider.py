@@ -112,8 +112,8 @@ class HttpProvider(ABC):
         with within(CancelScope(time.monotonic() + limit_s, threading.Event())):
             return self._check()
 
-    def explain_refusal(self, seconds: float) -> str:
-        """Return the reason why connecting to the provider's address is not allowed; empty if it
+    def explain_refusal(self, seconds: float) -> str | None:
+        """Return the reason why connecting to the provider's address is not allowed; None if it
         is."""
         return explain_refusal(self._base_url, self._config.private_hosts, seconds)
 

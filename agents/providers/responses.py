@@ -72,7 +72,7 @@ def build_response(
     elif reason in _CALLED:
         raise build_missing_call_error(usage)
     elif not text.strip():
-        text = _find_refusal(message, cut_off, usage)
+        text = _read_refusal(message, cut_off, usage)
         if not text:
             raise build_empty_error(usage, has_thought=bool(thought or _has_reasoning(message)))
         message["content"] = text
@@ -141,7 +141,7 @@ def _repair_call(entry: dict[str, Any], names: WireNames, used: set[str]) -> Req
     return RequestedCall(provider_call_id=call_id, tool=tool, arguments=arguments)
 
 
-def _find_refusal(message: dict[str, Any], cut_off: CutOff, usage: Usage) -> str:
+def _read_refusal(message: dict[str, Any], cut_off: CutOff, usage: Usage) -> str:
     refusal = message.get("refusal")
     if isinstance(refusal, str) and refusal:
         return refusal

@@ -139,8 +139,8 @@ class ScriptedProvider:
     def __init__(self, config: ProviderConfig) -> None:
         self._config = config
 
-    def explain_refusal(self, seconds: float) -> str:  # noqa: ARG002 - a script connects to nothing
-        return ""
+    def explain_refusal(self, seconds: float) -> str | None:  # noqa: ARG002 - a script connects to nothing
+        return None
 
     def check(self) -> str:
         for name in self._config.models:

@@ -99,17 +99,17 @@ class CancelScope(RequestGuard):
         self.check()
 
 
-def explain_refusal(base_url: str, private_hosts: PrivateHosts, seconds: float) -> str:
+def explain_refusal(base_url: str, private_hosts: PrivateHosts, seconds: float) -> str | None:
     """Return the reason why this address is not allowed for models.
 
-    It is empty if the address is allowed, or if its host is not found in this time.
+    It is None if the address is allowed, or if its host is not found in this time.
     """
     url = httpx2.URL(base_url)
     try:
         _build_backend(url, private_hosts).look_up(get_host(url), get_port(url), seconds)
     except ToolError as error:
-        return _explain(error) if error.code is ErrorCode.SECURITY_VIOLATION else ""
-    return ""
+        return _explain(error) if error.code is ErrorCode.SECURITY_VIOLATION else None
+    return None
 
 
 def _explain(refusal: ToolError) -> str:

@@ -223,7 +223,7 @@ def add_message(member: Membership, run_id: int, text: str, client_message_id: s
     """
     member.require(Role.OPERATOR, "send a message")
     checked = check_text("text", text)
-    message = TypedMessage(member, checked, _check_client_id(client_message_id))
+    message = TypedMessage(member, checked, _clean_client_id(client_message_id))
     with run_transaction(_find_own_run_id(member, run_id)) as tx:
         if _was_sent(tx.run, message):
             return tx.run
@@ -250,7 +250,7 @@ def continue_run(
     member.require(Role.OPERATOR, "continue a run")
     if max_passes is not None and not 1 <= max_passes <= MAX_PASSES:
         raise Invalid("max_passes", f"max_passes is {max_passes}, but must be 1 to {MAX_PASSES}")
-    message = TypedMessage(member, CONTINUE_REQUEST, _check_client_id(client_message_id))
+    message = TypedMessage(member, CONTINUE_REQUEST, _clean_client_id(client_message_id))
     with run_transaction(_find_own_run_id(member, run_id)) as tx:
         if _was_sent(tx.run, message):
             return tx.run
@@ -262,7 +262,7 @@ def continue_run(
     return Run.objects.get(pk=run_id)
 
 
-def _check_client_id(sent: str) -> str:
+def _clean_client_id(sent: str) -> str:
     if len(sent) > MAX_CLIENT_ID or "\0" in sent:
         raise Invalid(
             "client_message_id",

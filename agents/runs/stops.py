@@ -29,6 +29,7 @@ from agents.runs.engine import ending, next_step
 from agents.runs.engine.transaction import MACHINE, Transaction, run_transaction
 from agents.runs.events import RunResumed, RunStopped
 from agents.runs.models import ENDED, PARKED, Run, RunStatus
+from tools.toolbox.objections import Objection
 
 RELEASE_GUARDS: list[Callable[[int], Conflict | None]] = []
 """Functions that return the reason why the organization with this id may not resume yet, or an
@@ -172,8 +173,10 @@ def release_tool(member: Membership, tool: str) -> None:
 def refuse_stopped(employee: Employee) -> None:
     """Raise Conflict with the reason if this employee is stopped; its organization is loaded
     already."""
-    if why := _explain_stop(employee):
-        raise Conflict(f"{why} Nothing can be started until an admin lifts the stop.", stopped=True)
+    if (stop := _find_stop(employee)) is not None:
+        raise Conflict(
+            f"{stop.why} Nothing can be started until an admin lifts the stop.", stopped=True
+        )
 
 
 def apply_to_all(organization_id: int) -> None:
@@ -191,11 +194,12 @@ def apply(run_id: int, wait: bool = False) -> bool:
     """
     with run_transaction(run_id, wait=wait) as tx:
         run = tx.run
-        why = "" if run.has_ended else _explain_stop(_load_employee(run.employee_id))
+        stop = None if run.has_ended else _find_stop(_load_employee(run.employee_id))
+        why = "" if stop is None else stop.why
         if why == run.stopped_because:
             return False
         run.stopped_because = why
-        _publish(tx, why)
+        _publish(tx, stop)
         return True
 
 
@@ -205,10 +209,10 @@ def _tell(member: Membership, what: str) -> None:
     tell(NoticeFact(NoticeKind.STOPPED, member.organization_id, key, detail=detail))
 
 
-def _publish(tx: Transaction, why: str) -> None:
+def _publish(tx: Transaction, stop: Objection | None) -> None:
     run = tx.run
-    if why:
-        tx.publish(RunStopped(why))
+    if stop is not None:
+        tx.publish(RunStopped(stop.why))
         return
     if run.has_ended:
         return
@@ -237,12 +241,12 @@ def _running_first(runs: QuerySet[Run]) -> Iterable[int]:
     return [pk for pk, _ in sorted(rows, key=lambda row: row[1] != RunStatus.RUNNING)]
 
 
-def _explain_stop(employee: Employee) -> str:
+def _find_stop(employee: Employee) -> Objection | None:
     if employee.organization.stopped_at is not None:
-        return f"{employee.organization.stopped_by} stopped everything."
-    return (
-        f"{employee.stopped_by} stopped {employee.name}." if employee.stopped_at is not None else ""
-    )
+        return Objection(f"{employee.organization.stopped_by} stopped everything.")
+    if employee.stopped_at is not None:
+        return Objection(f"{employee.stopped_by} stopped {employee.name}.")
+    return None
 
 
 def _load_employee(employee_id: int) -> Employee:

@@ -181,7 +181,7 @@ def _write(member: Membership, trigger: Trigger, terms: TriggerTerms, secret: st
         raise NotFound(f"there is no employee {terms.employee_id}")
     trigger.task = check_text("task", terms.task)
     check_template(trigger.task)
-    trigger.header = _check_header(terms)
+    trigger.header = _clean_header(terms)
     trigger.filters = _check_filters(terms.filters)
     try:
         check_secret(terms.scheme, secret)
@@ -196,7 +196,7 @@ def _write(member: Membership, trigger: Trigger, terms: TriggerTerms, secret: st
     trigger.repeat_hours, trigger.max_queued = terms.repeat_hours, terms.max_queued
 
 
-def _check_header(terms: TriggerTerms) -> str:
+def _clean_header(terms: TriggerTerms) -> str:
     if terms.scheme != Scheme.HMAC:
         return ""
     header = terms.header.strip()

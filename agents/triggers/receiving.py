@@ -22,7 +22,7 @@ from agents.runs.models.run import TRIGGER_REQUEST_PREFIX
 from agents.triggers.models import ReceivedMessage, ReceivedStatus, Scheme, Trigger
 from agents.triggers.payloads import read_payload
 from agents.triggers.queries import ACTIVE_TRIGGER
-from agents.triggers.schemes import Incoming, Proof, find_fault, find_key
+from agents.triggers.schemes import Incoming, Proof, find_key, find_objection
 from agents.triggers.templates import attach_payload, fill_template
 from tools.contract.canonical import storable_json
 from tools.toolbox.conditions import Condition, Rule
@@ -85,8 +85,9 @@ def receive(public_id: str, headers: Mapping[str, str], body: bytes) -> Taken:
             raise Unproved(
                 "the trigger's secret cannot be read, so every message is refused; create a new secret"
             )
-        if fault := find_fault(trigger.scheme, incoming, Proof(trigger.secret, trigger.header)):
-            raise Unproved(fault)
+        proof = Proof(trigger.secret, trigger.header)
+        if (objection := find_objection(trigger.scheme, incoming, proof)) is not None:
+            raise Unproved(objection.why)
         if wait_s := count_or_wait(f"trigger:{trigger.pk}", MAX_PER_MINUTE):
             raise TooManyRequests("too many messages in the last minute", retry_after=wait_s)
         payload = read_payload(headers.get("content-type", ""), body)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from agents.triggers.models import Scheme
+from tools.toolbox.objections import Objection
 
 TOLERANCE_S = 300
 """Seconds by which a signed time may differ from ours, either way."""
@@ -48,14 +49,14 @@ class SchemeTraits:
     Attributes:
         body, age, id: the proof of each.
         id_header: the header with the sender's id of a message; empty without one.
-        find_fault: returns the reason to refuse a request; empty for none.
+        find_objection: returns the reason to refuse a request; None only for a valid proof.
     """
 
     body: str
     age: str
     id: str
     id_header: str
-    find_fault: Callable[[Incoming, Proof], str]
+    find_objection: Callable[[Incoming, Proof], Objection | None]
 
 
 class WrongSecret(ValueError):
@@ -87,12 +88,12 @@ def check_secret(scheme: str, secret: str) -> None:
             ) from None
 
 
-def _check_standard(incoming: Incoming, proof: Proof) -> str:
+def _check_standard(incoming: Incoming, proof: Proof) -> Objection | None:
     message_id, at, signatures = (
         _get_standard(incoming, name) for name in ("id", "timestamp", "signature")
     )
     if not message_id or not at:
-        return "the headers webhook-id and webhook-timestamp, or svix-id and svix-timestamp, are needed"
+        return _LACKS_HEADERS
     signed = f"{message_id}.{at}.".encode("utf-8", "replace") + incoming.body
     expected = base64.b64encode(
         hmac.digest(_read_standard_secret(proof.secret), signed, "sha256")
@@ -100,7 +101,7 @@ def _check_standard(incoming: Incoming, proof: Proof) -> str:
     given = [part.partition(",") for part in signatures.split()]
     if not any(version == "v1" and _is_same(value, expected) for version, _, value in given):
         return _WRONG
-    return _find_age_fault(at, incoming.now)
+    return _object_to_age(at, incoming.now)
 
 
 def _get_standard(incoming: Incoming, name: str) -> str:
@@ -109,40 +110,43 @@ def _get_standard(incoming: Incoming, name: str) -> str:
     return incoming.headers.get(f"{prefix}-{name}", "")
 
 
-def _check_github(incoming: Incoming, proof: Proof) -> str:
+def _check_github(incoming: Incoming, proof: Proof) -> Objection | None:
     expected = "sha256=" + _sign_hex(proof.secret, incoming.body)
-    return "" if _is_same(incoming.headers.get("x-hub-signature-256", ""), expected) else _WRONG
+    return None if _is_same(incoming.headers.get("x-hub-signature-256", ""), expected) else _WRONG
 
 
-def _check_gitlab(incoming: Incoming, proof: Proof) -> str:
-    return "" if _is_same(incoming.headers.get("x-gitlab-token", ""), proof.secret) else _WRONG
+def _check_gitlab(incoming: Incoming, proof: Proof) -> Objection | None:
+    return None if _is_same(incoming.headers.get("x-gitlab-token", ""), proof.secret) else _WRONG
 
 
-def _check_slack(incoming: Incoming, proof: Proof) -> str:
+def _check_slack(incoming: Incoming, proof: Proof) -> Objection | None:
     at = incoming.headers.get("x-slack-request-timestamp", "")
     signed = f"v0:{at}:".encode("utf-8", "replace") + incoming.body
     if not _is_same(
         incoming.headers.get("x-slack-signature", ""), "v0=" + _sign_hex(proof.secret, signed)
     ):
         return _WRONG
-    return _find_age_fault(at, incoming.now)
+    return _object_to_age(at, incoming.now)
 
 
-def _check_bearer(incoming: Incoming, proof: Proof) -> str:
+def _check_bearer(incoming: Incoming, proof: Proof) -> Objection | None:
     kind, _, token = incoming.headers.get("authorization", "").partition(" ")
-    return "" if kind.lower() == "bearer" and _is_same(token.strip(), proof.secret) else _WRONG
+    return None if kind.lower() == "bearer" and _is_same(token.strip(), proof.secret) else _WRONG
 
 
-def _check_hmac(incoming: Incoming, proof: Proof) -> str:
+def _check_hmac(incoming: Incoming, proof: Proof) -> Objection | None:
     given = incoming.headers.get(proof.header.lower(), "").removeprefix("sha256=")
     digest = hmac.digest(proof.secret.encode(), incoming.body, "sha256")
     is_right = _is_same(given.lower(), digest.hex()) or _is_same(
         given, base64.b64encode(digest).decode()
     )
-    return "" if is_right else _WRONG
+    return None if is_right else _WRONG
 
 
-_WRONG = "the signature or the token is wrong"
+_WRONG = Objection("the signature or the token is wrong")
+_LACKS_HEADERS = Objection(
+    "the headers webhook-id and webhook-timestamp, or svix-id and svix-timestamp, are needed"
+)
 TRAITS: dict[str, SchemeTraits] = {
     Scheme.STANDARD: SchemeTraits(
         "signed", "signed, at most 5 minutes", "signed", "webhook-id", _check_standard
@@ -165,9 +169,9 @@ TRAITS: dict[str, SchemeTraits] = {
 }
 
 
-def find_fault(scheme: str, incoming: Incoming, proof: Proof) -> str:
-    """Return the reason to refuse a request; empty if its proof is valid."""
-    return TRAITS[scheme].find_fault(incoming, proof)
+def find_objection(scheme: str, incoming: Incoming, proof: Proof) -> Objection | None:
+    """Return the reason to refuse a request; None only if its proof is valid."""
+    return TRAITS[scheme].find_objection(incoming, proof)
 
 
 def find_key(scheme: str, incoming: Incoming, payload: object) -> tuple[str, bool]:
@@ -203,8 +207,9 @@ def _is_same(given: str, expected: str) -> bool:
     return hmac.compare_digest(given.encode("utf-8", "replace"), expected.encode())
 
 
-def _find_age_fault(at: str, now: float) -> str:
+def _object_to_age(at: str, now: float) -> Objection | None:
     if not (at.isascii() and at.isdigit()):
-        return "the timestamp is not a number of seconds"
-    is_recent = abs(now - int(at[:15])) <= TOLERANCE_S
-    return "" if is_recent else "the message is more than 5 minutes old, or from the future"
+        return Objection("the timestamp is not a number of seconds")
+    if abs(now - int(at[:15])) > TOLERANCE_S:
+        return Objection("the message is more than 5 minutes old, or from the future")
+    return None

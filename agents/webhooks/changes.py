@@ -237,12 +237,12 @@ def _write(webhook: Webhook, terms: WebhookTerms) -> None:
         raise Invalid("kinds", "choose at least one kind of event")
     webhook.name, webhook.kinds = name, [kind for kind in WebhookKind.values if kind in terms.kinds]
     webhook.address, webhook.sends_values = (
-        _check_address(terms.address.strip()),
+        _clean_address(terms.address.strip()),
         terms.sends_values,
     )
 
 
-def _check_address(address: str) -> str:
+def _clean_address(address: str) -> str:
     """Check that the address is one of https, or of a private host that the installation allows.
 
     Raises:

@@ -62,7 +62,7 @@ def sweep_forever(stop: threading.Event) -> None:
     sweeper, upkeep = Sweeper(), Upkeep()
     was_unavailable = False
     while not stop.wait(timing().sweep_s):
-        if not _is_database_available(for_writes=was_unavailable):
+        if not _try_database(for_writes=was_unavailable):
             was_unavailable = True
             continue
         if was_unavailable:
@@ -75,9 +75,9 @@ def sweep_forever(stop: threading.Event) -> None:
         upkeep.do_what_is_due()
 
 
-def _is_database_available(for_writes: bool) -> bool:
-    """Return True if the database responds and, with `for_writes`, accepts a write that changes
-    nothing."""
+def _try_database(for_writes: bool) -> bool:
+    """Read from the database and, with `for_writes`, write what changes nothing; return True if
+    both work."""
     try:
         with connection.cursor() as cursor:
             cursor.execute("SELECT 1")

@@ -68,7 +68,7 @@ def check_writing() -> Iterator[Finding]:
     """Check that the database and the files folder accept writes, and that there is room for
     more."""
     found = check_writability()
-    if found.database:
+    if found.database is not None:
         yield Finding(
             "database",
             f"nothing can be saved: {found.database}",
@@ -76,7 +76,7 @@ def check_writing() -> Iterator[Finding]:
         )
     else:
         yield Finding("database", "accepts writes")
-    if found.files:
+    if found.files is not None:
         yield Finding("folder", found.files, "free up space, or check the folder's permissions")
     free = shutil.disk_usage(settings.GADGET_DATA_DIR).free
     if free < LITTLE_ROOM:

@@ -112,10 +112,10 @@ def check_database(presence: Presence) -> Iterator[Finding]:
         yield from check_capacity(presence)
     except DatabaseError as error:
         fix = "check that the server runs, and the address, user, password and database in DATABASE_URL"
-        yield Finding("database", f"cannot be reached: {_explain_failure(error)}", fix)
+        yield Finding("database", f"cannot be reached: {_describe_failure(error)}", fix)
 
 
-def _explain_failure(error: DatabaseError) -> str:
+def _describe_failure(error: DatabaseError) -> str:
     """Return the server's own words: the connection pool reports only that it got no connection in
     time."""
     refusal = try_connecting()

@@ -23,7 +23,7 @@ from agents.deliveries.models import DeliveryStatus
 from agents.employees.models import Employee, ToolRule
 from agents.notices.channels import (
     add_known_email,
-    find_break_glass_channel,
+    ensure_break_glass_channel,
     list_channels,
     remove_channel,
 )
@@ -32,7 +32,7 @@ from agents.notices.models import Channel, ChannelKind, Delivery, Notice, Notice
 from agents.notices.spreading import spread_notices
 from agents.platform.refusals import Conflict, Expired, Forbidden, Invalid, NotFound, StaleDigest
 from agents.policy.recorded_calls import CallFilter
-from agents.policy.recorded_rulings import find_problem, read_ruled
+from agents.policy.recorded_rulings import CheckedApproval, check_ruling, read_ruled
 from agents.runs.models import Approval, ApprovalStatus
 from tests.approvals.test_votes import add_member, make_rule
 from tests.features import feature
@@ -265,7 +265,7 @@ def test_replay_recognizes_break_glass_and_reports_its_use_by_a_requester(
 ) -> None:
     break_glass(ada, card)
     (row,) = read_ruled(CallFilter(workshop.organization.pk))
-    assert find_problem(row) == ""
+    assert check_ruling(row) == CheckedApproval(None)
     stored = Approval.objects.get(pk=card.pk).ruling
     assert stored is not None
     (row,) = [
@@ -273,9 +273,11 @@ def test_replay_recognizes_break_glass_and_reports_its_use_by_a_requester(
             ruling=row.ruling.replace('"person"', f'"requesters": [{ada.user_id}], "person"')
         )
     ]
-    assert find_problem(row) == "whoever used break-glass had asked for the call"
+    assert check_ruling(row) == CheckedApproval("whoever used break-glass had asked for the call")
     (row,) = [row._replace(ruling=row.ruling.replace('"breaks_glass"', '"other"'))]
-    assert "not enough" in (find_problem(row) or "")
+    checked = check_ruling(row)
+    assert checked is not None
+    assert "not enough" in (checked.problem or "")
 
 
 class TestTheBreakGlassAddress:
@@ -307,7 +309,7 @@ class TestTheBreakGlassAddress:
     def test_gets_no_other_notices_and_cannot_be_removed_by_admins(
         self, card: Approval, alone: Membership, mail: MailServer
     ) -> None:
-        channel = find_break_glass_channel(card.organization)
+        channel = ensure_break_glass_channel(card.organization)
         assert channel is not None
         assert list_channels(alone) == []
         with pytest.raises(NotFound):

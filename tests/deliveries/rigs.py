@@ -123,7 +123,7 @@ class NoticeRig(Rig):
         Delivery.objects.update(tries=MAX_TRIES - 1)
 
     def send_again(self) -> None:
-        send_again(self.world.member("approver"), self.model, self.delivery.pk)
+        send_again(self.world.member("approver"), self.kind, self.delivery.pk)
 
 
 class MailRig(NoticeRig):
@@ -232,4 +232,4 @@ class WebhookRig(Rig):
         WebhookDelivery.objects.update(wanted_at=Now() - timedelta(days=3))
 
     def send_again(self) -> None:
-        send_again(self.workshop.admin, self.model, self.delivery.pk)
+        send_again(self.workshop.admin, self.kind, self.delivery.pk)

@@ -142,7 +142,7 @@ EQUIVALENT: dict[str, str] = {
         ),
         "The state of card and call was looked at in the same transaction, under the lock of their run.",
     ),
-    "agents/gateway/receipts.py _load_current_key: (key := current.first()) is not None -> False": (
+    "agents/gateway/receipts.py ensure_current_key: (key := current.first()) is not None -> False": (
         "A second current key cannot be stored, and then the first one is loaded."
     ),
     "agents/approvals/requesters.py _load_edits: Approval.objects.filter("

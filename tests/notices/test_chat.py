@@ -110,6 +110,16 @@ class TestSharedChannel:
         assert not send_next(ChannelKind.CHAT)
         assert len(server.bodies) == 1
 
+    @pytest.mark.parametrize("kind", ChannelKind)
+    def test_of_a_kind_that_cannot_be_shared_is_reported(
+        self, world: World, shared: Channel, caplog: pytest.LogCaptureFixture, kind: ChannelKind
+    ) -> None:
+        Channel.objects.filter(pk=shared.pk).update(kind=kind)
+        add_notice(build_card_notice(NoticeKind.CARD, world.card()))
+        spread_notices()
+        assert Delivery.objects.exists() is (kind == ChannelKind.CHAT)
+        assert ("cannot be shared" in caplog.text) is (kind == ChannelKind.PUSH)
+
     def test_can_be_added_only_by_an_admin(self, world: World, ntfy: str) -> None:
         with pytest.raises(Forbidden):
             add_chat(world.member("approver"), ntfy, is_shared=True)

@@ -3,6 +3,7 @@ after a failure."""
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from datetime import timedelta
 
 import pytest
@@ -14,14 +15,15 @@ from pytest_django import Settings
 from agents.accounts.models import Membership, Role
 from agents.accounts.notice_facts import NoticeKind
 from agents.approvals.decisions import Decision, deny
+from agents.deliveries import changes
 from agents.deliveries import engine as sending
-from agents.deliveries.changes import send_again
 from agents.deliveries.engine import find_pause, send_next
 from agents.deliveries.failures import DeliveryError
 from agents.deliveries.models import DeliveryStatus
 from agents.deliveries.outboxes import MAX_TRIES
 from agents.notices.audience import Audience
 from agents.notices.channels import add_email
+from agents.notices.deliveries import send_notice_again
 from agents.notices.models import Channel, ChannelKind, Delivery, Notice, NoticeChoices
 from agents.notices.outbox import add_notice, build_card_notice, build_run_notice
 from agents.notices.spreading import spread_notices
@@ -163,11 +165,11 @@ def test_a_delivery_fails_after_its_last_attempt_and_can_be_resent(
     delivery = Delivery.objects.get()
     assert (delivery.status, delivery.tries) == (DeliveryStatus.FAILED, MAX_TRIES)
     mail.reply = "250 OK"
-    send_again(world.member("approver"), Delivery, delivery.pk)
+    send_notice_again(world.member("approver"), delivery.pk)
     send_all()
     assert len(mail.received) == 1
     with pytest.raises(Conflict):
-        send_again(world.member("approver"), Delivery, delivery.pk)
+        send_notice_again(world.member("approver"), delivery.pk)
 
 
 def test_only_admins_can_resend_the_deliveries_of_other_people(world: World) -> None:
@@ -178,8 +180,23 @@ def test_only_admins_can_resend_the_deliveries_of_other_people(world: World) -> 
     Delivery.objects.update(status=DeliveryStatus.FAILED, ended_at=Now())
     for name in ("operator", "outsider"):
         with pytest.raises(NotFound):
-            send_again(world.member(name), Delivery, delivery.pk)
-    send_again(world.member("admin"), Delivery, delivery.pk)
+            send_notice_again(world.member(name), delivery.pk)
+    send_notice_again(world.member("admin"), delivery.pk)
+
+
+@pytest.mark.parametrize("kind", ChannelKind)
+def test_a_delivery_is_resent_only_by_the_outbox_of_its_channel(
+    world: World, kind: ChannelKind
+) -> None:
+    add_address(world.member("approver"))
+    tell_card(world)
+    spread_notices()
+    delivery = Delivery.objects.get()
+    Delivery.objects.update(status=DeliveryStatus.FAILED, ended_at=Now())
+    with nullcontext() if kind == ChannelKind.EMAIL else pytest.raises(NotFound):
+        changes.send_again(world.member("approver"), kind, delivery.pk)
+    delivery.refresh_from_db()
+    assert (delivery.status == DeliveryStatus.WAITING) is (kind == ChannelKind.EMAIL)
 
 
 def test_a_refused_address_is_not_retried(world: World, mail: MailServer) -> None:

@@ -147,10 +147,10 @@ class TestTheSweeper:
         my_sweeper = sweeper.Sweeper()
         with impatience(), locked_database():
             assert my_sweeper.sweep() == 0
-            assert not sweeper._is_database_available(for_writes=True)
+            assert not sweeper._try_database(for_writes=True)
         assert my_sweeper.is_blocked
         assert caplog.text.count("holds a lock") == 2
-        assert sweeper._is_database_available(for_writes=True)
+        assert sweeper._try_database(for_writes=True)
         assert my_sweeper.sweep() >= 3
         assert not my_sweeper.is_blocked
 

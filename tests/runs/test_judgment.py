@@ -18,11 +18,14 @@ from django.db.models.functions import Now
 from pydantic import BaseModel
 from typing_extensions import override
 
+from agents.approvals import unstarted_cards
+from agents.approvals.unstarted_cards import replace_unstarted_card
 from agents.approvals.withheld_bulks import withhold
 from agents.employees.models import Employee, Grant
 from agents.gateway.requests import ToolRequest, record_request
 from agents.platform.refusals import Conflict
 from agents.runs import stops
+from agents.runs.engine.cards import compute_effect_again
 from agents.runs.models import Approval, ApprovalStatus, CallStatus, Run, RunStatus
 from tests import composed_probes
 from tests.gateway.conftest import make_key
@@ -415,6 +418,36 @@ class TestTheJudgmentAtTheLock:
         run = workshop.drive(run)
         assert statuses(run)[1] == (CallStatus.REJECTED if matters else CallStatus.SUCCEEDED)
         assert error_code(calls(run)[1]) == ("OPERATION_NOT_ALLOWED" if matters else "")
+
+    @MATTERS
+    def test_replaces_no_unstarted_card_of_a_forbidden_call(
+        self, scene: Scene, matters: bool
+    ) -> None:
+        run = scene.ask()
+        card = scene.approve(run)
+        scene.tool.acts = [
+            lambda: stops.stop_tool(scene.workshop.operator, OWN if matters else OTHER)
+        ]
+        assert replace_unstarted_card(card.pk, "It did not start.")
+        assert statuses(run) == [CallStatus.REJECTED if matters else CallStatus.AWAITING_APPROVAL]
+        assert error_code(calls(run)[0]) == ("TOOL_DISABLED" if matters else "")
+
+    @MATTERS
+    def test_rejects_no_unstarted_call_that_is_allowed_again(
+        self, scene: Scene, monkeypatch: pytest.MonkeyPatch, matters: bool
+    ) -> None:
+        def compute_and_release(*judged: Any) -> object:
+            effect = compute_effect_again(*judged)
+            if matters:
+                stops.release_tool(scene.workshop.admin, OWN)
+            return effect
+
+        run = scene.ask()
+        card = scene.approve(run)
+        stops.stop_tool(scene.workshop.operator, OWN)
+        monkeypatch.setattr(unstarted_cards, "compute_effect_again", compute_and_release)
+        assert replace_unstarted_card(card.pk, "It did not start.")
+        assert statuses(run) == [CallStatus.AWAITING_APPROVAL if matters else CallStatus.REJECTED]
 
     @MATTERS
     def test_refuses_an_edit_with_a_changed_verdict(self, scene: Scene, matters: bool) -> None:

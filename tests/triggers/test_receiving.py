@@ -31,6 +31,7 @@ from tests.triggers.conftest import DOWN, SECRET, add_trigger, send, sign
 from tests.workshop import Workshop
 from tools.caches import clear_caches
 from tools.contract.canonical import MAX_DEPTH
+from tools.toolbox.objections import Objection
 
 MOST_STATEMENTS = 13
 """Eight to find the trigger, its member, equal messages and runs, and to check the employee; five
@@ -293,6 +294,19 @@ class TestRefusedMessages:
             "",
             0,
         )
+
+    @pytest.mark.parametrize("is_refused", [True, False])
+    def test_are_refused_by_an_objection_without_words(
+        self, trigger: Trigger, monkeypatch: pytest.MonkeyPatch, is_refused: bool
+    ) -> None:
+        found = Objection("") if is_refused else None
+        monkeypatch.setattr(receiving, "find_objection", lambda *_: found)
+        if is_refused:
+            with pytest.raises(Unproved):
+                receive(trigger.public_id, {}, b"{}")
+        else:
+            receive(trigger.public_id, {}, b"{}")
+        assert Run.objects.exists() is not is_refused
 
     def test_in_a_flood_do_not_fill_the_table(self, trigger: Trigger) -> None:
         for _ in range(MAX_NOTED_REFUSALS + 30):

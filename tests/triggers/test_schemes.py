@@ -17,8 +17,8 @@ from agents.triggers.schemes import (
     Proof,
     WrongSecret,
     check_secret,
-    find_fault,
     find_key,
+    find_objection,
     make_secret,
 )
 from tests.features import feature
@@ -82,6 +82,13 @@ SIGN_BODY = (Scheme.STANDARD, Scheme.GITHUB, Scheme.SLACK, Scheme.HMAC)
 SIGN_TIME = (Scheme.STANDARD, Scheme.SLACK)
 
 
+def read_refusal(scheme: str, incoming: Incoming, proof: Proof) -> str:
+    """Return the words of the objection to a request that is refused."""
+    objection = find_objection(scheme, incoming, proof)
+    assert objection is not None
+    return objection.why
+
+
 def changed(
     incoming: Incoming,
     body: bytes | None = None,
@@ -99,17 +106,17 @@ class TestPublishedExamples:
     @pytest.mark.parametrize("scheme", Scheme.values)
     def test_are_accepted(self, scheme: str) -> None:
         proof, incoming = EXAMPLES[Scheme(scheme)]
-        assert find_fault(scheme, incoming, proof) == ""
+        assert find_objection(scheme, incoming, proof) is None
 
     @pytest.mark.parametrize("scheme", Scheme.values)
     def test_are_refused_with_another_secret(self, scheme: str) -> None:
         proof, incoming = EXAMPLES[Scheme(scheme)]
-        assert "wrong" in find_fault(scheme, incoming, Proof(make_secret(scheme), proof.header))
+        assert "wrong" in read_refusal(scheme, incoming, Proof(make_secret(scheme), proof.header))
 
     @pytest.mark.parametrize("scheme", Scheme.values)
     def test_are_refused_without_a_proof(self, scheme: str) -> None:
         proof, incoming = EXAMPLES[Scheme(scheme)]
-        assert find_fault(scheme, Incoming({}, incoming.body, incoming.now), proof) != ""
+        assert find_objection(scheme, Incoming({}, incoming.body, incoming.now), proof) is not None
 
     @pytest.mark.parametrize("scheme", Scheme.values)
     @pytest.mark.parametrize(
@@ -118,32 +125,32 @@ class TestPublishedExamples:
     def test_are_refused_with_a_malformed_proof(self, scheme: str, noise: str) -> None:
         proof, incoming = EXAMPLES[Scheme(scheme)]
         assert (
-            find_fault(
+            find_objection(
                 scheme, changed(incoming, headers=dict.fromkeys(incoming.headers, noise)), proof
             )
-            != ""
+            is not None
         )
 
     @pytest.mark.parametrize("scheme", SIGN_BODY)
     def test_are_refused_with_a_changed_body(self, scheme: str) -> None:
         proof, incoming = EXAMPLES[Scheme(scheme)]
-        assert "wrong" in find_fault(scheme, changed(incoming, body=incoming.body + b" "), proof)
+        assert "wrong" in read_refusal(scheme, changed(incoming, body=incoming.body + b" "), proof)
 
     @pytest.mark.parametrize("scheme", SIGN_TIME)
     @pytest.mark.parametrize("distance", [-TOLERANCE_S - 1, TOLERANCE_S + 1])
     def test_are_refused_when_old_or_from_the_future(self, scheme: str, distance: int) -> None:
         proof, incoming = EXAMPLES[Scheme(scheme)]
-        assert "5 minutes" in find_fault(
+        assert "5 minutes" in read_refusal(
             scheme, changed(incoming, now=incoming.now + distance), proof
         )
         just_in_time = changed(incoming, now=incoming.now + distance - (1 if distance > 0 else -1))
-        assert find_fault(scheme, just_in_time, proof) == ""
+        assert find_objection(scheme, just_in_time, proof) is None
 
     @pytest.mark.parametrize("scheme", SIGN_TIME)
     def test_are_refused_with_a_time_that_differs_from_the_signed_time(self, scheme: str) -> None:
         proof, incoming = EXAMPLES[Scheme(scheme)]
         at = {name: str(NOW) for name in incoming.headers if name.endswith("timestamp")}
-        assert "wrong" in find_fault(scheme, changed(incoming, now=NOW, headers=at), proof)
+        assert "wrong" in read_refusal(scheme, changed(incoming, now=NOW, headers=at), proof)
 
     @feature(
         "Agents elsewhere",
@@ -176,28 +183,32 @@ class TestStandardScheme:
     def test_accepts_signatures_of_the_library(self) -> None:
         secret = make_secret(Scheme.STANDARD)
         assert (
-            find_fault(Scheme.STANDARD, Incoming(self.sign(BODY, secret), BODY, NOW), Proof(secret))
-            == ""
+            find_objection(
+                Scheme.STANDARD, Incoming(self.sign(BODY, secret), BODY, NOW), Proof(secret)
+            )
+            is None
         )
 
     def test_accepts_one_matching_signature_among_several(self) -> None:
         old, new = make_secret(Scheme.STANDARD), make_secret(Scheme.STANDARD)
         incoming = Incoming(self.sign(BODY, old, new), BODY, NOW)
-        assert [find_fault(Scheme.STANDARD, incoming, Proof(secret)) for secret in (old, new)] == [
-            "",
-            "",
+        assert [
+            find_objection(Scheme.STANDARD, incoming, Proof(secret)) for secret in (old, new)
+        ] == [
+            None,
+            None,
         ]
 
     def test_ignores_a_signature_of_another_version(self) -> None:
         secret = make_secret(Scheme.STANDARD)
         headers = self.sign(BODY, secret)
         headers["webhook-signature"] = headers["webhook-signature"].replace("v1,", "v2,")
-        assert "wrong" in find_fault(Scheme.STANDARD, Incoming(headers, BODY, NOW), Proof(secret))
+        assert "wrong" in read_refusal(Scheme.STANDARD, Incoming(headers, BODY, NOW), Proof(secret))
 
     def test_covers_the_id_with_the_signature(self) -> None:
         secret = make_secret(Scheme.STANDARD)
         headers = {**self.sign(BODY, secret), "webhook-id": "msg_2"}
-        assert "wrong" in find_fault(Scheme.STANDARD, Incoming(headers, BODY, NOW), Proof(secret))
+        assert "wrong" in read_refusal(Scheme.STANDARD, Incoming(headers, BODY, NOW), Proof(secret))
 
     @pytest.mark.parametrize(
         ("message_id", "at", "fault"),
@@ -224,13 +235,13 @@ class TestStandardScheme:
             "webhook-timestamp": at,
             "webhook-signature": f"v1,{b64encode(hmac.digest(key, signed, 'sha256')).decode()}",
         }
-        assert fault in find_fault(Scheme.STANDARD, Incoming(headers, BODY, NOW), Proof(secret))
+        assert fault in read_refusal(Scheme.STANDARD, Incoming(headers, BODY, NOW), Proof(secret))
 
 
 @pytest.mark.parametrize("kind", ["Basic", "Token", ""])
 def test_a_token_of_another_kind_is_refused(kind: str) -> None:
     incoming = Incoming({"authorization": f"{kind} {TOKEN}"}, BODY, NOW)
-    assert "wrong" in find_fault(Scheme.ALERTMANAGER, incoming, Proof(TOKEN))
+    assert "wrong" in read_refusal(Scheme.ALERTMANAGER, incoming, Proof(TOKEN))
 
 
 class TestHmacScheme:
@@ -244,7 +255,7 @@ class TestHmacScheme:
             "base64": b64encode(digest).decode(),
         }
         incoming = Incoming({"x-own": forms[form]}, BODY, NOW)
-        assert find_fault(Scheme.HMAC, incoming, Proof(TOKEN, "X-Own")) == ""
+        assert find_objection(Scheme.HMAC, incoming, Proof(TOKEN, "X-Own")) is None
 
 
 class TestKeysOfRepeats:
@@ -305,7 +316,7 @@ class TestSecrets:
 
 
 def test_the_test_helper_signs_like_github() -> None:
-    assert find_fault("github", Incoming(sign(BODY), BODY, NOW), Proof(SECRET)) == ""
+    assert find_objection("github", Incoming(sign(BODY), BODY, NOW), Proof(SECRET)) is None
 
 
 @feature(
@@ -315,12 +326,12 @@ def test_headers_of_svix_prove_a_message_like_headers_of_the_standard() -> None:
     proof, incoming = EXAMPLES[Scheme.STANDARD]
     renamed = {name.replace("webhook-", "svix-"): value for name, value in incoming.headers.items()}
     through_svix = Incoming(renamed, incoming.body, incoming.now)
-    assert find_fault(Scheme.STANDARD, through_svix, proof) == ""
+    assert find_objection(Scheme.STANDARD, through_svix, proof) is None
     assert find_key(Scheme.STANDARD, through_svix, {}) == find_key(Scheme.STANDARD, incoming, {})
     changed = Incoming({**renamed, "svix-id": "msg_other"}, incoming.body, incoming.now)
-    assert find_fault(Scheme.STANDARD, changed, proof) != ""
+    assert find_objection(Scheme.STANDARD, changed, proof) is not None
     late = Incoming(renamed, incoming.body, incoming.now + TOLERANCE_S + 1)
-    assert "5 minutes" in find_fault(Scheme.STANDARD, late, proof)
+    assert "5 minutes" in read_refusal(Scheme.STANDARD, late, proof)
 
 
 def test_headers_of_both_sets_are_never_mixed() -> None:
@@ -331,4 +342,6 @@ def test_headers_of_both_sets_are_never_mixed() -> None:
         incoming.body,
         incoming.now,
     )
-    assert find_fault(Scheme.STANDARD, forged, proof) != "", "its id would make a second run"
+    assert find_objection(Scheme.STANDARD, forged, proof) is not None, (
+        "its id would make a second run"
+    )

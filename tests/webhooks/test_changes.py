@@ -24,6 +24,7 @@ from agents.webhooks.models import (
     WebhookKind,
     WebhookSecret,
 )
+from agents.webhooks.sending import KIND
 from gadget_site.backup.restored import settle
 from gadget_site.private_hosts import parse_private_hosts
 from tests.webhooks.conftest import add_webhook, send_all
@@ -130,7 +131,7 @@ class TestAddingAWebhook:
             lambda who: changes.switch_webhook(who, webhook.pk, is_active=False),
             lambda who: changes.rotate_secret(who, webhook.pk),
             lambda who: changes.remove_webhook(who, webhook.pk),
-            lambda who: send_again(who, WebhookDelivery, delivery.pk),
+            lambda who: send_again(who, KIND, delivery.pk),
         ]
         before = list(Webhook.objects.values()) + list(WebhookDelivery.objects.values())
         for act in acts:
@@ -198,7 +199,7 @@ class TestChangingAWebhook:
         changes.forget_old_deliveries()
         assert WebhookDelivery.objects.get(pk=sent.pk).status == WebhookDeliveryStatus.SENT
         with pytest.raises(Conflict, match="switched off"):
-            send_again(workshop.admin, WebhookDelivery, delivery.pk)
+            send_again(workshop.admin, KIND, delivery.pk)
 
     def test_by_switching_on_an_active_webhook_changes_nothing(
         self, workshop: Workshop, receiver: Receiver
@@ -270,10 +271,8 @@ class TestChangingAWebhook:
         send_all()
         for delivery in WebhookDelivery.objects.order_by("pk"):
             with pytest.raises(NotFound, match="There is no delivery"):
-                send_again(
-                    build_workshop(f"globex-{delivery.pk}").admin, WebhookDelivery, delivery.pk
-                )
-            send_again(workshop.admin, WebhookDelivery, delivery.pk)
+                send_again(build_workshop(f"globex-{delivery.pk}").admin, KIND, delivery.pk)
+            send_again(workshop.admin, KIND, delivery.pk)
             delivery.refresh_from_db()
             assert delivery.status == WebhookDeliveryStatus.WAITING
 
@@ -286,9 +285,9 @@ class TestChangingAWebhook:
         delivery = WebhookDelivery.objects.get()
         workshop.submit()
         send_all()
-        send_again(workshop.admin, WebhookDelivery, delivery.pk)
+        send_again(workshop.admin, KIND, delivery.pk)
         with pytest.raises(Conflict, match="is already waiting"):
-            send_again(workshop.admin, WebhookDelivery, delivery.pk)
+            send_again(workshop.admin, KIND, delivery.pk)
         assert AuditEntry.objects.get(action="webhook_delivery_repeated").payload[
             "delivery"
         ] == str(delivery.pk)

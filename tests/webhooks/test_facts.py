@@ -14,6 +14,7 @@ from agents.runs.engine.transaction import run_transaction
 from agents.runs.events import CallResolved
 from agents.runs.models import Approval, ApprovalKind, Event, Run, ToolCall
 from agents.webhooks.models import WebhookDelivery, WebhookDeliveryStatus, WebhookKind
+from agents.webhooks.sending import KIND
 from agents.worker.sweeper import sweep_once
 from tests.features import feature
 from tests.gateway.conftest import make_key
@@ -201,7 +202,7 @@ class TestKindsOfFacts:
         approve(workshop, make_ask(make_key(workshop)))
         send_all()
         told = WebhookDelivery.objects.get()
-        send_again(workshop.admin, WebhookDelivery, told.pk)
+        send_again(workshop.admin, KIND, told.pk)
         Approval.objects.update(valid_until=Now() - timedelta(seconds=1))
         sweep_once()
         send_all()

@@ -29,7 +29,7 @@ from agents.webhooks.models import (
     WebhookKind,
     WebhookSecret,
 )
-from agents.webhooks.sending import MIN_FAILURES
+from agents.webhooks.sending import KIND, MIN_FAILURES
 from gadget_site.private_hosts import LOOPBACK
 from tests.awaiting import await_that
 from tests.features import feature
@@ -321,7 +321,7 @@ class TestDelivery:
         workshop.submit()
         send_all()
         WebhookDelivery.objects.update(created_at=Now() - THREE_DAYS, wanted_at=Now() - THREE_DAYS)
-        send_again(workshop.admin, WebhookDelivery, WebhookDelivery.objects.get().pk)
+        send_again(workshop.admin, KIND, WebhookDelivery.objects.get().pk)
         receiver.status = 500
         send_all()
         assert WebhookDelivery.objects.get().status == WebhookDeliveryStatus.WAITING

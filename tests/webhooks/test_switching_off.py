@@ -16,7 +16,7 @@ from agents.notices.models import Notice
 from agents.runs.engine.timing import timing
 from agents.webhooks import changes
 from agents.webhooks.models import Webhook, WebhookDelivery, WebhookDeliveryStatus, WebhookKind
-from agents.webhooks.sending import MIN_FAILURES
+from agents.webhooks.sending import KIND, MIN_FAILURES
 from tests.features import feature
 from tests.webhooks.conftest import add_webhook, send_all
 from tests.webhooks.receiver import Receiver
@@ -96,6 +96,6 @@ class TestSwitchingOff:
         changes.switch_webhook(workshop.admin, webhook.pk, is_active=True)
         receiver.status = 200
         failed = WebhookDelivery.objects.get()
-        send_again(workshop.admin, WebhookDelivery, failed.pk)
+        send_again(workshop.admin, KIND, failed.pk)
         assert send_all() == 1
         assert WebhookDelivery.objects.get().status == WebhookDeliveryStatus.SENT

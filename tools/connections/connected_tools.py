@@ -16,6 +16,7 @@ from tools.contract import Level, NetworkAccess, Tool, ToolContext, ToolError, T
 from tools.sources import mcp, openapi
 from tools.sources.base import LoadedSource
 from tools.sources.external_tool import ExternalTool
+from tools.toolbox.objections import Objection
 
 logger = logging.getLogger("gadget.tools")
 
@@ -48,8 +49,8 @@ class ConnectedSource(LoadedSource):
         )
         self.withheld = withheld = dict[str, str]()
         for row in rows:
-            if why := _explain_withheld(row):
-                withheld[row.tool] = why
+            if (objection := _object_to_use(row)) is not None:
+                withheld[row.tool] = objection.why
                 continue
             try:
                 yield self._build(row)
@@ -110,13 +111,17 @@ def _order(rows: QuerySet[SourceTool]) -> QuerySet[SourceTool]:
     return found.order_by("source_id", "key")
 
 
-def _explain_withheld(row: SourceTool) -> str:
+def _object_to_use(row: SourceTool) -> Objection | None:
     if not row.source.is_active:
-        return f"{row.tool} cannot be used: an admin has switched off {row.source}."
+        return Objection(f"{row.tool} cannot be used: an admin has switched off {row.source}.")
     if row.source.lacks_base_url:
-        return f"{row.tool} cannot be used: {row.source} has no address for its operations."
+        return Objection(
+            f"{row.tool} cannot be used: {row.source} has no address for its operations."
+        )
     if row.gone_at is not None:
-        return f"{row.tool} no longer exists: {row.source} no longer describes it."
+        return Objection(f"{row.tool} no longer exists: {row.source} no longer describes it.")
     if row.is_quarantined:
-        return f"{row.tool} cannot be used: {row.source} has changed its definition, and an admin must accept it."
-    return ""
+        return Objection(
+            f"{row.tool} cannot be used: {row.source} has changed its definition, and an admin must accept it."
+        )
+    return None

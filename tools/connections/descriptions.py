@@ -154,7 +154,9 @@ def _describe_openapi(
         provided = build_api_connection(source).authentication.body_names
         found = openapi.read_description(text, base_url=source.base_url, provided=provided)
     except openapi.DocumentError as error:
-        raise ToolError(ErrorCode.OPERATION_FAILED, _explain_document_error(text, error)) from error
+        raise ToolError(
+            ErrorCode.OPERATION_FAILED, _describe_document_error(text, error)
+        ) from error
     proposed = _find_server(source, found)
     return SourceDescription(
         title=found.title,
@@ -178,7 +180,7 @@ def _describe_openapi(
     )
 
 
-def _explain_document_error(text: str, error: openapi.DocumentError) -> str:
+def _describe_document_error(text: str, error: openapi.DocumentError) -> str:
     """Explain why the text cannot be read, to a person who gave an address or a file."""
     beginning = text[:1_000].removeprefix("\ufeff").lstrip().lower()
     if beginning.startswith("<") and not beginning.startswith("<?xml"):

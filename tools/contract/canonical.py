@@ -33,7 +33,7 @@ def storable_json(value: Any) -> str:
         RecursionError: it is nested far too deeply.
     """
     text = canonical_json(value)
-    if fault := find_unstorable(text):
+    if (fault := find_unstorable(text)) is not None:
         raise ValueError(fault)
     if text.count("[") + text.count("{") > MAX_DEPTH and _is_too_deep(value):
         raise ValueError(f"it is nested more than {MAX_DEPTH} levels deep")
@@ -53,17 +53,17 @@ def _is_too_deep(value: Any) -> bool:
     return bool(level)
 
 
-def find_unstorable(json_text: str) -> str:
-    """Describe the first fault that JSON allows but no database stores; empty if there is none."""
+def find_unstorable(json_text: str) -> str | None:
+    """Describe the first fault that JSON allows but no database stores; None if there is none."""
     if "\\u0000" in json_text and _ESCAPED_NUL.search(json_text):
         return "a text contains a NUL character"
     if json_text.isascii():
-        return ""
+        return None
     try:
         json_text.encode("utf-8")
     except UnicodeEncodeError:
         return "a text contains half a surrogate pair"
-    return ""
+    return None
 
 
 def make_storable(value: Any) -> Any:

@@ -59,7 +59,9 @@ def to_plain_json(value: Any, place: str = "data") -> PlainJson:
         text = _ENCODER.encode(writer.write(value, place, ()))
         fault = writer.fault
     plain = json.loads(text)
-    return PlainJson(make_storable(plain) if find_unstorable(text) else plain, len(text), fault)
+    return PlainJson(
+        make_storable(plain) if find_unstorable(text) is not None else plain, len(text), fault
+    )
 
 
 def write_plain_json(value: Any) -> Any:

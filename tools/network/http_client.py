@@ -222,7 +222,7 @@ class GuardedClient:
                 return response
             if not outgoing.may_redirect:
                 return _check_write_redirect(response, here)
-            there = self._check_redirect(here, target)
+            there = self._resolve_redirect(here, target)
             outgoing = (
                 outgoing if _is_same_server(here, there) else outgoing.without_private_headers()
             )
@@ -243,7 +243,7 @@ class GuardedClient:
         """Return the TLS context that verifies certificates."""
         return self.trust or load_system_trust()
 
-    def _check_redirect(self, here: httpx2.URL, target: str) -> httpx2.URL:
+    def _resolve_redirect(self, here: httpx2.URL, target: str) -> httpx2.URL:
         try:
             there = read_url(str(here.join(target)))
         except (httpx2.InvalidURL, ValueError):
@@ -398,7 +398,7 @@ def _translating_errors(host: str, guard: RequestGuard, total_s: float) -> Itera
     except httpcore2.TimeoutException:
         raise timeout_error(host, total_s, attempted=guard.sent) from None
     except httpcore2.ConnectError as error:
-        raise network_error(_explain_connect_error(host, error)) from error
+        raise network_error(_describe_connect_error(host, error)) from error
     except httpcore2.LocalProtocolError as error:
         message = "The request cannot be sent: a header or the path contains a forbidden character."
         raise ToolError(ErrorCode.INVALID_PARAMETER, message, attempted=guard.sent) from error
@@ -416,7 +416,7 @@ def _translating_errors(host: str, guard: RequestGuard, total_s: float) -> Itera
         raise ToolError(ErrorCode.INVALID_PARAMETER, message, attempted=False) from error
 
 
-def _explain_connect_error(host: str, error: httpcore2.ConnectError) -> str:
+def _describe_connect_error(host: str, error: httpcore2.ConnectError) -> str:
     cause = error.args[0] if error.args else None
     if isinstance(cause, ssl.SSLCertVerificationError):
         return f"The certificate of {host} is not valid: {cause.verify_message}"

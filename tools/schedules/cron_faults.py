@@ -37,8 +37,8 @@ CRON_FIELDS = (
 )
 
 
-def find_cron_fault(fields: list[str]) -> str:
-    """Describe the first invalid one of a cron expression's five fields; empty if all are valid."""
+def find_cron_fault(fields: list[str]) -> str | None:
+    """Describe the first invalid one of a cron expression's five fields; None if all are valid."""
     for part, text in zip(CRON_FIELDS, fields, strict=True):
         if not _is_valid(part.field, text):
             forms = "as a single value, list, ascending range or step, or * for all"
@@ -46,7 +46,7 @@ def find_cron_fault(fields: list[str]) -> str:
                 f"the {part.name} is {text[:LONGEST_SHOWN]!r}. Allowed: {part.allowed}, {forms}."
             )
             return f"{fault} For example: {part.example}"
-    return ""
+    return None
 
 
 def _is_valid(field: Field, text: str) -> bool:

@@ -99,7 +99,7 @@ def parse_cron(cron: str, time_zone: str) -> CronTimes:
         raise _build_cron_error(
             cron, f"it has {len(cron)} characters; the limit is {LONGEST_CRON}."
         )
-    if fault := find_cron_fault(fields):
+    if (fault := find_cron_fault(fields)) is not None:
         raise _build_cron_error(cron, fault)
     times = CronTimes(" ".join(fields), time_zone)
     try:

@@ -42,8 +42,8 @@ _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 
 def detect_embedded_requests(
     names: Mapping[str, str], schema: Mapping[str, Any], *, only_reads: bool = False
-) -> str:
-    """Return why a tool may embed other requests, as part of a sentence, or an empty text.
+) -> str | None:
+    """Return why a tool may embed other requests, as part of a sentence; None if it cannot.
 
     Args:
         names: its name, path and id, by their description in a sentence: {"its path": "/v1/batch"}.
@@ -68,7 +68,7 @@ def detect_embedded_requests(
     )
     if is_bulk and (named_operations or any(len(ACTIONS & each.keys()) > 1 for each in fields)):
         return "it takes many operations at once"
-    return ""
+    return None
 
 
 def _split_words(text: str) -> list[str]:

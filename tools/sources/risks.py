@@ -13,8 +13,8 @@ _READS = frozenset({"GET", "HEAD", "OPTIONS"})
 _MAX_NAMED = 5
 
 
-def explain_embedded_requests(definition: Mapping[str, Any]) -> str:
-    """Return why the tool may embed other requests, as part of a sentence, or an empty text."""
+def explain_embedded_requests(definition: Mapping[str, Any]) -> str | None:
+    """Return why the tool may embed other requests, as part of a sentence; None if it cannot."""
     path = re.split("[/:]", str(definition.get("path", "")).partition("?")[0])
     end = "/".join([each for each in path if each and "{" not in each][-2:])
     names = {
@@ -28,21 +28,22 @@ def explain_embedded_requests(definition: Mapping[str, Any]) -> str:
     )
 
 
-def explain_exfiltration(definition: Mapping[str, Any]) -> str:
-    """Return why the tool may send data to any address, as part of a sentence, or an empty text."""
+def explain_exfiltration(definition: Mapping[str, Any]) -> str | None:
+    """Return why the tool may send data to any address, as part of a sentence; None if it
+    cannot."""
     if named := sorted(find_address_params(_get_schema(definition))):
         more = "…" if len(named) > _MAX_NAMED else ""
         return f"its params name addresses: {', '.join(named[:_MAX_NAMED])}{more}"
     annotations = definition.get("annotations")
     says_so = isinstance(annotations, Mapping) and annotations.get(OPEN_WORLD) is True
-    return f"it declares that it reaches other servers ({OPEN_WORLD})" if says_so else ""
+    return f"it declares that it reaches other servers ({OPEN_WORLD})" if says_so else None
 
 
 def list_risks(definition: Mapping[str, Any]) -> Iterator[str]:
     """Yield a sentence for each risk to weigh when choosing its level."""
-    if carries := explain_embedded_requests(definition):
+    if (carries := explain_embedded_requests(definition)) is not None:
         yield f"One approval runs every request inside the call, of any level: {carries}."
-    if reaches := explain_exfiltration(definition):
+    if (reaches := explain_exfiltration(definition)) is not None:
         yield (
             f"A model can use it to send data out, because {reaches}. "
             "At the levels read and draft, it needs approval only for hosts that are not allowed."

@@ -30,6 +30,7 @@ from agents.platform.database_connections import release_connection
 from tools.contract import NetworkAccess, ToolError
 from tools.network import ClientResponse, NetworkLimits, get_host, read_url, request
 from tools.network.urls import parse_ip
+from tools.toolbox.objections import Objection
 
 RECORD_SIZE = 4096
 POINT_BYTES = 65
@@ -70,8 +71,8 @@ class Subscription:
     def dump(self) -> str:
         return json.dumps(asdict(self))
 
-    def find_fault(self) -> str:
-        """Return the reason why the subscription is invalid; empty if it is valid."""
+    def find_objection(self) -> Objection | None:
+        """Return the reason why the subscription is not accepted; None if it is."""
         try:
             scheme = read_url(self.endpoint).scheme
         except ToolError:
@@ -81,15 +82,17 @@ class Subscription:
             or scheme not in ("https", "http")
             or (scheme == "http" and not settings.DEBUG)
         ):
-            return "the address of the push service is not valid"
+            return Objection("the address of the push service is not valid")
         if self._is_private():
-            return "the push service has a private address, which this installation does not allow"
+            return Objection(
+                "the push service has a private address, which this installation does not allow"
+            )
         try:
             _read_point(decode(self.p256dh))
             has_secret = len(decode(self.auth)) == SECRET_BYTES
         except ValueError:
-            return "the browser's key is not valid"
-        return "" if has_secret else "the browser's secret is not valid"
+            return Objection("the browser's key is not valid")
+        return None if has_secret else Objection("the browser's secret is not valid")
 
     def _is_private(self) -> bool:
         """Return True for a private address or host name that GADGET_PRIVATE_PUSH_HOSTS does not

@@ -224,7 +224,7 @@ class Employee(models.Model):
         return self.name
 
     def clean(self) -> None:
-        if fault := _find_body_fault(self.extra_body):
+        if (fault := _find_body_fault(self.extra_body)) is not None:
             raise ValidationError({"extra_body": fault})
 
 
@@ -263,8 +263,8 @@ class Grant(models.Model):
         return self.tool
 
 
-def _find_body_fault(value: Any) -> str:
-    """Return the reason why the value cannot be merged into every model request; empty if it
+def _find_body_fault(value: Any) -> str | None:
+    """Return the reason why the value cannot be merged into every model request; None if it
     can."""
     if not isinstance(value, dict):
         return 'Write a JSON object, such as {"top_p": 0.9}.'
@@ -277,5 +277,5 @@ def _find_body_fault(value: Any) -> str:
     return (
         f"This has {len(text)} characters; at most {LONGEST_BODY} are allowed."
         if len(text) > LONGEST_BODY
-        else ""
+        else None
     )

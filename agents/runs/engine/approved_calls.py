@@ -11,7 +11,7 @@ from agents.runs.engine.card_sentences import CallEffect
 from agents.runs.engine.cards import compute_digest, hash_params
 from agents.runs.engine.context import RunContext
 from agents.runs.engine.covered_facts import is_covered
-from agents.runs.engine.judgment import Judgment, OnChange
+from agents.runs.engine.judgment import Judgment
 from agents.runs.engine.preapprover import AskingCard, PreapprovalObjection, get_preapprover
 from agents.runs.engine.recovery import has_happened_since
 from agents.runs.engine.transaction import Transaction
@@ -31,7 +31,6 @@ class ApprovedCall(Judgment):
         effect: the last computed effect, or the reason why the gate forbids the call.
     """
 
-    on_change = OnChange.ASK
     follows_rules_alone = False
 
     def __init__(self, context: RunContext, card: Approval) -> None:

@@ -20,7 +20,7 @@ from agents.employees.toolboxes import get_installed_toolbox
 from agents.platform.database_connections import closing_connection, release_connection
 from agents.platform.queries.writes import update_rows
 from agents.runs.engine.context import RunContext, load_context
-from agents.runs.engine.judgment import Judgment, OnChange, PlannedCalls, lock_counted
+from agents.runs.engine.judgment import Judgment, PlannedCalls, lock_counted
 from agents.runs.engine.lease import Lease, is_shutting_down
 from agents.runs.engine.requested_calls import (
     MAX_CALL_DEPTH,
@@ -272,7 +272,6 @@ def start_ready(tx: Transaction, context: RunContext, running: int = 0) -> list[
 class _ReadyCall(Judgment):
     """A stored call that was promised its start without approval."""
 
-    on_change = OnChange.REFUSE
     follows_rules_alone = False
 
     def __init__(self, context: RunContext, call: ToolCall) -> None:

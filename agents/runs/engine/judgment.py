@@ -3,8 +3,10 @@ under it.
 
 Judge the calls → compute their effects, outside any transaction → lock the run → read the current
 rules → lock the rows that limits count → judge again → compare. Each caller adds only how it
-judges, what it compares, and its reaction to an objection, which is one of three in `OnChange`. The
-verdict itself, with the reason for the card, comes from `tools/toolbox/permissions.py`.
+judges, what it compares, and its reaction to an objection: calls that are not stored yet are judged
+and previewed in further rounds; an approved call gets a new card, or is refused if the objection
+has an error; a ready call, and the edit of a card, is refused. The verdict itself, with the reason
+for the card, comes from `tools/toolbox/permissions.py`.
 """
 
 from __future__ import annotations
@@ -12,7 +14,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence, Set
 from datetime import datetime
-from enum import Enum
 from typing import ClassVar
 
 from typing_extensions import override
@@ -46,18 +47,6 @@ RULES_CHANGED = Objection("Permissions changed while this call was prepared.")
 LIMIT_REACHED = Objection("Another run used up a limit while this call was prepared.")
 
 
-class OnChange(Enum):
-    """The reactions to an objection that arose between the two judgments."""
-
-    ASK = "ask"
-    """A person has approved the call as its card showed it: ask again, with a new card."""
-    REFUSE = "refuse"
-    """The call, or the edit of its card, does not proceed."""
-    RETRY = "retry"
-    """Nothing is stored yet: judge and preview again outside the lock, in a few rounds; then refuse
-    changes."""
-
-
 def lock_counted(tx: Transaction, context: RunContext, tools: Iterable[str]) -> set[str]:
     """Return the tools whose calls a limit counts; until the commit, nobody else counts these
     calls.
@@ -79,10 +68,9 @@ class Judgment(ABC):
         counted: the tools whose calls a limit counts, which no other process can count until the
             transaction ends.
         is_outdated: the rules had changed when the run was locked.
-        rounds_left: for RETRY, the rounds after this one.
+        rounds_left: the rounds after this one; 0 for calls that are judged only once more.
     """
 
-    on_change: ClassVar[OnChange]
     follows_rules_alone: ClassVar[bool] = True
     """False for calls that were promised their start by a verdict of the past, which is always
     compared."""
@@ -114,7 +102,7 @@ class Judgment(ABC):
 
     def may_retry(self, tx: Transaction) -> bool:
         """Return True if an objection leads to another round."""
-        return self.on_change is OnChange.RETRY and self.rounds_left > 0 and tx.run.may_start
+        return self.rounds_left > 0 and tx.run.may_start
 
     @abstractmethod
     def list_tools(self) -> Iterable[str]:
@@ -140,8 +128,6 @@ class PlannedCalls(Judgment):
         planned: the calls as they were judged last, with the effects for their cards.
         snapshot: the hash of the rules that judged them, once they are stored.
     """
-
-    on_change = OnChange.RETRY
 
     def __init__(
         self,

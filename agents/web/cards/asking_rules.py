@@ -102,14 +102,14 @@ class CallToExplain:
         address = reverse("admin:employees_toolrule_changelist")
         return RuleLink("Levels for all employees", f"{address}?{urlencode({'q': self.call.tool})}")
 
-    def explain_level(self) -> str:
+    def advise_on_level(self) -> str:
         if self.call.level == Level.DESTRUCTIVE.value:
             return "Destructive calls always need a person."
         kinds = {kind for kind, _, _ in (self.call.judgment or {}).get("causes", ())}
         is_grantable = self.may_be_granted and kinds <= GRANTABLE
         return "You can pre-approve calls like this." if is_grantable else ""
 
-    def explain_raised_level(self) -> str:
+    def advise_on_raised_level(self) -> str:
         if self.tool is None:
             return ""
         own = self.tool.level
@@ -131,30 +131,28 @@ class CallToExplain:
 
 def _describe(kind: str, text: str, param: str, asking: CallToExplain) -> AskingRule:
     sentence = f"{text[:1].upper()}{text[1:]}."
-    return AskingRule(
-        sentence, _explain_remedy(kind, text, param, asking), tuple(asking.list_links(kind))
-    )
+    return AskingRule(sentence, _advise(kind, text, param, asking), tuple(asking.list_links(kind)))
 
 
-def _explain_remedy(kind: str, text: str, param: str, asking: CallToExplain) -> str:
+def _advise(kind: str, text: str, param: str, asking: CallToExplain) -> str:
     remedies: dict[CauseKind, Callable[[], str]] = {
-        CauseKind.LEVEL: asking.explain_level,
-        CauseKind.RAISED_LEVEL: asking.explain_raised_level,
-        CauseKind.HOSTS: lambda: _explain_hosts(text),
+        CauseKind.LEVEL: asking.advise_on_level,
+        CauseKind.RAISED_LEVEL: asking.advise_on_raised_level,
+        CauseKind.HOSTS: lambda: _advise_on_hosts(text),
         CauseKind.OWN_DATA: lambda: "Without these values, this reason would not apply.",
-        CauseKind.LIMIT: lambda: _explain_limit(text, param),
+        CauseKind.LIMIT: lambda: _advise_on_limit(text, param),
     }
     explain = remedies.get(CauseKind(kind)) if kind in tuple(CauseKind) else None
     return explain() if explain else ""
 
 
-def _explain_hosts(text: str) -> str:
+def _advise_on_hosts(text: str) -> str:
     if "any address" in text:
         return "This tool cannot name its hosts, so each of its calls needs approval."
     return "If an admin allowed these hosts, this reason would not apply."
 
 
-def _explain_limit(text: str, param: str) -> str:
+def _advise_on_limit(text: str, param: str) -> str:
     if _MUST_BE in text:
         return f"The call would keep the limit if {param} were {text.rpartition(_MUST_BE)[2]}."
     if _NOT_FROM_OUTSIDE in text:

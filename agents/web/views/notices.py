@@ -13,7 +13,6 @@ from django.utils import timezone
 
 from agents.accounts.models import Membership, Role
 from agents.accounts.notice_facts import NoticeKind
-from agents.deliveries.changes import send_again
 from agents.deliveries.channels.push import SILENT_PUSH_HOSTS, Subscription, get_public_key
 from agents.deliveries.models import DeliveryStatus
 from agents.notices.channels import (
@@ -28,7 +27,7 @@ from agents.notices.channels import (
     remove_channel,
 )
 from agents.notices.choices import CHOSEN_KINDS, ChosenTimes, load_choices, save_choices
-from agents.notices.deliveries import describe_delivery, select_deliveries
+from agents.notices.deliveries import describe_delivery, select_deliveries, send_notice_again
 from agents.notices.following import follow_run, unfollow_run
 from agents.notices.models import ADMIN_KINDS, RUN_KINDS, Delivery, NoticeChoices
 from agents.notices.pace import Pace, find_default_pace
@@ -175,7 +174,7 @@ def remove(request: HttpRequest, member: Membership, channel_id: int) -> HttpRes
 @member_view("POST", page="notices")
 def repeat(request: HttpRequest, member: Membership, delivery_id: int) -> HttpResponseBase:
     """Send a failed notification again."""
-    send_again(member, Delivery, delivery_id)
+    send_notice_again(member, delivery_id)
     messages.success(request, "The message is being sent again.")
     return redirect("notices")
 

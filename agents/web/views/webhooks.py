@@ -14,7 +14,8 @@ from agents.platform.refusals import Conflict, Invalid, Refusal
 from agents.web.views import one_time_reports
 from agents.web.views.pages import member_view, read_newest, render_page
 from agents.webhooks import changes
-from agents.webhooks.models import Webhook, WebhookDelivery, WebhookKind
+from agents.webhooks.models import Webhook, WebhookKind
+from agents.webhooks.sending import KIND
 
 _NEW_SECRET = "made_webhook_secret"  # noqa: S105 - the session key under which a new secret is stored until it is shown
 
@@ -77,7 +78,7 @@ def remove(request: HttpRequest, member: Membership, webhook_id: int) -> HttpRes
 @member_view("POST", page="webhooks")
 def repeat(request: HttpRequest, member: Membership, webhook_delivery_id: int) -> HttpResponseBase:
     """Send a delivery again, with the same id."""
-    delivery = send_again(member, WebhookDelivery, webhook_delivery_id)
+    delivery = send_again(member, KIND, webhook_delivery_id)
     messages.success(request, "The delivery will be sent again.")
     return redirect("webhook", delivery.webhook_id)
 

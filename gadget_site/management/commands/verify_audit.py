@@ -36,7 +36,7 @@ class Command(BaseCommand):
         if slug and not organizations:
             raise CommandError(f"There is no organization with the slug {slug!r}.")
         broken = sum(self._report(audit.read_chain(organization)) for organization in organizations)
-        missing = [fault for head in printed if (fault := head.fault)]
+        missing = [fault for head in printed if (fault := head.fault) is not None]
         for fault in missing:
             self.stdout.write(f"head: {fault}")
         if broken:

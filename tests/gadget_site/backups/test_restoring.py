@@ -109,7 +109,7 @@ def test_every_row_and_file_is_restored_exactly(
     assert (own / "reports" / "a ü.txt").read_bytes() == ODD.encode()
     assert abs((own / "reports" / "a ü.txt").stat().st_mtime - changed) < 0.001
     assert [one.name for one in files.iterdir() if one.name.isdigit()] == [own.name]
-    assert [audit.PrintedHead.parse(head).fault for head in manifest.heads] == [""]
+    assert [audit.PrintedHead.parse(head).fault for head in manifest.heads] == [None]
 
 
 def test_ids_assigned_before_the_backup_are_not_reused(

@@ -19,7 +19,7 @@ from agents.approval_rules.models import ApprovalRule, ApproverGroup, Deputy
 from agents.approvals.models import Claim
 from agents.employees.models import Employee, Grant, ToolRule
 from agents.gateway.models import SigningKey
-from agents.gateway.receipts import list_public_keys
+from agents.gateway.receipts import ensure_current_key, list_public_keys
 from agents.platform.refusals import Conflict, Forbidden
 from agents.restores import confirming
 from agents.restores.limits import KINDS
@@ -152,9 +152,11 @@ class TestARestore:
         assert AuditEntry.objects.filter(action="schedule_switched_off").count() == 1
 
     def test_replaces_the_key_that_signs_receipts(self, workshop: Workshop) -> None:
+        ensure_current_key()
         (before,) = list_public_keys()
         restored.stop_everything()
         assert not SigningKey.objects.filter(is_current=True).exists()
+        ensure_current_key()
         assert list_public_keys()[0] != before
 
     def test_revokes_links_for_new_passwords(self, workshop: Workshop) -> None:

@@ -140,10 +140,10 @@ def test_a_definition_with_request_params_is_recognized(
     told = detect_embedded_requests(
         {"its path": "/".join(path.split("/")[-2:])}, {"properties": properties}
     )
-    assert says in told
-    assert bool(says) == bool(told)
+    assert says in (told or "")
+    assert bool(says) == (told is not None)
 
 
 def test_a_path_named_batch_does_not_count_for_an_operation_that_only_reads() -> None:
-    assert detect_embedded_requests({"its path": "/batch"}, {}, only_reads=True) == ""
-    assert detect_embedded_requests({"its path": "/graphql"}, {}, only_reads=True)
+    assert detect_embedded_requests({"its path": "/batch"}, {}, only_reads=True) is None
+    assert detect_embedded_requests({"its path": "/graphql"}, {}, only_reads=True) is not None

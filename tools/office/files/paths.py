@@ -69,7 +69,7 @@ def parse_path(path: str) -> Names:
     if len(names) > MAX_DEPTH:
         raise build_path_error(path, f"it has {len(names)} levels; the limit is {MAX_DEPTH}")
     for name in names:
-        if fault := find_fault(name):
+        if (fault := find_fault(name)) is not None:
             raise build_path_error(path, fault)
     return names
 
@@ -88,12 +88,12 @@ def parse_file_path(path: str) -> Names:
 
 def is_valid_name(name: str) -> bool:
     """Return True if a path can contain this name."""
-    return not find_fault(name) and unicodedata.is_normalized("NFC", name)
+    return find_fault(name) is None and unicodedata.is_normalized("NFC", name)
 
 
-def find_fault(name: str) -> str:
-    """Return why a name is invalid, or an empty string; valid names work on every system."""
-    return next((why for is_at_fault, why in _FAULTS if is_at_fault(name)), "")
+def find_fault(name: str) -> str | None:
+    """Return why a name is invalid, or None; valid names work on every system."""
+    return next((why for is_at_fault, why in _FAULTS if is_at_fault(name)), None)
 
 
 def quote_path(path: str) -> str:

@@ -39,13 +39,13 @@ def _refuse_blank(text: str) -> str:
     return text
 
 
-def _check_email(text: str) -> str:
+def _clean_email(text: str) -> str:
     if text and not EMAIL.fullmatch(text):
         raise ValueError("it is not an email address")
     return text
 
 
-def _check_domain(text: str) -> str:
+def _clean_domain(text: str) -> str:
     if text and not DOMAIN.fullmatch(text):
         raise ValueError("it is not a bare domain such as example.com")
     return text.lower()
@@ -95,10 +95,10 @@ ListName = Annotated[
 Region = Annotated[str, Field(max_length=50), AfterValidator(_collapse_to_line)]
 Category = Annotated[str, Field(max_length=80), AfterValidator(_collapse_to_line)]
 Email = Annotated[
-    str, Field(max_length=254), AfterValidator(_collapse_to_line), AfterValidator(_check_email)
+    str, Field(max_length=254), AfterValidator(_collapse_to_line), AfterValidator(_clean_email)
 ]
 Domain = Annotated[
-    str, Field(max_length=253), AfterValidator(_collapse_to_line), AfterValidator(_check_domain)
+    str, Field(max_length=253), AfterValidator(_collapse_to_line), AfterValidator(_clean_domain)
 ]
 Phone = Annotated[str, Field(max_length=40), AfterValidator(_collapse_to_line)]
 Notes = Annotated[str, Field(max_length=5_000), AfterValidator(_refuse_null)]

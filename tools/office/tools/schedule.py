@@ -45,7 +45,7 @@ SHOWN_OF_TASK = 500
 NEXT_TIMES = 5
 
 
-def _check_task(text: str) -> str:
+def _clean_task(text: str) -> str:
     if "\x00" in text:
         raise ValueError("it contains a null character")
     if not text.strip():
@@ -53,7 +53,7 @@ def _check_task(text: str) -> str:
     return text.strip()
 
 
-Task = Annotated[str, Field(max_length=LONGEST_TASK), AfterValidator(_check_task)]
+Task = Annotated[str, Field(max_length=LONGEST_TASK), AfterValidator(_clean_task)]
 ScheduleId = Annotated[
     str, BeforeValidator(convert_to_text), Field(pattern=r"^[0-9]{1,18}$", examples=["7"])
 ]

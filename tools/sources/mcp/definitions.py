@@ -100,10 +100,10 @@ def suggest_level(annotations: Mapping[str, Any], definition: Definition | None 
             requests is destructive.
     """
     stored = {**(vars(definition) if definition is not None else {}), "annotations": annotations}
-    if explain_embedded_requests(stored):
+    if explain_embedded_requests(stored) is not None:
         return Level.DESTRUCTIVE
     if annotations.get("readOnlyHint") is True:
-        return Level.WRITE if explain_exfiltration(stored) else Level.READ
+        return Level.WRITE if explain_exfiltration(stored) is not None else Level.READ
     return Level.WRITE if annotations.get("destructiveHint") is False else Level.DESTRUCTIVE
 
 

@@ -57,7 +57,7 @@ def build_result(response: Any, definition: Definition, title: str) -> ToolResul
     if (
         data is not None
         and definition.output_schema is not None
-        and (fault := _find_fault(data, definition))
+        and (fault := _find_fault(data, definition)) is not None
     ):
         notes.append(f"[the structured part is left out: {fault}]")
         data = None
@@ -192,8 +192,8 @@ def _raise_for_error(flag: Any, title: str, parts: list[_Part], data: Any) -> No
     )
 
 
-def _find_fault(data: Any, definition: Definition) -> str:
-    """Return the content's first fault, as part of a sentence; empty if it fits its schema."""
+def _find_fault(data: Any, definition: Definition) -> str | None:
+    """Return the content's first fault, as part of a sentence; None if it fits its schema."""
     try:
         faults: Iterator[Any] = iter(
             find_faults(
@@ -204,7 +204,7 @@ def _find_fault(data: Any, definition: Definition) -> str:
         return f"it cannot be checked: {error}"
     fault = next(faults, None)
     if fault is None:
-        return ""
+        return None
     place = ".".join(["data", *(str(part) for part in fault.absolute_path)])
     return clean_line(
         f"it does not fit the output schema at {place:.200}: {fault.message:.300}", MAX_ERROR_LENGTH

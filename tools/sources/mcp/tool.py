@@ -56,7 +56,7 @@ class McpTool(ExternalTool):
         self.source = source
         self.author = source
         self.level = level
-        self.carries_requests = bool(explain_embedded_requests(vars(definition)))
+        self.carries_requests = explain_embedded_requests(vars(definition)) is not None
         self.open_world = definition.annotations.get(OPEN_WORLD) is True
         self._definition = definition
         self._server = server

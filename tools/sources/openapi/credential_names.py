@@ -4,6 +4,7 @@ import re
 
 from tools.sources.openapi.names import word_set
 from tools.sources.openapi.references import UnsupportedOperationError
+from tools.toolbox.objections import Objection
 
 _IN_EVERY_PLACE = word_set(
     "authorization proxyauthorization apikey xapikey accesstoken xaccesstoken authtoken xauthtoken "
@@ -75,20 +76,20 @@ def may_change_method(name: str) -> bool:
     return name.strip().lower() == "_method" or _normalize(name) in _METHOD_OVERRIDES
 
 
-def explain_forbidden_name(
+def object_to_name(
     name: str, place: str, description: str = "", *, is_top: bool = True
-) -> str:
-    """Return why no model may use this name, as part of a sentence; empty if it may.
+) -> Objection | None:
+    """Return why no model may use this name, as part of a sentence; None if it may.
 
     Args:
         place: see `is_credential`.
         is_top: True if the name is not inside another value.
     """
     if is_credential(name, place, description):
-        return f"needs a credential: {name[:100]!r}"
+        return Objection(f"needs a credential: {name[:100]!r}")
     if is_top and may_change_method(name):
-        return f"needs {name[:100]!r}, which may change its method"
-    return ""
+        return Objection(f"needs {name[:100]!r}, which may change its method")
+    return None
 
 
 def _normalize(name: str) -> str:

@@ -69,10 +69,11 @@ def infer_level(operation: Mapping[str, Any]) -> InferredLevel:
     """
     method, path, operation_id = operation["method"], operation["path"], operation["operation_id"]
     floor = FLOORS.get(method, Level.DESTRUCTIVE)
-    if carries := explain_embedded_requests(operation):
+    if (carries := explain_embedded_requests(operation)) is not None:
         return InferredLevel(Level.DESTRUCTIVE, f"it may embed other requests: {carries}")
     inferred = InferredLevel(floor, f"{method} is {floor} level")
-    if not floor.has_side_effects and (reaches := explain_exfiltration(operation)):
+    reaches = explain_exfiltration(operation)
+    if not floor.has_side_effects and reaches is not None:
         inferred = InferredLevel(Level.WRITE, f"{method} is {floor} level, but {reaches}")
     reads = any(verb in READING_VERBS for verb in _find_verbs(operation_id))
     query = re.sub("[&=;+]|%..", "/", path.partition("?")[2])

@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from tools.contract import ErrorCode, ToolError, canonical_json
-from tools.sources.openapi.credential_names import explain_forbidden_name, may_change_method
+from tools.sources.openapi.credential_names import may_change_method, object_to_name
 from tools.sources.openapi.operations import ApiOperation, OperationBody, Placement
 from tools.sources.openapi.paths import has_path_traversal
 from tools.sources.openapi.schemas import restore_api_names
@@ -104,7 +104,7 @@ def _refuse_forbidden_keys(placement: Placement, value: Any) -> None:
     names = [
         name
         for name in top
-        if name.lower() in placement.refused or explain_forbidden_name(name, placement.spread)
+        if name.lower() in placement.refused or object_to_name(name, placement.spread) is not None
     ]
     _refuse_names(placement.shown, [*names, *_find_credentials(*inside)])
 
@@ -126,7 +126,7 @@ def _find_credentials(*values: Any) -> Iterator[str]:
         value = waiting.pop()
         if isinstance(value, dict):
             yield from (
-                name for name in value if explain_forbidden_name(name, "body", is_top=False)
+                name for name in value if object_to_name(name, "body", is_top=False) is not None
             )
             waiting += value.values()
         elif isinstance(value, list):

@@ -15,10 +15,11 @@ from tools.schemas.openapi import (
 from tools.sources.openapi.credential_names import (
     ForbiddenParamError,
     ProvidedParamError,
-    explain_forbidden_name,
+    object_to_name,
 )
 from tools.sources.openapi.names import avoid_reserved_name
 from tools.sources.openapi.references import CycleError, References, UnsupportedOperationError
+from tools.toolbox.objections import Objection
 
 Names = dict[str, Any]
 """{name for the model: [the API's name, names inside the value]}; the key `*` covers any entry."""
@@ -42,8 +43,8 @@ class Shape:
     names: Names = field(default_factory=dict)
 
 
-ExplainForbidden = Callable[[str, str, int], str]
-"""A function of a property's name, description and depth, see `explain_forbidden_name`."""
+ObjectToName = Callable[[str, str, int], Objection | None]
+"""A function of a property's name, description and depth, see `object_to_name`."""
 
 
 class SchemaReader:
@@ -87,12 +88,12 @@ class SchemaReader:
 
     def _read_body(self, schema: Any) -> Shape:
 
-        def explain(name: str, description: str, depth: int) -> str:
+        def find_objection(name: str, description: str, depth: int) -> Objection | None:
             if depth == 0 and name in self._provided:
                 raise ProvidedParamError
-            return explain_forbidden_name(name, "body", description, is_top=depth == 0)
+            return object_to_name(name, "body", description, is_top=depth == 0)
 
-        return self._read_within_limits(schema, _MAX_BODY_PARTS, explain)
+        return self._read_within_limits(schema, _MAX_BODY_PARTS, find_objection)
 
     def read_parameter(self, schema: Any, spread: str = "") -> Shape:
         """Read a parameter's schema, at most 300 parts.
@@ -106,18 +107,18 @@ class SchemaReader:
                 read.
         """
 
-        def explain(name: str, description: str, depth: int) -> str:
+        def find_objection(name: str, description: str, depth: int) -> Objection | None:
             if depth or not spread:
-                return explain_forbidden_name(name, "body", description, is_top=False)
+                return object_to_name(name, "body", description, is_top=False)
             if (spread, name.lower()) in self._keys:
-                return f"needs a credential: {name[:100]!r}"
-            return explain_forbidden_name(name, spread, description)
+                return Objection(f"needs a credential: {name[:100]!r}")
+            return object_to_name(name, spread, description)
 
-        return self._read_within_limits(schema, _MAX_PARAMETER_PARTS, explain)
+        return self._read_within_limits(schema, _MAX_PARAMETER_PARTS, find_objection)
 
-    def _read_within_limits(self, schema: Any, largest: int, explain: ExplainForbidden) -> Shape:
+    def _read_within_limits(self, schema: Any, largest: int, find_objection: ObjectToName) -> Shape:
         for depth in _DEPTHS if self._left > 0 else _DEPTHS[-1:]:
-            attempt = _SchemaAttempt(self._references, depth, largest, explain)
+            attempt = _SchemaAttempt(self._references, depth, largest, find_objection)
             try:
                 shape = attempt.read_shape(schema, 0, frozenset())
             except _TooLargeError:
@@ -137,11 +138,11 @@ class _SchemaAttempt:
     """One attempt to read a schema, with limits on its depth and number of parts."""
 
     def __init__(
-        self, references: References, depth: int, largest: int, explain: ExplainForbidden
+        self, references: References, depth: int, largest: int, find_objection: ObjectToName
     ) -> None:
         self._references = references
         self._depth = depth
-        self._explain = explain
+        self._object_to_name = find_objection
         self.left = largest
         self._composing = 0
 
@@ -210,8 +211,8 @@ class _SchemaAttempt:
         return self._read_additional(node, Shape(result, names), depth, trail)
 
     def _refuse_forbidden(self, name: str, description: str, depth: int) -> None:
-        if reason := self._explain(name, description, depth):
-            raise ForbiddenParamError(reason)
+        if (objection := self._object_to_name(name, description, depth)) is not None:
+            raise ForbiddenParamError(objection.why)
 
     def _is_read_only(self, schema: Any) -> bool:
         try:

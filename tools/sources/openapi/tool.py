@@ -115,7 +115,7 @@ class OpenAPITool(ExternalTool):
         self.connection = connection
         self.name = f"{connection.source}.{operation.name}"
         self.description = operation.description
-        self.carries_requests = bool(explain_embedded_requests(vars(operation)))
+        self.carries_requests = explain_embedded_requests(vars(operation)) is not None
         is_explained = operation.level is Level.DESTRUCTIVE or not self.carries_requests
         self.level = (level or operation.level) if is_explained else Level.DESTRUCTIVE
         self.author = self.source = connection.source
