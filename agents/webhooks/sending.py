@@ -215,8 +215,16 @@ def _switch_off(webhook: Webhook, reason: str) -> None:
         if not active.update(is_active=False, off_reason=reason[:300]):
             return
         fail_waiting(webhook, "the webhook was switched off")
-        key = f"{webhook.pk}:{timezone.now().isoformat()}"
-        tell(NoticeFact(NoticeKind.WEBHOOK_OFF, webhook.organization_id, key, detail=webhook.name))
+        tell(
+            NoticeFact(
+                NoticeKind.WEBHOOK_OFF,
+                webhook.organization_id,
+                key=f"{webhook.pk}:{timezone.now().isoformat()}",
+                detail=webhook.name,
+                reason=reason,
+                ids={"webhook_id": str(webhook.pk)},
+            )
+        )
         entry = audit.NewEntry(
             "gadget", "webhook_switched_off", f"webhook:{webhook.pk}", {"reason": reason}
         )
