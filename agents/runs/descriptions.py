@@ -12,13 +12,13 @@ from agents.accounts.models.organization_event import OrganizationEvent
 from agents.accounts.notice_facts import NoticeKind
 from agents.runs import event_facts, event_words
 from agents.runs.engine.transaction import MACHINE
-from agents.runs.event_facts import FactKind
 from agents.runs.models import ApprovalStatus, Event, EventType
 from agents.runs.redaction import NOTHING_REDACTED, EventRedaction
 from agents.runs.status_labels import label_status
 
 Payload = Mapping[str, Any]
 Describer = Callable[[Payload, EventRedaction], "Description"]
+_Fact = event_facts.FactKind
 
 DECISIONS = frozenset({ApprovalStatus.APPROVED, ApprovalStatus.DENIED, ApprovalStatus.ANSWERED})
 """The states of a card that a person chose; Gadget gives the reason for the others."""
@@ -396,7 +396,7 @@ class _OrganizationFact:
 
     words: str
     icon: str
-    kind: FactKind | None
+    kind: _Fact | None
 
     def describe(self, payload: Payload, redaction: EventRedaction) -> Description:
         words = f"{self.words}: {payload['detail']}"
@@ -458,17 +458,12 @@ CALL_EVENTS: dict[str, Describer] = {
 ORGANIZATION_EVENTS: dict[str, Describer] = {
     kind: _OrganizationFact(words, icon, fact).describe
     for kind, words, icon, fact in (
-        (NoticeKind.STOPPED, "Work was stopped", "ban", FactKind.WORK_STOPPED),
-        (
-            NoticeKind.QUARANTINE,
-            "Changed tools need review",
-            "triangle-alert",
-            FactKind.TOOLS_CHANGED,
-        ),
-        (NoticeKind.SCHEDULE, "A schedule did not start", "clock", FactKind.SCHEDULE_MISSED),
-        (NoticeKind.GRANT_ENDED, "A standing grant ended", "clock", FactKind.GRANT_ENDED),
-        (NoticeKind.TRIGGER_REFUSED, "A trigger refuses messages", "x", FactKind.TRIGGER_REFUSED),
-        (NoticeKind.WEBHOOK_OFF, "A webhook was switched off", "ban", FactKind.WEBHOOK_DISABLED),
+        (NoticeKind.STOPPED, "Work was stopped", "ban", _Fact.WORK_STOPPED),
+        (NoticeKind.QUARANTINE, "Changed tools need review", "triangle-alert", _Fact.TOOLS_CHANGED),
+        (NoticeKind.SCHEDULE, "A schedule did not start", "clock", _Fact.SCHEDULE_MISSED),
+        (NoticeKind.GRANT_ENDED, "A standing grant ended", "clock", _Fact.GRANT_ENDED),
+        (NoticeKind.TRIGGER_REFUSED, "A trigger refuses messages", "x", _Fact.TRIGGER_REFUSED),
+        (NoticeKind.WEBHOOK_OFF, "A webhook was switched off", "ban", _Fact.WEBHOOK_DISABLED),
         (NoticeKind.CHANNEL_LOST, "An address of a person no longer works", "x", None),
     )
 }

@@ -173,7 +173,7 @@ def compose(delivery: WebhookDelivery, webhook: Webhook) -> dict[str, Any] | Non
     data = {**numbers, **delivery.payload, **(delivery.values if webhook.sends_values else {})}
     if delivery.kind == WebhookKind.ASK_ANSWERED:
         asks = Ask.objects.select_related("run__organization", "key", "effect")
-        ask = asks.filter(run_id=delivery.run_id).first()
+        ask = asks.filter(run_id=delivery.run_id or 0).first()
         if ask is None or (state := load_state(ask)).is_waiting:
             return None
         data["status"] = state.status

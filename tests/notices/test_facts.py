@@ -263,7 +263,7 @@ def test_a_schedule_without_a_creator_that_does_not_start_notifies_admins(
 
 @feature(
     "The gate",
-    "The owner of a standing grant is notified if it ends before its time, and a trigger’s owner and admins when it refuses messages",
+    "Owners are notified of standing grants that end early, and with the admins of triggers that refuse messages",
     "agents/notices/audience.py",
 )
 def test_an_ended_standing_grant_notifies_its_owner_once(workshop: Workshop) -> None:
