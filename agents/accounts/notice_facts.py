@@ -1,9 +1,9 @@
-"""Facts of organizations that people are notified of: any subject writes them to the log, which
-notices read."""
+"""Facts of organizations: any subject writes them to the log, which notices and webhooks read."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from django.db import models, transaction
 
@@ -30,9 +30,18 @@ class NoticeKind(models.TextChoices):
     BUDGET = "budget", "A budget is used up"
     QUARANTINE = "quarantine", "Tools changed: review needed"
     SCHEDULE = "schedule", "Your schedule did not start"
+    GRANT_ENDED = "grant_ended", "Your standing grant ended"
+    TRIGGER_REFUSED = "trigger_refused", "A trigger refuses messages"
     WEBHOOK_OFF = "webhook_off", "A webhook was switched off"
     CHANNEL_LOST = "channel_lost", "One of your addresses no longer works"
     CODE = "code", "A new address is confirmed"
+
+
+ORGANIZATION_KINDS = (
+    *(NoticeKind.STOPPED, NoticeKind.QUARANTINE, NoticeKind.SCHEDULE, NoticeKind.GRANT_ENDED),
+    *(NoticeKind.TRIGGER_REFUSED, NoticeKind.WEBHOOK_OFF, NoticeKind.CHANNEL_LOST),
+)
+"""The kinds of facts in the log of an organization; all others follow from the events of runs."""
 
 
 @dataclass(frozen=True)
@@ -40,9 +49,12 @@ class NoticeFact:
     """A fact of an organization that belongs to no run.
 
     Attributes:
-        key: makes it unique among those of its kind, such as `17`; a fact creates one notice.
+        kind: one of ORGANIZATION_KINDS.
+        key: makes its notice unique among those of its kind, such as `17`.
         detail: its subject: a name given by a person, never text of a model.
-        user_id: the only person to notify; None if its kind decides that.
+        user_id: the person it concerns; None if its kind decides who is notified.
+        reason: why it happened; only webhooks that send values send it.
+        ids: ids, kinds and times for other systems, never a value.
     """
 
     kind: NoticeKind
@@ -50,11 +62,19 @@ class NoticeFact:
     key: str
     detail: str = ""
     user_id: int | None = None
+    reason: str = ""
+    ids: Mapping[str, str] = field(default_factory=dict)
 
 
 def tell(fact: NoticeFact) -> None:
     """Write the fact to the log of its organization, in the transaction that makes it true."""
-    payload = {"key": fact.key, "detail": fact.detail, "user_id": fact.user_id}
+    payload = {
+        "key": fact.key,
+        "detail": fact.detail,
+        "user_id": fact.user_id,
+        "reason": fact.reason,
+        "ids": dict(fact.ids),
+    }
     OrganizationEvent.objects.create(
         organization_id=fact.organization_id, type=fact.kind, payload=payload
     )

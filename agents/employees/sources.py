@@ -163,7 +163,8 @@ def _tell_of_quarantine(source: Source, result: RefreshResult) -> None:
     if result.changed:
         key = f"{source.pk}:{timezone.now().isoformat()}"
         detail = f"{_count_noun(len(result.changed), 'tool')} of {source.name}"
-        tell(NoticeFact(NoticeKind.QUARANTINE, source.organization_id, key, detail=detail))
+        ids = {"source_id": str(source.pk)}
+        tell(NoticeFact(NoticeKind.QUARANTINE, source.organization_id, key, detail=detail, ids=ids))
 
 
 def _summarize(count: int, result: RefreshResult) -> str:

@@ -103,8 +103,11 @@ class Audience:
         return notice.kind in SHARED_KINDS and bool(self.find(notice))
 
     def _concerns(self, notice: Notice, member: Membership) -> bool:
-        if notice.kind in ADMIN_KINDS:
+        is_orphan = notice.kind == NoticeKind.SCHEDULE and notice.user_id is None
+        if notice.kind in ADMIN_KINDS or is_orphan:
             return member.may(Role.ADMIN)
+        if notice.kind == NoticeKind.TRIGGER_REFUSED and member.may(Role.ADMIN):
+            return True
         if notice.user_id is not None:
             return notice.user_id == member.user_id
         if notice.approval is not None:

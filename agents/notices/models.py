@@ -31,7 +31,7 @@ SHARED_KINDS = (
         NoticeKind.STOPPED,
         NoticeKind.BUDGET,
     ),
-    *(NoticeKind.QUARANTINE, NoticeKind.WEBHOOK_OFF),
+    *(NoticeKind.QUARANTINE, NoticeKind.WEBHOOK_OFF, NoticeKind.TRIGGER_REFUSED),
 )
 """Kinds that shared channels of an organization get."""
 RUN_KINDS = (NoticeKind.RUN_FAILED, NoticeKind.RUN_ENDED)

@@ -137,12 +137,20 @@ def write_notices(events: Sequence[Event]) -> None:
 
 def write_organization_notices(events: Sequence[OrganizationEvent]) -> None:
     """Write the notices of these events of organizations; a person with a removed account is left
-    out."""
+    out, and so are those who ended their own standing grant."""
     for_one = {event.payload["user_id"] for event in events} - {None}
     users = {None, *User.objects.filter(pk__in=for_one).values_list("pk", flat=True)}
     add_notices(
-        [build_organization_notice(event) for event in events if event.payload["user_id"] in users]
+        [
+            build_organization_notice(event)
+            for event in events
+            if event.payload["user_id"] in users and not _is_own_end(event)
+        ]
     )
+
+
+def _is_own_end(event: OrganizationEvent) -> bool:
+    return event.type == NoticeKind.GRANT_ENDED and event.payload["user_id"] is None
 
 
 def add_notices(notices: Sequence[Notice]) -> None:

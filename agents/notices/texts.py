@@ -34,6 +34,8 @@ _FACTS = {
     NoticeKind.BUDGET: "A budget is used up",
     NoticeKind.QUARANTINE: "Tools changed: review needed",
     NoticeKind.SCHEDULE: "Your schedule did not start",
+    NoticeKind.GRANT_ENDED: "Your standing grant ended",
+    NoticeKind.TRIGGER_REFUSED: "A trigger refuses messages",
     NoticeKind.WEBHOOK_OFF: "A webhook was switched off, because its receiver fails",
     NoticeKind.CHANNEL_LOST: "You are no longer notified here, because the address is gone",
 }
@@ -55,6 +57,8 @@ _COUNTED = {
     NoticeKind.BUDGET: ("budget is used up", "budgets are used up"),
     NoticeKind.QUARANTINE: ("source has changed tools", "sources have changed tools"),
     NoticeKind.SCHEDULE: ("schedule did not start", "schedules did not start"),
+    NoticeKind.GRANT_ENDED: ("standing grant ended", "standing grants ended"),
+    NoticeKind.TRIGGER_REFUSED: ("trigger refuses messages", "triggers refuse messages"),
     NoticeKind.WEBHOOK_OFF: ("webhook was switched off", "webhooks were switched off"),
     NoticeKind.CHANNEL_LOST: ("address is gone", "addresses are gone"),
 }
@@ -63,6 +67,8 @@ _PAGES = {
     NoticeKind.BUDGET: "employees",
     NoticeKind.QUARANTINE: "admin:connections_source_changelist",
     NoticeKind.SCHEDULE: "schedules",
+    NoticeKind.GRANT_ENDED: "grants",
+    NoticeKind.TRIGGER_REFUSED: "triggers",
     NoticeKind.WEBHOOK_OFF: "webhooks",
     NoticeKind.CHANNEL_LOST: "notices",
 }
@@ -89,7 +95,9 @@ def describe(notice: Notice, channel: Channel) -> NoticeText:
             f"Enter this code in Gadget to confirm the address: {channel.code}", reverse("notices")
         )
     if kind in _PAGES:
-        return NoticeText(f"{_FACTS[kind]}: {clean_name(notice.detail)}", reverse(_PAGES[kind]))
+        is_orphan = kind == NoticeKind.SCHEDULE and notice.user_id is None
+        fact = "A schedule without an owner did not start" if is_orphan else _FACTS[kind]
+        return NoticeText(f"{fact}: {clean_name(notice.detail)}", reverse(_PAGES[kind]))
     if notice.approval is not None:
         return NoticeText(
             f"{_FACTS[kind]}: {_describe_card(notice)}",

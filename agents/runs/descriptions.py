@@ -1,5 +1,5 @@
 """Each type of event in words, with its facts: the only source for panel, playback, transcript and
-webhooks."""
+webhooks. The events of organizations are described here too; only webhooks show them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from agents.accounts.models.organization_event import OrganizationEvent
+from agents.accounts.notice_facts import NoticeKind
 from agents.runs import event_facts, event_words
 from agents.runs.engine.transaction import MACHINE
 from agents.runs.models import ApprovalStatus, Event, EventType
@@ -16,6 +18,7 @@ from agents.runs.status_labels import label_status
 
 Payload = Mapping[str, Any]
 Describer = Callable[[Payload, EventRedaction], "Description"]
+_Fact = event_facts.FactKind
 
 DECISIONS = frozenset({ApprovalStatus.APPROVED, ApprovalStatus.DENIED, ApprovalStatus.ANSWERED})
 """The states of a card that a person chose; Gadget gives the reason for the others."""
@@ -85,7 +88,9 @@ class UndescribedEvent(LookupError):
     """An event has a type without a description."""
 
 
-def describe(event: Event, redaction: EventRedaction = NOTHING_REDACTED) -> Description:
+def describe(
+    event: Event | OrganizationEvent, redaction: EventRedaction = NOTHING_REDACTED
+) -> Description:
     """Describe the event; the redaction leaves out parts of its texts, inputs and results.
 
     Raises:
@@ -378,6 +383,35 @@ def _redact_params(payload: Payload, redaction: EventRedaction) -> Any:
     return redaction.redact_inputs(payload.get("tool", ""), payload.get("params") or {})
 
 
+# Facts of the organization
+
+
+@dataclass(frozen=True)
+class _OrganizationFact:
+    """A fact of an organization in words.
+
+    Attributes:
+        kind: None if it is no fact for other systems, because it concerns one person alone.
+    """
+
+    words: str
+    icon: str
+    kind: _Fact | None
+
+    def describe(self, payload: Payload, redaction: EventRedaction) -> Description:
+        words = f"{self.words}: {payload['detail']}"
+        return Description(
+            words,
+            self.words,
+            icon=self.icon,
+            look="bad",
+            text=redaction.redact_summary(payload.get("reason") or ""),
+            facts=event_facts.list_organization_fact(self.kind, payload, words)
+            if self.kind
+            else (),
+        )
+
+
 RUN_EVENTS: dict[str, Describer] = {
     EventType.RUN_STARTED: _describe_start,
     EventType.RUN_TITLED: _describe_title,
@@ -421,5 +455,24 @@ CALL_EVENTS: dict[str, Describer] = {
     EventType.QUESTION_ANSWERED: _describe_reply,
 }
 """The events of a call, which share its line."""
-DESCRIBERS: dict[str, Describer] = {**RUN_EVENTS, **TEXT_EVENTS, **NOTE_EVENTS, **CALL_EVENTS}
+ORGANIZATION_EVENTS: dict[str, Describer] = {
+    kind: _OrganizationFact(words, icon, fact).describe
+    for kind, words, icon, fact in (
+        (NoticeKind.STOPPED, "Work was stopped", "ban", _Fact.WORK_STOPPED),
+        (NoticeKind.QUARANTINE, "Changed tools need review", "triangle-alert", _Fact.TOOLS_CHANGED),
+        (NoticeKind.SCHEDULE, "A schedule did not start", "clock", _Fact.SCHEDULE_MISSED),
+        (NoticeKind.GRANT_ENDED, "A standing grant ended", "clock", _Fact.GRANT_ENDED),
+        (NoticeKind.TRIGGER_REFUSED, "A trigger refuses messages", "x", _Fact.TRIGGER_REFUSED),
+        (NoticeKind.WEBHOOK_OFF, "A webhook was switched off", "ban", _Fact.WEBHOOK_DISABLED),
+        (NoticeKind.CHANNEL_LOST, "An address of a person no longer works", "x", None),
+    )
+}
+"""The events of organizations, in ORGANIZATION_KINDS."""
+DESCRIBERS: dict[str, Describer] = {
+    **RUN_EVENTS,
+    **TEXT_EVENTS,
+    **NOTE_EVENTS,
+    **CALL_EVENTS,
+    **ORGANIZATION_EVENTS,
+}
 """By the type of an event, the function that describes it; a type without one is refused."""

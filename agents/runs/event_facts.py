@@ -28,6 +28,12 @@ class FactKind(StrEnum):
     CALL_EXECUTED = "call.executed"
     ASK_ANSWERED = "ask.answered"
     """A fact only if the run is an agent's ask."""
+    WORK_STOPPED = "work.stopped"
+    TOOLS_CHANGED = "tools.changed"
+    SCHEDULE_MISSED = "schedule.missed"
+    GRANT_ENDED = "grant.ended"
+    TRIGGER_REFUSED = "trigger.refused"
+    WEBHOOK_DISABLED = "webhook.disabled"
 
 
 @dataclass(frozen=True)
@@ -128,6 +134,12 @@ def list_late_effect(payload: Payload) -> Facts:
         happened,
         _build_unknown_card(FactKind.CARD_OPENED, payload, **_take(payload, "approval_id")),
     )
+
+
+def list_organization_fact(kind: FactKind, payload: Payload, summary: str) -> Facts:
+    """List the fact of an organization, which belongs to no run."""
+    reason = {"reason": payload["reason"]} if payload.get("reason") else {}
+    return (EventFact(kind, dict(payload.get("ids", {})), {"summary": summary, **reason}),)
 
 
 def _build_unknown_card(kind: FactKind, payload: Payload, **more: str) -> EventFact:

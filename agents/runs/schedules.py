@@ -195,15 +195,18 @@ def _skip_time(schedule: Schedule, why: str, next_at: datetime | None) -> None:
 
 
 def _tell(schedule: Schedule, time: str) -> None:
-    """Notify the schedule's creator that it did not start at this time."""
-    if schedule.made_by_id is not None:
-        key, detail = f"{schedule.pk}:{time}", f"schedule {schedule.pk}"
-        who = schedule.made_by_id
-        tell(
-            NoticeFact(
-                NoticeKind.SCHEDULE, schedule.organization_id, key, user_id=who, detail=detail
-            )
+    """Write to the log of the organization that the schedule did not start at this time."""
+    tell(
+        NoticeFact(
+            NoticeKind.SCHEDULE,
+            schedule.organization_id,
+            key=f"{schedule.pk}:{time}",
+            detail=f"schedule {schedule.pk}",
+            user_id=schedule.made_by_id,
+            reason=schedule.problem,
+            ids={"schedule_id": str(schedule.pk), "scheduled_for": time},
         )
+    )
 
 
 def _fire_locked(schedule: Schedule, time: datetime, now: datetime) -> bool:

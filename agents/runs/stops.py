@@ -6,7 +6,7 @@ Then each open run records the stop under its own lock, which every start of a c
 `apply`. If the process dies in between, or a lock is not available, the sweeper does the rest.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -65,7 +65,7 @@ def stop_everything(member: Membership) -> None:
         if not running.update(stopped_at=Now(), stopped_by=_name(member)):
             raise Conflict("Everything is already stopped.")
         _audit(member, _STOP, f"organization:{member.organization_id}")
-        _tell(member, "everything")
+        _tell(member, "everything", {"stopped": "organization"})
         _ring_inbox(member)
     _apply_to_runs(Run.objects.filter(organization_id=member.organization_id))
 
@@ -104,7 +104,8 @@ def stop_employee(member: Membership, employee_id: int) -> Employee:
         if not running.update(stopped_at=Now(), stopped_by=_name(member)):
             raise Conflict(f"{employee.name} is already stopped.")
         _audit(member, _STOP, f"employee:{employee_id}", name=employee.name)
-        _tell(member, employee.name)
+        about = {"stopped": "employee", "employee_id": str(employee_id)}
+        _tell(member, employee.name, about)
     _apply_to_runs(Run.objects.filter(employee_id=employee_id))
     return employee
 
@@ -149,7 +150,7 @@ def stop_tool(member: Membership, tool: str) -> None:
         if not running.update(stopped_at=Now(), stopped_by=_name(member)):
             raise Conflict(f"{tool} is already stopped.")
         _audit(member, _STOP, f"tool:{tool}")
-        _tell(member, found.title)
+        _tell(member, found.title, {"stopped": "tool"})
 
 
 def release_tool(member: Membership, tool: str) -> None:
@@ -203,10 +204,10 @@ def apply(run_id: int, wait: bool = False) -> bool:
         return True
 
 
-def _tell(member: Membership, what: str) -> None:
-    """Notify admins of this stop."""
+def _tell(member: Membership, what: str, ids: Mapping[str, str]) -> None:
+    """Write this stop to the log of the organization."""
     key, detail = timezone.now().isoformat(), f"{clean_name(what)}, by {_name(member)}"
-    tell(NoticeFact(NoticeKind.STOPPED, member.organization_id, key, detail=detail))
+    tell(NoticeFact(NoticeKind.STOPPED, member.organization_id, key, detail=detail, ids=ids))
 
 
 def _publish(tx: Transaction, stop: Objection | None) -> None:

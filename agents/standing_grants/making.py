@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 from django.db.models import Count, F, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce, Now
@@ -18,7 +19,7 @@ from agents.platform.row_ids import get_row
 from agents.runs.models import ENDED, Approval, ApprovalStatus, Run
 from agents.standing_grants.accounts import hash_account
 from agents.standing_grants.models import StandingGrant
-from agents.standing_grants.preapprovals import IN_FORCE, LOST_RIGHT, USED, end_grants
+from agents.standing_grants.preapprovals import IN_FORCE, LOST_RIGHT, USED, end_grants, tell_end
 from agents.standing_grants.proposals import ProposedGrant, check_proposal
 
 MAX_IN_FORCE = 200
@@ -172,6 +173,8 @@ def revoke_grant(member: Membership, grant_id: int) -> StandingGrant:
         if not revoked.update(revoked_at=Now(), revoked_by=member.user):
             raise Conflict(f"Standing grant {grant_id} is no longer in force.")
         _record(member, "standing_grant_revoked", grant)
+        owner_id = grant.made_by_id if grant.made_by_id != member.user_id else None
+        tell_end(grant, _explain_revocation(member.user), owner_id)
     waiting = Approval.objects.filter(standing_grant=grant, status=ApprovalStatus.APPROVED)
     for card_id in list(waiting.order_by("pk").values_list("pk", flat=True)[:MAX_REPLACED_AT_ONCE]):
         replace_withdrawn(card_id)
@@ -181,14 +184,14 @@ def revoke_grant(member: Membership, grant_id: int) -> StandingGrant:
 def replace_withdrawn(card_id: int) -> bool:
     """Let a person decide a card approved by a standing grant that has ended or was revoked."""
     grant = StandingGrant.objects.select_related("revoked_by").get(answered=card_id)
-    because = (
-        f"{grant.revoked_by.get_username()} revoked it."
-        if grant.revoked_by
-        else grant.ended_because
-    )
+    because = _explain_revocation(grant.revoked_by) if grant.revoked_by else grant.ended_because
     return replace_unstarted_card(
         card_id, f"The standing grant that approved this has ended: {because}"
     )
+
+
+def _explain_revocation(user: User) -> str:
+    return f"{user.get_username()} revoked it."
 
 
 def find_grant(member: Membership, grant_id: int) -> StandingGrant:

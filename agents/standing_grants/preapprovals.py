@@ -15,6 +15,7 @@ from django.utils import timezone
 
 from agents.accounts import audit
 from agents.accounts.models import DECIDERS, Membership, Organization
+from agents.accounts.notice_facts import NoticeFact, NoticeKind, tell
 from agents.approval_rules.loading import HAS_RULES
 from agents.approvals.warnings.card_reading import read_card
 from agents.approvals.warnings.individual_cards import WaitingCard, find_individual_reasons
@@ -282,18 +283,38 @@ def end_grants(grants: QuerySet[StandingGrant], because: str) -> int:
     their number."""
     ended = 0
     with transaction.atomic():
-        for pk, organization_id in (
-            grants.filter(IN_FORCE).order_by("pk").values_list("pk", "organization_id")
-        ):
-            if StandingGrant.objects.filter(IN_FORCE, pk=pk).update(
+        columns = ("organization_id", "made_by_id", "tool")
+        for grant in grants.filter(IN_FORCE).order_by("pk").only(*columns):
+            if StandingGrant.objects.filter(IN_FORCE, pk=grant.pk).update(
                 ended_at=Now(), ended_because=because
             ):
+                about = f"standing_grant:{grant.pk}"
                 entry = audit.NewEntry(
-                    "gadget", "standing_grant_ended", f"standing_grant:{pk}", {"because": because}
+                    "gadget", "standing_grant_ended", about, {"because": because}
                 )
-                audit.append(organization_id, [entry])
+                audit.append(grant.organization_id, [entry])
+                tell_end(grant, because, grant.made_by_id)
                 ended += 1
     return ended
+
+
+def tell_end(grant: StandingGrant, because: str, user_id: int | None) -> None:
+    """Write to the log of the organization that this standing grant ended or was revoked.
+
+    Args:
+        user_id: its owner; None if they ended it themselves and need no notice.
+    """
+    tell(
+        NoticeFact(
+            NoticeKind.GRANT_ENDED,
+            grant.organization_id,
+            key=str(grant.pk),
+            detail=f"grant {grant.pk} for {grant.tool}",
+            user_id=user_id,
+            reason=because,
+            ids={"standing_grant_id": str(grant.pk)},
+        )
+    )
 
 
 def load_in_force(run: Run) -> list[ReadGrant]:

@@ -39,6 +39,7 @@ class Trigger(models.Model):
         created_by: the person on whose behalf it works: the last to create it or switch it on.
         made_by, task_by, secret_by: the people who created it, last wrote its task, and last set or
             saw its secret; they count as requesters of its runs.
+        refusal_told_at: when a refusal was last written to the log of the organization.
         removed_at: the time since which it is hidden; its messages stay, because they name
             requesters.
     """
@@ -71,6 +72,7 @@ class Trigger(models.Model):
     secret_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+"
     )
+    refusal_told_at = models.DateTimeField(null=True)
     removed_at = models.DateTimeField(null=True)
     created_at = models.DateTimeField(db_default=Now())
 

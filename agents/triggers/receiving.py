@@ -9,10 +9,12 @@ from datetime import timedelta
 from typing import Any, TypeVar
 
 from django.db import transaction
-from django.db.models import Model
+from django.db.models import Model, Q
 from django.db.models.functions import Now
+from django.utils import timezone
 
 from agents.accounts.models import Membership, Role
+from agents.accounts.notice_facts import NoticeFact, NoticeKind, tell
 from agents.platform.log_context import log_for_organization
 from agents.platform.rate_limits import count_or_wait
 from agents.platform.refusals import Conflict, NotFound, Refusal, TooManyRequests
@@ -36,6 +38,8 @@ MAX_PER_MINUTE = 3_000
 MAX_NOTED_REFUSALS = 20
 """Refusals per minute of a trigger's unproved messages, so that a stranger cannot fill the
 table."""
+TOLD_EVERY = timedelta(hours=1)
+"""Time between two facts about the refusals of a trigger; people get one notice a day."""
 KEPT = 200
 """Stored messages of a trigger that started nothing, and as many again without their content."""
 WAIT_S = 60
@@ -319,7 +323,28 @@ def _note_refusal(trigger: Trigger, reason: str, proved: ReceivedMessage | None 
         ReceivedMessage(key=proved.key, payload=proved.payload) if proved else ReceivedMessage()
     )
     received.status, received.reason = ReceivedStatus.REFUSED, reason[:300]
-    _note(trigger, received)
+    with transaction.atomic():
+        _note(trigger, received)
+        _tell_refusal(trigger, received.reason)
+
+
+def _tell_refusal(trigger: Trigger, reason: str) -> None:
+    """Write to the log of the organization that the trigger refuses messages, at most once an
+    hour."""
+    quiet = Q(refusal_told_at=None) | Q(refusal_told_at__lte=Now() - TOLD_EVERY)
+    if not Trigger.objects.filter(quiet, pk=trigger.pk).update(refusal_told_at=Now()):
+        return
+    tell(
+        NoticeFact(
+            NoticeKind.TRIGGER_REFUSED,
+            trigger.organization_id,
+            key=f"{trigger.pk}:{timezone.now():%Y-%m-%d}",
+            detail=trigger.name,
+            user_id=trigger.created_by_id,
+            reason=reason,
+            ids={"trigger_id": str(trigger.pk)},
+        )
+    )
 
 
 def _note(trigger: Trigger, received: ReceivedMessage) -> None:

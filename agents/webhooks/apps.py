@@ -1,4 +1,4 @@
-"""The Django app of this folder's models, which reads the events of runs, and sends to webhooks."""
+"""The Django app of this folder's models, which reads events, and sends to webhooks."""
 
 from django.apps import AppConfig
 
@@ -9,9 +9,9 @@ class WebhooksConfig(AppConfig):
 
     def ready(self) -> None:
         from agents.deliveries.outboxes import register
-        from agents.readers.reading import READERS
-        from agents.webhooks.outbox import READER
+        from agents.readers import reading
+        from agents.webhooks import outbox
         from agents.webhooks.sending import WebhookOutbox
 
-        READERS.append(READER)
+        reading.READERS.extend(outbox.READERS)
         register(WebhookOutbox())

@@ -28,6 +28,12 @@ class WebhookKind(models.TextChoices):
     CARD_EXPIRED = FactKind.CARD_EXPIRED.value, "A card expired"
     CALL_EXECUTED = FactKind.CALL_EXECUTED.value, "A call ended"
     ASK_ANSWERED = FactKind.ASK_ANSWERED.value, "An agent’s ask was answered"
+    WORK_STOPPED = FactKind.WORK_STOPPED.value, "Someone used Stop"
+    TOOLS_CHANGED = FactKind.TOOLS_CHANGED.value, "Tools changed: review needed"
+    SCHEDULE_MISSED = FactKind.SCHEDULE_MISSED.value, "A schedule did not start"
+    GRANT_ENDED = FactKind.GRANT_ENDED.value, "A standing grant ended"
+    TRIGGER_REFUSED = FactKind.TRIGGER_REFUSED.value, "A trigger refuses messages"
+    WEBHOOK_DISABLED = FactKind.WEBHOOK_DISABLED.value, "Another webhook was switched off"
 
 
 class Webhook(ReceiverBase):
@@ -129,9 +135,10 @@ class WebhookDelivery(DeliveryBase):
 
     Attributes:
         public_id: random, so that it is unique across installations and restores.
-        seq: the number of the run's event that it reports.
-        previous_seq: the number of the event of the run's last earlier delivery to this webhook;
-            None for the first.
+        run_id: None for a fact of the organization, which belongs to no run.
+        seq: the number of the run's event that it reports; the id of an event of the organization.
+        previous_seq: the number of the event of the last earlier delivery to this webhook, of the
+            same run or also of no run; None for the first.
         payload: ids, kinds and times.
         values: everything else that a receiver may read; empty unless the webhook sent values when
             the fact happened.
@@ -148,7 +155,7 @@ class WebhookDelivery(DeliveryBase):
         db_constraint=False,
     )
     kind = models.CharField(max_length=20, choices=WebhookKind)
-    run_id = models.BigIntegerField()
+    run_id = models.BigIntegerField(null=True)
     seq = models.PositiveIntegerField()
     previous_seq = models.PositiveIntegerField(null=True)
     payload = models.JSONField(default=dict)

@@ -1,11 +1,11 @@
-"""The outbox of webhooks: a reader of events that writes their deliveries, which workers send
+"""The outbox of webhooks: readers of events that write their deliveries, which workers send
 later."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, assert_never
 
@@ -13,6 +13,7 @@ from django.db import transaction
 from django.db.models import Exists, Max, OuterRef, Q, QuerySet
 from django.db.models.functions import Now
 
+from agents.accounts.models.organization_event import OrganizationEvent
 from agents.approvals.resolutions import ACKNOWLEDGED
 from agents.gateway.models import Ask
 from agents.platform import notify
@@ -25,7 +26,7 @@ from agents.webhooks.models import Webhook, WebhookDelivery, WebhookDeliveryStat
 
 @dataclass(frozen=True)
 class WebhookFact:
-    """A fact of a run.
+    """A fact of a run or of an organization.
 
     Attributes:
         payload: ids, kinds and times.
@@ -41,18 +42,41 @@ class WebhookFact:
 
 @dataclass(frozen=True)
 class ToldFact:
-    """A fact with the event that it is from."""
+    """A fact with the event that it is from.
 
-    event: Event
+    Attributes:
+        run_id: None for a fact of the organization.
+        seq: the number of the run's event, or the id of the organization's event.
+        created_at: the time of the event.
+    """
+
     fact: WebhookFact
+    organization_id: int
+    run_id: int | None
+    seq: int
+    created_at: datetime
+
+    @classmethod
+    def of_run(cls, event: Event, fact: WebhookFact) -> ToldFact:
+        """Name the run and the employee beside the fact."""
+        ids = {"run_id": str(event.run_id), "employee_id": str(event.run.employee_id)}
+        told = replace(fact, payload={**ids, **fact.payload})
+        return cls(told, event.run.organization_id, event.run_id, event.seq, event.created_at)
 
 
 def select_events() -> QuerySet[Event]:
     """Select the events of organizations with an active webhook, with their runs."""
-    active = Webhook.objects.filter(
-        organization_id=OuterRef("run__organization_id"), is_active=True
-    )
-    return Event.objects.filter(Exists(active)).select_related("run")
+    return Event.objects.filter(_has_webhook("run__organization_id")).select_related("run")
+
+
+def select_organization_events() -> QuerySet[OrganizationEvent]:
+    """Select the events without a run of organizations with an active webhook."""
+    return OrganizationEvent.objects.filter(_has_webhook("organization_id"))
+
+
+def _has_webhook(organization_id: str) -> Exists:
+    active = Webhook.objects.filter(organization_id=OuterRef(organization_id), is_active=True)
+    return Exists(active)
 
 
 def write_deliveries(events: Sequence[Event]) -> None:
@@ -69,42 +93,65 @@ def write_deliveries(events: Sequence[Event]) -> None:
     if undone:  # not sent yet: a response is due once it cannot be undone
         responses = WebhookDelivery.objects.filter(run_id__in=undone, kind=WebhookKind.ASK_ANSWERED)
         responses.filter(Q(tries=0) | Q(status=WebhookDeliveryStatus.DROPPED)).delete()
-    told = [ToldFact(event, fact) for event in events for fact in _list_facts(event)]
-    told = [
-        each
-        for each in told
-        if each.fact.kind != WebhookKind.ASK_ANSWERED or not _is_before(each.event, undone)
-    ]
-    if rows := _build_deliveries(told) if told else []:
-        WebhookDelivery.objects.bulk_create(rows)
-        transaction.on_commit(notify.request_delivery)
+    _write_told(
+        [
+            ToldFact.of_run(event, fact)
+            for event in events
+            for fact in _list_facts(event)
+            if fact.kind != WebhookKind.ASK_ANSWERED or not _is_before(event, undone)
+        ],
+        WebhookDelivery.objects.filter(run_id__in={event.run_id for event in events}),
+    )
 
 
 def _is_before(event: Event, seqs: dict[int, int]) -> bool:
     return event.seq < seqs.get(event.run_id, 0)
 
 
-def _build_deliveries(told: Sequence[ToldFact]) -> list[WebhookDelivery]:
-    """Build the deliveries, each with the number of the run's preceding event sent to its
-    webhook."""
-    runs = {each.event.run_id: each.event.run for each in told}
-    earlier = WebhookDelivery.objects.filter(run_id__in=runs).order_by()
+def write_organization_deliveries(events: Sequence[OrganizationEvent]) -> None:
+    """Write the deliveries of these events without a run, as `write_deliveries` does."""
+    told = []
+    for event in events:
+        for found in describe(event).facts:
+            fact = WebhookFact(WebhookKind(found.kind.value), found.ids, found.values)
+            told.append(ToldFact(fact, event.organization_id, None, event.pk, event.created_at))
+    webhooks = Webhook.objects.filter(organization_id__in={each.organization_id for each in told})
+    earlier = WebhookDelivery.objects.filter(run_id=None, webhook_id__in=webhooks.values("pk"))
+    _write_told(told, earlier)
+
+
+def _write_told(told: Sequence[ToldFact], earlier: QuerySet[WebhookDelivery]) -> None:
+    """Write the deliveries of these facts.
+
+    Args:
+        earlier: the deliveries of the same runs, or of no run to the same webhooks.
+    """
+    if rows := _build_deliveries(told, earlier) if told else []:
+        WebhookDelivery.objects.bulk_create(rows)
+        transaction.on_commit(notify.request_delivery)
+
+
+def _build_deliveries(
+    told: Sequence[ToldFact], earlier: QuerySet[WebhookDelivery]
+) -> list[WebhookDelivery]:
+    """Build the deliveries, each with the number of the preceding event sent to its webhook."""
+    earlier = earlier.order_by()
     ends = earlier.values_list("run_id", "webhook_id").annotate(last=Max("seq"))
-    last: dict[tuple[int, int], int] = {
+    last: dict[tuple[int | None, int], int] = {
         (run_id, webhook_id): seq for run_id, webhook_id, seq in ends
     }
-    of_these = earlier.filter(seq__in={each.event.seq for each in told})
+    of_these = earlier.filter(seq__in={each.seq for each in told})
     written = set(of_these.values_list("run_id", "webhook_id", "seq"))
-    previous: dict[tuple[int, int], int | None] = {}
-    webhooks = _load_webhooks(run.organization_id for run in runs.values())
+    previous: dict[tuple[int | None, int], int | None] = {}
+    webhooks = _load_webhooks(each.organization_id for each in told)
     rows = []
     for each in told:
-        for webhook in webhooks[each.event.run.organization_id]:
-            chain, seq = (each.event.run_id, webhook.pk), each.event.seq
-            if not _is_told(webhook, each) or (*chain, seq) in written:
+        for webhook in webhooks[each.organization_id]:
+            chain = (each.run_id, webhook.pk)
+            if not _is_told(webhook, each) or (*chain, each.seq) in written:
                 continue
-            if last.get(chain) != seq:
-                previous[chain], last[chain] = last.get(chain), seq
+            if last.get(chain) != each.seq:
+                previous[chain], last[chain] = last.get(chain), each.seq
             rows.append(_build_delivery(webhook, each, previous[chain]))
     return rows
 
@@ -120,22 +167,22 @@ def _load_webhooks(organization_ids: Iterable[int]) -> Mapping[int, list[Webhook
 
 
 def _is_told(webhook: Webhook, told: ToldFact) -> bool:
-    return told.fact.kind in webhook.kinds and told.event.created_at >= webhook.told_from
+    return told.fact.kind in webhook.kinds and told.created_at >= webhook.told_from
 
 
 def _build_delivery(webhook: Webhook, told: ToldFact, previous_seq: int | None) -> WebhookDelivery:
-    event, fact, run = told.event, told.fact, told.event.run
+    fact = told.fact
     return WebhookDelivery(
         webhook=webhook,
         kind=fact.kind,
-        run_id=run.pk,
-        seq=event.seq,
+        run_id=told.run_id,
+        seq=told.seq,
         previous_seq=previous_seq,
-        payload={"run_id": str(run.pk), "employee_id": str(run.employee_id), **fact.payload},
+        payload=fact.payload,
         values=fact.values if webhook.sends_values else {},
         due_at=Now() if fact.due_at is None else fact.due_at,
-        wanted_at=event.created_at,
-        created_at=event.created_at,
+        wanted_at=told.created_at,
+        created_at=told.created_at,
     )
 
 
@@ -171,6 +218,15 @@ def _build_fact(run: Run, fact: EventFact) -> WebhookFact | None:
             | FactKind.CALL_EXECUTED
         ):
             return WebhookFact(kind, fact.ids, fact.values)
+        case (
+            FactKind.WORK_STOPPED
+            | FactKind.TOOLS_CHANGED
+            | FactKind.SCHEDULE_MISSED
+            | FactKind.GRANT_ENDED
+            | FactKind.TRIGGER_REFUSED
+            | FactKind.WEBHOOK_DISABLED
+        ):
+            raise ValueError(f"{fact.kind} is no fact of a run")
         case _:
             assert_never(fact.kind)
 
@@ -200,4 +256,12 @@ def _build_unknown_card(fact: EventFact) -> WebhookFact | None:
     return WebhookFact(WebhookKind(fact.kind.value), ids)
 
 
-READER = Reader("webhooks", Event, select_events, write_deliveries)
+READERS = (
+    Reader("webhooks", Event, select_events, write_deliveries),
+    Reader(
+        "webhooks of organizations",
+        OrganizationEvent,
+        select_organization_events,
+        write_organization_deliveries,
+    ),
+)

@@ -177,7 +177,7 @@ def compose(delivery: WebhookDelivery, webhook: Webhook) -> dict[str, Any] | Non
     data = {**numbers, **delivery.payload, **(delivery.values if webhook.sends_values else {})}
     if delivery.kind == WebhookKind.ASK_ANSWERED:
         asks = Ask.objects.select_related("run__organization", "key", "effect")
-        ask = asks.filter(run_id=delivery.run_id).first()
+        ask = asks.filter(run_id=delivery.run_id or 0).first()
         if ask is None or (state := load_state(ask)).is_waiting:
             return None
         data["status"] = state.status
@@ -225,8 +225,16 @@ def _switch_off(webhook: Webhook, reason: str) -> None:
         if not active.update(is_active=False, off_reason=reason[:300]):
             return
         fail_waiting(webhook, "the webhook was switched off")
-        key = f"{webhook.pk}:{timezone.now().isoformat()}"
-        tell(NoticeFact(NoticeKind.WEBHOOK_OFF, webhook.organization_id, key, detail=webhook.name))
+        tell(
+            NoticeFact(
+                NoticeKind.WEBHOOK_OFF,
+                webhook.organization_id,
+                key=f"{webhook.pk}:{timezone.now().isoformat()}",
+                detail=webhook.name,
+                reason=reason,
+                ids={"webhook_id": str(webhook.pk)},
+            )
+        )
         entry = audit.NewEntry(
             "gadget", "webhook_switched_off", f"webhook:{webhook.pk}", {"reason": reason}
         )

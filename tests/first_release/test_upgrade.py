@@ -23,6 +23,8 @@ from tests.gadget_site.backups.places import count_rows, empty_database
 
 LATER_TABLES: frozenset[str] = frozenset()
 """Tables that were added after the release and so have no rows from it; add each new table here."""
+LATER_READERS = 1
+"""Readers that came after the release; the migration that adds one writes its cursor."""
 COLUMNS = {
     "sqlite": "SELECT m.name, c.name FROM sqlite_master m, pragma_table_info(m.name) c WHERE m.type = 'table'",
     "postgresql": "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = 'public'",
@@ -84,7 +86,9 @@ def test_a_filled_database_of_the_first_release_is_migrated_with_every_row(tmp_p
         before = count_rows(url, own)
         migrated = run_command(url, tmp_path, "migrate", "--verbosity=0")
         assert migrated.returncode == 0, migrated.stderr
-        assert count_rows(url, own) == before
+        after = count_rows(url, own)
+        after["readers_readercursor"] -= LATER_READERS
+        assert after == before
         assert list_columns(url) == list_columns()
         verified = run_command(url, tmp_path, "verify_audit")
     assert sorted(table for table, count in before.items() if not count) == []

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from django.db.models.functions import Now
 
-from agents.accounts.models import Membership
+from agents.accounts.models import Membership, OrganizationEvent
 from agents.accounts.notice_facts import NoticeKind
 from agents.approval_rules.models import ApprovalRule, ApproverGroup
 from agents.employees.models import Employee, Grant
@@ -16,13 +16,21 @@ from agents.notices.following import follow_run
 from agents.notices.models import Delivery, Notice
 from agents.notices.rule_watch import RuleWatch
 from agents.notices.spreading import spread_notices
+from agents.notices.texts import describe
 from agents.runs import schedules, stops
 from agents.runs.engine.transaction import run_transaction
 from agents.runs.events import LateEffect
 from agents.runs.models import Approval, ExitReason, Run, RunStatus, ToolCall
+from agents.standing_grants.making import revoke_grant
+from agents.standing_grants.models import StandingGrant
+from agents.standing_grants.preapprovals import end_grants
+from agents.triggers.models import Trigger
+from agents.triggers.receiving import Unproved, receive
 from agents.worker.sweeper import sweep_once
 from tests.features import feature
 from tests.notices.conftest import add_address
+from tests.standing_grants.granting import equals, grant
+from tests.triggers.conftest import add_trigger
 from tests.workshop import Workshop, asking, call, expire_card, read_everything
 from tests.workshop.colleagues import ASK
 from tools.schedules.models import Schedule
@@ -233,6 +241,71 @@ def test_a_schedule_that_does_not_start_notifies_its_creator(workshop: Workshop)
         f"schedule {schedule.pk}",
     )
     assert list_receivers(workshop) == ["acme-operator"]
+
+
+def test_a_schedule_without_a_creator_that_does_not_start_notifies_admins(
+    workshop: Workshop,
+) -> None:
+    schedule = schedules.create(
+        workshop.operator, workshop.employee.pk, "Look", ("0 9 * * *", "UTC")
+    )
+    Schedule.objects.filter(pk=schedule.pk).update(
+        next_at=Now() - timedelta(minutes=1), made_by=None
+    )
+    Employee.objects.filter(pk=workshop.employee.pk).update(is_active=False)
+    sweep_once()
+    assert list_kinds() == ["schedule"]
+    notice, channel = Notice.objects.get(), add_address(workshop.admin)
+    assert describe(notice, channel).sentence == (
+        f"A schedule without an owner did not start: schedule {schedule.pk}"
+    )
+    channel.delete()
+    assert list_receivers(workshop) == ["acme-admin"]
+
+
+@feature(
+    "The gate",
+    "Owners are notified of standing grants that end early, and with the admins of triggers that refuse messages",
+    "agents/notices/audience.py",
+)
+def test_an_ended_standing_grant_notifies_its_owner_once(workshop: Workshop) -> None:
+    made = grant(workshop, "probe.effect", equals("name", "a"))
+    ended = StandingGrant.objects.filter(pk=made.pk)
+    assert [end_grants(ended, "Its tool changed."), end_grants(ended, "Again.")] == [1, 0]
+    event = OrganizationEvent.objects.get()
+    assert (event.type, event.payload["reason"]) == ("grant_ended", "Its tool changed.")
+    assert list_receivers(workshop) == ["acme-approver"]
+    assert Notice.objects.get().detail == f"grant {made.pk} for probe.effect"
+
+
+def test_a_standing_grant_revoked_by_another_person_notifies_its_owner(
+    workshop: Workshop,
+) -> None:
+    made = grant(workshop, "probe.effect", equals("name", "a"))
+    revoke_grant(workshop.admin, made.pk)
+    assert OrganizationEvent.objects.get().payload["reason"] == "acme-admin revoked it."
+    assert list_receivers(workshop) == ["acme-approver"]
+
+
+def test_a_standing_grant_revoked_by_its_owner_is_a_fact_without_a_notice(
+    workshop: Workshop,
+) -> None:
+    revoke_grant(workshop.approver, grant(workshop, "probe.effect", equals("name", "a")).pk)
+    assert OrganizationEvent.objects.get().type == "grant_ended"
+    assert list_kinds() == []
+
+
+def test_a_trigger_that_refuses_messages_notifies_its_owner_and_admins_once_a_day(
+    workshop: Workshop,
+) -> None:
+    trigger = add_trigger(workshop)
+    for _ in range(2):
+        with pytest.raises(Unproved):
+            receive(trigger.public_id, {}, b"{}")
+        Trigger.objects.update(refusal_told_at=Now() - timedelta(hours=1))
+    assert OrganizationEvent.objects.filter(type="trigger_refused").count() == 2
+    assert list_receivers(workshop) == ["acme-admin", "acme-operator"]
+    assert Notice.objects.get().detail == "Issues"
 
 
 @feature(

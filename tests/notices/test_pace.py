@@ -46,6 +46,8 @@ def test_cards_and_own_runs_default_to_at_once_and_other_notices_to_daily() -> N
         "budget",
         "quarantine",
         "schedule",
+        "grant_ended",
+        "trigger_refused",
         "webhook_off",
     }
 

@@ -160,7 +160,12 @@ class TestEventsOfOrganizations:
         stops.stop_employee(workshop.operator, workshop.employee.pk)
         read_everything()
         names = set(ReaderCursor.objects.values_list("reader", flat=True))
-        assert names == {"notices", "notices of organizations", "webhooks"}
+        assert names == {
+            "notices",
+            "notices of organizations",
+            "webhooks",
+            "webhooks of organizations",
+        }
 
 
 def test_an_ordinary_undo_of_a_break_glass_approval_creates_one_notice(workshop: Workshop) -> None:

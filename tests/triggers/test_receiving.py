@@ -5,13 +5,15 @@ from __future__ import annotations
 import hmac
 import json
 import time
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.db import connection
+from django.db.models.functions import Now
 from django.test.utils import CaptureQueriesContext
 
-from agents.accounts.models import Membership, Role
+from agents.accounts.models import Membership, OrganizationEvent, Role
 from agents.employees.models import Employee
 from agents.platform.refusals import Conflict, Invalid, NotFound, TooManyRequests
 from agents.runs.models import ExitReason, Message, Origin, Run, RunStatus
@@ -21,6 +23,7 @@ from agents.triggers.models import ReceivedMessage, ReceivedStatus, Scheme, Trig
 from agents.triggers.receiving import (
     LARGEST_PAYLOAD,
     MAX_NOTED_REFUSALS,
+    TOLD_EVERY,
     TooLarge,
     Unproved,
     receive,
@@ -313,6 +316,35 @@ class TestRefusedMessages:
             with pytest.raises(Unproved):
                 receive(trigger.public_id, {}, b"{}")
         assert ReceivedMessage.objects.count() <= MAX_NOTED_REFUSALS * 2
+
+    def test_are_facts_of_the_organization_at_most_once_an_hour(self, trigger: Trigger) -> None:
+        def refuse() -> int:
+            for _ in range(5):
+                with pytest.raises(Unproved):
+                    receive(trigger.public_id, {}, b"{}")
+            return OrganizationEvent.objects.count()
+
+        assert [refuse(), refuse()] == [1, 1]
+        Trigger.objects.update(refusal_told_at=Now() - TOLD_EVERY + timedelta(minutes=1))
+        assert refuse() == 1
+        Trigger.objects.update(refusal_told_at=Now() - TOLD_EVERY)
+        assert refuse() == 2
+        told = OrganizationEvent.objects.latest("pk")
+        assert (told.type, told.payload["user_id"]) == ("trigger_refused", trigger.created_by_id)
+        assert told.payload["reason"] == last_received().reason
+        assert told.payload["ids"] == {"trigger_id": str(trigger.pk)}
+
+    def test_are_stored_with_their_fact_or_not_at_all(
+        self, trigger: Trigger, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def fail(*_: object) -> None:
+            raise ZeroDivisionError
+
+        monkeypatch.setattr(receiving, "tell", fail)
+        with pytest.raises(ZeroDivisionError):
+            receive(trigger.public_id, {}, b"{}")
+        trigger.refresh_from_db()
+        assert (ReceivedMessage.objects.count(), trigger.refusal_told_at) == (0, None)
 
     def test_are_deleted_except_the_newest(
         self, workshop: Workshop, monkeypatch: pytest.MonkeyPatch

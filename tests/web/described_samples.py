@@ -8,6 +8,7 @@ from typing import Any
 
 from django.db.models.functions import Now
 
+from agents.accounts.notice_facts import NoticeKind
 from agents.runs.models import (
     Approval,
     CallStatus,
@@ -226,6 +227,24 @@ SAMPLES: list[tuple[EventType, str, dict[str, Any]]] = [
 ]  # fmt: skip
 """Event type, form and payload; the first sample of a type has every text that its events can
 have."""
+
+
+def fact(detail: str, reason: str = "", **ids: str) -> dict[str, Any]:
+    """Return the payload of a fact of the organization, about no person."""
+    return {"key": "1", "detail": detail, "user_id": None, "reason": reason, "ids": ids}
+
+
+ORGANIZATION_SAMPLES: list[tuple[NoticeKind, str, dict[str, Any]]] = [
+    (NoticeKind.STOPPED, "an employee", fact("Dana, by ada", stopped="employee", employee_id="3")),
+    (NoticeKind.STOPPED, "by an older version", {"key": "1", "detail": HOSTILE, "user_id": None}),
+    (NoticeKind.QUARANTINE, "two tools", fact("2 tools of CRM", source_id="4")),
+    (NoticeKind.SCHEDULE, "paused", fact("schedule 5", "No employee.", schedule_id="5", scheduled_for=LATER)),
+    (NoticeKind.GRANT_ENDED, "changed", fact("grant 6 for a.b", "The tool has changed.", standing_grant_id="6")),
+    (NoticeKind.TRIGGER_REFUSED, "a stop", fact(HOSTILE, HOSTILE, trigger_id="7")),
+    (NoticeKind.WEBHOOK_OFF, "gone", fact("Warehouse", "the receiver answered 410: it is gone", webhook_id="8")),
+    (NoticeKind.CHANNEL_LOST, "of a person", fact("Chrome on Linux")),
+]  # fmt: skip
+"""The type of a fact of an organization, the form, and the payload."""
 
 
 def build_samples(card: Approval) -> dict[EventType, dict[str, Any]]:

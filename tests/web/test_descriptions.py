@@ -16,7 +16,9 @@ from typing import Any
 import pytest
 from django.template.loader import get_template
 
-from agents.runs.descriptions import UndescribedEvent, describe
+from agents.accounts.models import OrganizationEvent
+from agents.accounts.notice_facts import ORGANIZATION_KINDS, NoticeKind
+from agents.runs.descriptions import ORGANIZATION_EVENTS, UndescribedEvent, describe
 from agents.runs.event_facts import FactKind
 from agents.runs.models import Approval, ApprovalKind, Event, EventType, Run
 from agents.web.jinja_environment import JINJA
@@ -25,8 +27,15 @@ from agents.web.panel.transcript import MarkdownTranscript, read_entries
 from agents.web.playback.entries import build_entries
 from agents.webhooks.changes import WebhookTerms, make_webhook
 from agents.webhooks.models import Webhook, WebhookDelivery, WebhookKind
-from agents.webhooks.outbox import write_deliveries
-from tests.web.described_samples import CALLS, LATER, SAMPLES, build_described_events, name_sample
+from agents.webhooks.outbox import write_deliveries, write_organization_deliveries
+from tests.web.described_samples import (
+    CALLS,
+    LATER,
+    ORGANIZATION_SAMPLES,
+    SAMPLES,
+    build_described_events,
+    name_sample,
+)
 from tests.world import World
 
 pytestmark = pytest.mark.django_db
@@ -46,6 +55,19 @@ def test_every_type_of_event_is_described_and_has_a_sample(type_: str) -> None:
         assert describe(Event(type=type_, payload=payload)).icon
 
 
+@pytest.mark.parametrize("kind", ORGANIZATION_KINDS)
+def test_every_fact_of_an_organization_is_described_and_has_a_sample(kind: NoticeKind) -> None:
+    samples = [payload for each, _, payload in ORGANIZATION_SAMPLES if each == kind]
+    assert samples, f"add a {kind} fact to ORGANIZATION_SAMPLES"
+    for payload in samples:
+        assert payload["detail"] in describe(OrganizationEvent(type=kind, payload=payload)).words
+
+
+def test_a_kind_of_the_log_of_an_organization_is_no_type_of_a_run() -> None:
+    assert set(ORGANIZATION_EVENTS) == set(ORGANIZATION_KINDS)
+    assert not set(ORGANIZATION_EVENTS) & set(EventType.values)
+
+
 def test_an_event_of_an_unknown_type_is_refused() -> None:
     with pytest.raises(UndescribedEvent, match="'run_vanished' events are not described"):
         describe(Event(type="run_vanished", payload={}))
@@ -53,6 +75,10 @@ def test_an_event_of_an_unknown_type_is_refused() -> None:
 
 def test_webhooks_know_every_kind_of_fact_and_the_samples_cover_them_all() -> None:
     described = [describe(Event(type=type_, payload=payload)) for type_, _, payload in SAMPLES]
+    described += [
+        describe(OrganizationEvent(type=kind, payload=payload))
+        for kind, _, payload in ORGANIZATION_SAMPLES
+    ]
     assert {fact.kind for each in described for fact in each.facts} == set(FactKind)
     assert set(WebhookKind.values) == set(FactKind)
 
@@ -68,7 +94,7 @@ def test_the_described_samples_match_the_file(world: World) -> None:
     lines = {
         name_sample(number): [line for each in readers for line in each[number]]
         for number in range(len(SAMPLES))
-    }
+    } | read_facts_of_organization(world)
     shown = "\n".join(
         line.rstrip() for name, found in lines.items() for line in (f"# {name}", *found, "")
     )
@@ -135,6 +161,24 @@ def read_deliveries(world: World, run: Run) -> list[list[str]]:
             if name not in ("run_id", "employee_id")
         }
         shown[one.seq - 1].append(f"told    {one.kind} {dump(ids)} {dump(one.values)}")
+    return shown
+
+
+def read_facts_of_organization(world: World) -> dict[str, list[str]]:
+    """Return the description of each fact of the organization, and its deliveries."""
+    events = OrganizationEvent.objects.bulk_create(
+        OrganizationEvent(organization=world.acme, type=kind, payload=payload)
+        for kind, _, payload in ORGANIZATION_SAMPLES
+    )
+    write_organization_deliveries(list(OrganizationEvent.objects.order_by("pk")))
+    shown = {}
+    for event, (kind, form, _) in zip(events, ORGANIZATION_SAMPLES, strict=True):
+        found = describe(event)
+        told = WebhookDelivery.objects.filter(run_id=None, seq=event.pk).order_by("pk")
+        shown[f"{kind.value} of the organization, {form}"] = [
+            f"described [{found.look} {found.icon}] {dump(found.words)} {dump(found.text)}",
+            *(f"told    {one.kind} {dump(one.payload)} {dump(one.values)}" for one in told),
+        ]
     return shown
 
 

@@ -212,3 +212,11 @@ def test_hostile_input_stays_text_in_the_form(world: World, field: str) -> None:
     page = world.client("admin").post("/webhooks/", {**FORM, "kinds": [], field: HOSTILE})
     assert page.status_code == 422
     assert "<script>alert" not in page.content.decode()
+
+
+def test_a_delivery_without_a_run_names_none(world: World) -> None:
+    webhook = create(world)
+    WebhookDelivery.objects.create(webhook=webhook, kind="work.stopped", seq=7)
+    page = read(world, f"/webhooks/{webhook.pk}/")
+    assert "work.stopped event 7" in page
+    assert "run None" not in page

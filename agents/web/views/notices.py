@@ -39,7 +39,7 @@ _ROLES = {
     **dict.fromkeys(
         (NoticeKind.QUESTION, NoticeKind.CARD_EXPIRING, NoticeKind.CARD_EXPIRED), Role.OPERATOR
     ),
-    NoticeKind.SCHEDULE: Role.OPERATOR,
+    **dict.fromkeys((NoticeKind.SCHEDULE, NoticeKind.TRIGGER_REFUSED), Role.OPERATOR),
     **dict.fromkeys(ADMIN_KINDS, Role.ADMIN),
 }
 """The least role that each kind of notice can reach; approvers for all others."""
