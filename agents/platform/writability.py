@@ -165,4 +165,4 @@ def find_condition() -> Unavailable | None:
 DATABASE: BackgroundCheck[Unavailable | None] = BackgroundCheck(
     find_condition, Unavailable(UNREACHABLE)
 )
-FILES = BackgroundCheck(try_files, "The files folder does not answer.")
+FILES = BackgroundCheck(try_files, "The files folder does not respond.")

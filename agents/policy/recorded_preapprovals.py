@@ -53,10 +53,10 @@ class PreapprovalChecker:
             if judgment.get("erased") or (kept is None and granted is None):
                 return None
             if kept is None:
-                return f"standing grant {granted} approved it, but no answer was recorded"
+                return f"standing grant {granted} approved it, but no preapproval was recorded"
             return self._compare(row, judgment, granted)
         except (UnreadableSnapshot, KeyError, TypeError, ValueError, AttributeError) as error:
-            return f"the terms or the facts of its answer cannot be read: {error}"
+            return f"the terms or the facts of its preapproval cannot be read: {error}"
 
     def _compare(self, row: CallRow, judgment: Mapping[str, Any], granted: int | None) -> str:
         kept, call = judgment["answer"], _build_call(row, judgment)

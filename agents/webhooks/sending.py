@@ -154,7 +154,7 @@ class WebhookOutbox(Outbox[WebhookDelivery, Webhook]):
         )
         long_ago = Now() - FAILING_TIME * timing().scale
         if error.is_gone:
-            _switch_off(batch.receiver, "the receiver answered 410: it is gone")
+            _switch_off(batch.receiver, "the receiver responded with 410: it is gone")
         elif webhook.filter(failing_since__lte=long_ago, failures__gte=MIN_FAILURES).exists():
             _switch_off(batch.receiver, f"every delivery failed for three days: {error.problem}")
 

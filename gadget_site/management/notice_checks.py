@@ -23,7 +23,7 @@ LATE = timedelta(minutes=10)
 
 
 def check_notices() -> Iterator[Finding]:
-    """Check that the mail server answers, that no address fails, and that messages are sent in
+    """Check that the mail server responds, that no address fails, and that messages are sent in
     time."""
     yield _check_mail_server()
     if Channel.objects.filter(kind=ChannelKind.PUSH).exists() and find_contact().endswith(
@@ -73,4 +73,4 @@ def _check_mail_server() -> Finding:
         server.close()
     except OSError as error:
         return Finding("notices", f"{where}: {describe_failure(error)}", "check MAIL_URL")
-    return Finding("notices", f"the mail server {where} answers")
+    return Finding("notices", f"the mail server {where} responds")

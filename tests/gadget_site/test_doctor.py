@@ -328,7 +328,7 @@ def test_an_unreachable_mail_server_is_reported(settings: Settings) -> None:
     with MailServer() as mail:
         mail.use_in(settings)
         assert [finding.text for finding in check_notices()] == [
-            f"the mail server 127.0.0.1:{mail.port} answers"
+            f"the mail server 127.0.0.1:{mail.port} responds"
         ]
     (finding,) = check_notices()
     assert (
@@ -341,9 +341,11 @@ def test_an_unreachable_mail_server_is_reported(settings: Settings) -> None:
 def test_a_failing_address_is_reported_by_its_member() -> None:
     member = make_world().member("approver")
     add_address(member)
-    Channel.objects.update(failing_since=timezone.now(), problem="the mail server answered 550")
+    Channel.objects.update(failing_since=timezone.now(), problem="the mail server responded: 550")
     _, finding = check_notices()
-    assert finding.text == "messages to acme/approver by E-mail fail: the mail server answered 550"
+    assert (
+        finding.text == "messages to acme/approver by E-mail fail: the mail server responded: 550"
+    )
 
 
 def test_a_contact_that_push_services_refuse_is_reported(settings: Settings) -> None:

@@ -292,7 +292,7 @@ def test_a_redirect_is_not_followed(server: ChatServer, ntfy: str) -> None:
     server.status, server.location = 302, f"http://127.0.0.1:{other.port}/"
     chosen = ChatAddress.parse(ntfy)
     assert chosen is not None
-    with pytest.raises(DeliveryError, match="ntfy answered 302"):
+    with pytest.raises(DeliveryError, match="ntfy responded with 302"):
         chosen.send("Gadget", "Hello")
     assert not other.bodies
     other.close()

@@ -333,7 +333,7 @@ def test_a_failing_push_service_is_retried(world: World, service: PushService) -
     service.status = 503
     tell_card(world)
     send_all()
-    assert Delivery.objects.get().problem == "127.0.0.1 answered 503"
+    assert Delivery.objects.get().problem == "127.0.0.1 responded with 503"
     assert Channel.objects.get().gone_answers == 0
     service.status = 201
     send_all()

@@ -151,8 +151,8 @@ def test_refuse_inconsistent_preferences(world: World, typed: dict[str, str], re
 def test_a_failed_message_can_be_sent_again(world: World) -> None:
     add_address(world.member("approver"))
     tell_card(world)
-    Delivery.objects.update(status=DeliveryStatus.FAILED, problem="the mail server answered 550")
-    assert "the mail server answered 550" in read(world, page="/notices/messages/?failed=1")
+    Delivery.objects.update(status=DeliveryStatus.FAILED, problem="the mail server responded: 550")
+    assert "the mail server responded: 550" in read(world, page="/notices/messages/?failed=1")
     delivery = Delivery.objects.get()
     world.client("approver").post(f"/notices/messages/{delivery.pk}/send/")
     delivery.refresh_from_db()

@@ -187,7 +187,7 @@ class _Door(BaseAdapter):
     def describe_problem(self, service: str) -> str:
         """Return the reason why the message was not sent, without its address."""
         if self._problem or self._refusal:
-            return self._problem or f"{service} answered {self._refusal}"
+            return self._problem or f"{service} responded with {self._refusal}"
         return (
             f"{service} refused the message" if self._has_responded else f"{service} was not asked"
         )

@@ -42,7 +42,7 @@ def describe_failure(error: OSError) -> str:
     if isinstance(error, smtplib.SMTPAuthenticationError):
         return "the mail server refused our login"
     if isinstance(error, smtplib.SMTPResponseException):
-        return f"the mail server answered {error.smtp_code} {_decode(error.smtp_error)}"
+        return f"the mail server responded: {error.smtp_code} {_decode(error.smtp_error)}"
     return f"the mail server is not available: {type(error).__name__}"
 
 

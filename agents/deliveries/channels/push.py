@@ -169,7 +169,9 @@ def push(address: str, content: dict[str, Any], topic: str = "") -> None:
     except ToolError as error:
         raise DeliveryError(error.message) from error
     if response.status in GONE:
-        raise DeliveryError(f"the browser is gone: {host} answered {response.status}", is_gone=True)
+        raise DeliveryError(
+            f"the browser is gone: {host} responded with {response.status}", is_gone=True
+        )
     if not 200 <= response.status < 300:
         raise _describe_refusal(host, response)
 
@@ -181,7 +183,7 @@ def _describe_refusal(host: str, response: ClientResponse) -> DeliveryError:
     it was made for another key, and the browser has to be added again.
     """
     words = clean_name(response.content[:MAX_WORDS].decode("utf-8", "replace"))
-    problem = f"{host} answered {response.status}{f': {words}' if words else ''}"
+    problem = f"{host} responded with {response.status}{f': {words}' if words else ''}"
     if response.status in REFUSED:
         return DeliveryError(f"{problem}. Add this browser again.", is_gone=True)
     retry_after_s = read_retry_after(response.headers.get("retry-after", ""), LONGEST_WAIT_S)

@@ -58,7 +58,7 @@ def sign(message: SignedMessage) -> dict[str, str]:
 
 def _describe_refusal(response: ClientResponse) -> DeliveryError:
     return DeliveryError(
-        f"the receiver answered {response.status}",
+        f"the receiver responded with {response.status}",
         is_gone=response.status == GONE,
         answer_status=response.status,
         retry_after_s=read_retry_after(response.headers.get("retry-after", ""), LONGEST_WAIT_S),

@@ -309,7 +309,7 @@ class TestHostileServers:
             began = time.monotonic()
             code, _, errors = hook.answer(DEPLOY)
             took = time.monotonic() - began
-        assert (code, "did not answer in time" in errors) == (2, True)
+        assert (code, "did not respond in time" in errors) == (2, True)
         assert took < 15
 
     @pytest.mark.parametrize(
