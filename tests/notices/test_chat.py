@@ -348,6 +348,6 @@ def test_a_refused_address_is_not_repeated(world: World) -> None:
 
 def test_the_process_sends_nothing_else_through_requests(server: ChatServer) -> None:
     assert chat.SERVICES
-    with pytest.raises(requests.ConnectionError, match="nothing is sent except messages"):
+    with pytest.raises(requests.ConnectionError, match="nothing is sent except notifications"):
         requests.post(f"http://127.0.0.1:{server.port}/", json={}, timeout=5)
     assert not server.bodies

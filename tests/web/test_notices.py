@@ -147,7 +147,7 @@ def test_refuse_inconsistent_preferences(world: World, typed: dict[str, str], re
     assert load_choices(world.member("approver")).pk is None
 
 
-@feature("The gate", "A failed message can be sent again", "agents/deliveries/changes.py")
+@feature("The gate", "A failed notification can be sent again", "agents/deliveries/changes.py")
 def test_a_failed_message_can_be_sent_again(world: World) -> None:
     add_address(world.member("approver"))
     tell_card(world)

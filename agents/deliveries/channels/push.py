@@ -1,5 +1,5 @@
-"""Browser push: encrypt a message for one browser (RFC 8291), sign it with the installation's key
-(RFC 8292), send it.
+"""Browser push: encrypt a notification for one browser (RFC 8291), sign it with the installation's
+key (RFC 8292), send it.
 
 `cryptography` does all the arithmetic; each library for push brings its own HTTP client, which
 would bypass our network rules.
@@ -23,8 +23,8 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from django.conf import settings
 
 from agents.accounts.notice_facts import clean_name
+from agents.deliveries.content import Notification
 from agents.deliveries.failures import DeliveryError, read_retry_after
-from agents.deliveries.messages import Notification
 from agents.deliveries.models import PushKey
 from agents.platform.database_connections import release_connection
 from tools.contract import NetworkAccess, ToolError
@@ -36,7 +36,7 @@ POINT_BYTES = 65
 SECRET_BYTES = 16
 TOKEN_S = 12 * 3600
 KEPT_S = 24 * 3600
-"""Seconds for which the push service keeps a message for a browser that is not running."""
+"""Seconds for which the push service keeps a notification for a browser that is not running."""
 GONE = (404, 410)
 REFUSED = (401, 403)
 LONGEST_WAIT_S = 24 * 3600.0
@@ -50,7 +50,7 @@ _LIMITS = NetworkLimits(total_s=10.0, response_bytes=20_000, redirects=0)
 
 @dataclass(frozen=True)
 class Subscription:
-    """A browser's address for push messages.
+    """A browser's address for push notifications.
 
     Attributes:
         endpoint: the address at the push service of the browser's maker.
@@ -106,8 +106,8 @@ class Subscription:
         return get_host(read_url(self.endpoint))
 
 
-def send(address: str, message: Notification) -> None:
-    """Send a message to one browser, whose service worker shows it.
+def send(address: str, notification: Notification) -> None:
+    """Send a notification to one browser, whose service worker shows it.
 
     Args:
         address: a subscription, as JSON.
@@ -116,19 +116,19 @@ def send(address: str, message: Notification) -> None:
         DeliveryError: the push service refused it, or was unreachable.
     """
     shown: dict[str, Any] = {
-        "title": message.subject,
-        "path": message.path,
-        "tag": message.tag,
-        "waiting": message.waiting,
-        **({"close": list(message.closes)} if message.closes else {}),
+        "title": notification.subject,
+        "path": notification.path,
+        "tag": notification.tag,
+        "waiting": notification.waiting,
+        **({"close": list(notification.closes)} if notification.closes else {}),
     }
-    if message.code:
+    if notification.code:
         shown |= {
             "title": "Gadget can reach this browser",
-            "code": message.code,
-            "channel": message.channel_id,
+            "code": notification.code,
+            "channel": notification.channel_id,
         }
-    push(address, shown, topic=message.tag)
+    push(address, shown, topic=notification.tag)
 
 
 def push(address: str, content: dict[str, Any], topic: str = "") -> None:
@@ -137,7 +137,7 @@ def push(address: str, content: dict[str, Any], topic: str = "") -> None:
     Args:
         address: a subscription, as JSON.
         content: less than 4 KB as JSON.
-        topic: a later message with the same topic replaces this one while the browser is not
+        topic: a later notification with the same topic replaces this one while the browser is not
             running.
 
     Raises:

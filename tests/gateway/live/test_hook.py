@@ -92,7 +92,7 @@ def test_everything_is_blocked_without_a_server(tmp_path: Path, number: int) -> 
 
 @feature(
     "Agents elsewhere",
-    "The hook answers before the assistant's timeout, and finds its ask again",
+    "The hook responds before the assistant's timeout, and finds its ask again",
     "static/clients/gadget_hook.py",
 )
 def test_the_hook_denies_with_a_ticket_before_the_timeout_and_finds_it_again(

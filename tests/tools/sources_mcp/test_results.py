@@ -98,7 +98,7 @@ def test_a_summary_is_never_done_a_heading_or_a_brace(
 
 @feature(
     "Tools from API descriptions",
-    "If the text and the structure of an MCP answer say the same, it is sent once; binary content is not sent",
+    "If the text and the structure of an MCP response say the same, it is sent once; binary content is not sent",
     "tools/sources/mcp/repetitions.py",
 )
 @pytest.mark.parametrize(
