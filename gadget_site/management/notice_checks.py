@@ -1,5 +1,5 @@
 """The doctor's checks of notices and webhooks: the mail server, and addresses with failing
-messages."""
+notifications."""
 
 from __future__ import annotations
 

@@ -308,7 +308,7 @@ def test_a_refusal_ends_a_delivery_and_an_outage_retries_it(
     server.status = status
     tell_card(world)
     delivery = Delivery.objects.get()
-    assert (delivery.status, delivery.problem) == (ended, f"ntfy answered {status}")
+    assert (delivery.status, delivery.problem) == (ended, f"ntfy responded with {status}")
 
 
 @feature(

@@ -164,7 +164,7 @@ def test_a_subscription_for_another_key_ends_with_the_words_of_the_service(
     kept = Channel.objects.get(pk=channel.pk)
     assert (
         kept.problem
-        == f"127.0.0.1 answered {status}: the key does not match. Add this browser again."
+        == f"127.0.0.1 responded with {status}: the key does not match. Add this browser again."
     )
     for _ in range(2):
         send_all()
