@@ -33,6 +33,7 @@ EXTRA = {"sqlite": [], "postgresql": ["--database-tests-only"]}
 MOST_AGAIN = 3
 """The number of failures beside others, on each database, that are tried again because the machine
 may be at fault."""
+LONGEST_FIXED_MIN = 15
 ROOT = Path(__file__).parents[1]
 
 
@@ -51,6 +52,7 @@ def main(arguments: list[str]) -> int:
     except (browser.BrowserMissingError, services.ServerError) as error:
         print(error, file=sys.stderr)
         return 1
+    is_fixed = sampling.is_fixed_set()
     codes = _run_side_by_side(arguments)
     for database, extra in EXTRA.items():
         alone = ["-m", "alone", *extra, *(arguments or _list_files_with_alone(database))]
@@ -76,6 +78,8 @@ def main(arguments: list[str]) -> int:
     for test in unsteady:
         print(f"Failed beside others, passed by itself: {test}")
     print(f"Both databases, {minutes} min {seconds} s: {verdict}", flush=True)
+    if is_fixed and minutes >= LONGEST_FIXED_MIN:
+        print(f"The fixed set takes more than {LONGEST_FIXED_MIN} minutes: make it faster.")
     return 1 if failed or found_none else 0
 
 

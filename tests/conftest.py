@@ -14,6 +14,7 @@ from gadget_site.garbage_collection import freeze_loaded_objects
 from tests import sampling, services
 from tests.emptying import empty_tables_after_tests
 from tests.frozen_rows import freeze_ended_rows
+from tests.migrated_database import copy_migrated_databases
 from tests.processes import Installation
 from tools import caches
 
@@ -47,6 +48,10 @@ class _GroupedScheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist ha
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> _GroupedScheduling:
     config.option.loadscopereorder = False  # otherwise files with many quick tests would run first
     return _GroupedScheduling(config, log)
+
+
+def pytest_sessionstart() -> None:
+    copy_migrated_databases()
 
 
 def pytest_report_header() -> list[str]:

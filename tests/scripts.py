@@ -14,6 +14,8 @@ def write_script(text: str, name: str = "") -> str:
     """Write a file of scripts and return its name; without one, it is named by its content."""
     name = name or hashlib.sha256(text.encode()).hexdigest()[:20]
     path = settings.GADGET_SCRIPTS_DIR / f"{name}.yaml"
+    if path.exists() and path.read_text("utf-8") == text:
+        return name
     path.parent.mkdir(exist_ok=True)
     with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False, encoding="utf-8") as file:
         file.write(text)

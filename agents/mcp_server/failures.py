@@ -1,4 +1,4 @@
-"""Failures of our own: the log has the reason, which the agent never sees: it may contain a key, a
+"""Hide internal errors from agents: only the log has the reason, because it may contain a key, a
 path or SQL."""
 
 from __future__ import annotations

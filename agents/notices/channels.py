@@ -216,7 +216,7 @@ def find_break_glass_channel(organization: Organization) -> Channel | None:
 
 
 def forget_channel(channel: Channel) -> None:
-    """Remove a channel whose address is gone, and notify its person by their other channels."""
+    """Remove a channel whose address no longer exists, and notify its owner by the others."""
     with transaction.atomic():
         key, whose, detail = str(channel.pk), channel.membership, channel.label[:200]
         tell(NoticeFact(NoticeKind.CHANNEL_LOST, whose.organization_id, key, detail, whose.user_id))

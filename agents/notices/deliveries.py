@@ -48,6 +48,6 @@ def describe_delivery(delivery: Delivery, viewer: Membership) -> NoticeText:
 
 
 def drop_all(reason: str) -> None:
-    """Drop every notice that was not sent; it may have been sent after the backup."""
+    """Drop all unsent notices after a restore: they may have been sent since the backup."""
     Notice.objects.filter(spread_at=None).update(spread_at=Now())
     changes.end_deliveries(Delivery.objects.all(), DeliveryStatus.DROPPED, reason)

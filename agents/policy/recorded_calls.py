@@ -54,7 +54,7 @@ class CallFilter:
 
 
 class CallRow(NamedTuple):
-    """A call as it is read, with its JSON as text.
+    """A tool call as a database row, with its JSON columns as unparsed text.
 
     Attributes:
         snapshot: the hash of the snapshot that its pass names; empty if there is none.

@@ -83,7 +83,7 @@ class RepeatingThread(threading.Thread):
 
 
 class NoticeSender:
-    """The threads of one worker."""
+    """The threads with which one worker reads events, and spreads, sends and withdraws notices."""
 
     def __init__(self) -> None:
         works: dict[str, Callable[[], bool]] = {

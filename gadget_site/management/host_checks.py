@@ -104,7 +104,7 @@ def check_identity() -> Iterator[Finding]:
 
 
 def check_secret_key() -> Iterator[Finding]:
-    """Check that SECRET_KEY matches the process that started last."""
+    """Check that SECRET_KEY is the one that the most recently started process used."""
     if has_other_secret_key():
         yield Finding("identity", OTHER_SECRET_KEY, FIX_SECRET_KEY)
 

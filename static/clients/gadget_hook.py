@@ -616,7 +616,7 @@ def may_hide(rule: dict[str, Json], call: Call) -> bool:
 
 
 def hands_on_unknown(words: list[str]) -> bool:
-    """Return True if a shell among the words gets one that is more than a simple command."""
+    """Return True if a shell among the words gets an argument that is no single simple command."""
     shell = next(
         (place for place, word in enumerate(words) if SHELLS.fullmatch(word.rpartition("/")[2])),
         len(words),
@@ -883,7 +883,7 @@ def stop_at_signals(config: Config, call: Call) -> None:
             if not call.is_over:
                 cancel(config, call.effect_key)
         except Blocked:
-            pass  # the session's end, or the card itself, tells people that nobody waits
+            pass  # the card, or the session's end, still shows that nobody waits
         finally:
             block("the hook was stopped by a signal")
 

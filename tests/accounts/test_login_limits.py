@@ -1,4 +1,5 @@
-"""Guessing passwords is slow from one address, and never locks people out of a known browser."""
+"""Guessing passwords is slow from one address, and never locks people out of a browser they have
+used before."""
 
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ def world(db: None, settings: Settings) -> World:
 
 
 def world_with_passwords(settings: Settings) -> World:
-    """People who can log in, and active limits."""
+    """Create people who can log in, and activate the limits."""
     settings.AXES_ENABLED = True
     made = make_world()
     for user in made.users.values():
@@ -60,13 +61,15 @@ def guess(
 
 
 def let_pass(time: timedelta) -> None:
-    """Move all counted tries this far into the past."""
+    """Move all counted attempts this far into the past."""
     for row in AccessAttempt.objects.all():
         AccessAttempt.objects.filter(pk=row.pk).update(attempt_time=row.attempt_time - time)
 
 
 class TestPerAccountAndAddress:
-    def test_the_right_password_is_refused_after_too_many_wrong_ones(self, world: World) -> None:
+    def test_the_right_password_is_refused_after_too_many_wrong_passwords(
+        self, world: World
+    ) -> None:
         assert guess("viewer", MAX_FOR_ACCOUNT, HOME) == [WRONG] * MAX_FOR_ACCOUNT
         response = log_in("viewer")
         assert response.status_code == LOCKED
@@ -83,7 +86,7 @@ class TestPerAccountAndAddress:
         guess("viewer", MAX_FOR_ACCOUNT + 1, STRANGER)
         assert log_in("viewer", address=HOME).status_code == OK
 
-    def test_the_lock_ends_15_minutes_after_the_first_try_even_if_guessing_continues(
+    def test_the_lock_ends_15_minutes_after_the_first_guess_even_if_guessing_continues(
         self, world: World
     ) -> None:
         guess("viewer", MAX_FOR_ACCOUNT, HOME)
@@ -325,7 +328,7 @@ class TestCostOfPasswords:
 
 
 class Counted(ThreadLimit):
-    """A limit that counts its slots."""
+    """A limit that counts the slots taken, and notes whether one was taken in a transaction."""
 
     def __init__(self) -> None:
         super().__init__(1, 1, 1)
@@ -339,13 +342,13 @@ class Counted(ThreadLimit):
 
 
 def real_hashing(settings: Settings) -> None:
-    """The product's hashing instead of the tests' quick one, which can still read stored hashes."""
+    """Use the product's hashing instead of the tests' quick one, whose hashes can still be read."""
     settings.PASSWORD_HASHERS = [
         f"{hashing.__name__}.BoundedPasswordHasher",
         *settings.PASSWORD_HASHERS,
     ]
 
 
-def test_every_limit_equals_the_documented_one() -> None:
+def test_the_limits_equal_the_documented_ones() -> None:
     assert (MAX_FOR_ACCOUNT, MAX_FROM_ADDRESS, MAX_FROM_KNOWN_BROWSER) == (8, 20, 8)
     assert timedelta(minutes=15) == limits.WINDOW

@@ -1,5 +1,4 @@
-"""A superuser who is in no organization lands in the admin, which is where organizations are
-created."""
+"""A superuser without an organization is sent to the admin, where organizations are created."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ def root() -> User:
     return User.objects.create_superuser("root", password=PASSWORD)
 
 
-def test_login_leads_to_the_admin(root: User) -> None:
+def test_the_login_leads_to_the_admin(root: User) -> None:
     response = Client().post("/login/", {"username": "root", "password": PASSWORD}, follow=True)
     assert response.redirect_chain[-1] == ("/admin/", 302)
     assert response.status_code == 200
@@ -38,7 +37,7 @@ def test_a_posted_form_is_refused_and_not_redirected(root: User) -> None:
     assert client.post("/", {"task": "Anything"}).status_code == 403
 
 
-def test_superuser_becomes_admin_of_the_organization_that_they_create(root: User) -> None:
+def test_a_superuser_becomes_an_admin_of_the_organization_that_they_create(root: User) -> None:
     client = Client()
     client.force_login(root)
     form = {
@@ -64,7 +63,7 @@ def test_superuser_becomes_admin_of_the_organization_that_they_create(root: User
     )
 
 
-def test_other_people_without_an_organization_are_told_to_ask_an_admin() -> None:
+def test_other_people_without_an_organization_get_an_explanation() -> None:
     client = Client()
     client.force_login(User.objects.create_user("ann", password=PASSWORD, is_staff=True))
     response = client.get("/")

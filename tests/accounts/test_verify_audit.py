@@ -39,7 +39,7 @@ def append(organization: Organization, count: int = 3) -> None:
 
 
 def fields_of(row: AuditEntry) -> dict[str, object]:
-    """The fields that a signature covers, as read by an attacker with the source and the
+    """Return the fields that a signature covers, as read by an attacker with the source and the
     database."""
     names = ("seq", "actor", "action", "subject", "payload")
     fields = {name: getattr(row, name) for name in names}
@@ -48,7 +48,7 @@ def fields_of(row: AuditEntry) -> dict[str, object]:
 
 
 def forge(organization: Organization, key_id: str | None = None) -> None:
-    """Rewrite the history from entry 2 with data of the database, and recompute all later
+    """Rewrite the history from entry 2 on with data from the database, and recompute all later
     hashes."""
     previous = AuditEntry.objects.get(organization=organization, seq=1).hash
     for row in AuditEntry.objects.filter(organization=organization, seq__gte=2).order_by("seq"):
@@ -67,7 +67,7 @@ def problems_of(*arguments: str) -> str:
 
 
 def head_of(organization: Organization) -> str:
-    """The head as the command prints it."""
+    """Return the head as the command prints it."""
     (line,) = [
         line
         for line in verify("--organization", organization.slug).splitlines()
@@ -103,7 +103,7 @@ def test_a_changed_entry_is_reported_and_the_other_chains_stay_intact(
 
 
 @pytest.mark.parametrize("seq", [1, 3])
-def test_a_removed_entry_is_detected_at_either_end(
+def test_a_removed_first_or_last_entry_is_detected(
     organizations: tuple[Organization, Organization], seq: int
 ) -> None:
     AuditEntry.objects.filter(organization=organizations[0], seq=seq).delete()
@@ -140,7 +140,7 @@ def test_an_entry_added_without_the_key_is_invalid(
     assert "entry 4 is not signed" in problems_of("--organization", "acme")
 
 
-def test_a_signature_of_other_data_is_not_accepted_as_one_of_the_audit(
+def test_a_signature_of_other_data_is_not_accepted_in_the_audit(
     organizations: tuple[Organization, Organization],
 ) -> None:
     row = AuditEntry.objects.get(organization=organizations[0], seq=3)
@@ -151,7 +151,7 @@ def test_a_signature_of_other_data_is_not_accepted_as_one_of_the_audit(
 
 
 class TestPrintedHeads:
-    def test_a_truncated_end_is_detected_only_with_a_printed_head(
+    def test_a_chain_cut_at_its_end_is_detected_only_with_a_printed_head(
         self, organizations: tuple[Organization, Organization]
     ) -> None:
         acme, globex = organizations
@@ -184,7 +184,7 @@ class TestPrintedHeads:
 
 
 class TestChangingTheKey:
-    def test_old_entries_verify_with_the_old_key_and_new_ones_are_signed_with_the_first_key(
+    def test_old_entries_verify_with_the_old_key_and_new_entries_are_signed_with_the_first_key(
         self, organizations: tuple[Organization, Organization], settings: Settings
     ) -> None:
         (old,) = settings.GADGET_AUDIT_KEYS
@@ -198,7 +198,7 @@ class TestChangingTheKey:
             in told
         )
 
-    def test_entries_of_a_removed_key_do_not_verify(
+    def test_entries_signed_with_a_removed_key_do_not_verify(
         self, organizations: tuple[Organization, Organization], settings: Settings
     ) -> None:
         old_id = signatures.get_current_key_id()

@@ -17,7 +17,7 @@ def world() -> World:
     return make_world()
 
 
-def test_repeated_invitations_do_not_reveal_accounts_and_a_free_name_is_refused_like_a_taken_one(
+def test_an_admin_who_repeats_invitations_sees_free_and_taken_names_refused_alike(
     world: World,
 ) -> None:
     for _ in range(invitations.MAX_TRIES_TOGETHER // invitations.MAX_TRIES):

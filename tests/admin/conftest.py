@@ -1,4 +1,4 @@
-"""The organizations of the tests of the admin, and the client of an admin."""
+"""The organizations of the admin tests, and an admin's client."""
 
 from __future__ import annotations
 
@@ -23,5 +23,5 @@ def admin(world: World) -> Client:
 
 @pytest.fixture
 def finance(world: World) -> ApproverGroup:
-    """A group with both approvers of Acme, its admin and its approver."""
+    """A group with both approvers of Acme: its admin and its approver."""
     return make_group(world, "Finance", "approver", "admin")

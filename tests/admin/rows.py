@@ -24,7 +24,7 @@ from tools.office.records.models import Draft, ListEntry, RecordList
 
 
 def make_admin_world() -> World:
-    """The usual world, where the admins of both organizations can log in to the admin."""
+    """Create the usual world, where the admins of both organizations can log in to the admin."""
     world = make_world()
     for user in world.users.values():
         update_admin_access(user)
@@ -33,7 +33,7 @@ def make_admin_world() -> World:
 
 
 def one_of_each(world: World) -> list[Model]:
-    """A row of every kind that belongs to Acme."""
+    """Create a row of every model in Acme."""
     card = world.card()
     run = Run.objects.get(pk=card.run_id)
     listed = RecordList.objects.create(organization=world.acme, name="Spring")
@@ -81,13 +81,14 @@ def one_of_each(world: World) -> list[Model]:
 
 
 def make_deputy(world: World) -> Deputy:
-    """The admin as the approver's deputy, for an hour."""
+    """Make the admin the approver's deputy for an hour."""
     names = {"member": world.member("approver"), "deputy": world.member("admin")}
     return Deputy.objects.create(**names, ends_at=timezone.now() + timedelta(hours=1))
 
 
 def address(row: Model | type[Model], page: str) -> str:
-    """`/admin/…` of a row's `change`, `delete` or `history`, or of a model's `list` or `add`."""
+    """Return `/admin/…` for a row's `change`, `delete` or `history`, or for a model's `list` or
+    `add`."""
     base = f"/admin/{row._meta.app_label}/{row._meta.model_name}/"
     if page == "list":
         return base
@@ -98,8 +99,8 @@ def address(row: Model | type[Model], page: str) -> str:
 
 
 def filled_form(client: Client, path: str, **changes: Any) -> dict[str, Any]:
-    """The data that a browser would send from the form at this address, with these changes; None
-    omits a field."""
+    """Return the data that a browser would send from the form at this address, with these changes;
+    None omits a field."""
     response = client.get(path)
     assert response.status_code == 200, (path, response.status_code)
     form = response.context["adminform"].form
@@ -117,7 +118,7 @@ def filled_form(client: Client, path: str, **changes: Any) -> dict[str, Any]:
 
 
 def fill_in(rows: list[dict[str, str]]) -> dict[str, str]:
-    """The data that a browser would send for these sentences with limits."""
+    """Return the data that a browser would send for these sentences with limits."""
     return {
         f"limits-{number}-{name}": text
         for number, row in enumerate(rows)
@@ -126,7 +127,7 @@ def fill_in(rows: list[dict[str, str]]) -> dict[str, str]:
 
 
 def faults(response: Any) -> dict[str, list[str]]:
-    """The error messages of a refused form, by field."""
+    """Return the error messages of a refused form, by field."""
     assert response.status_code == 200, response.status_code
     found: dict[str, list[str]] = {
         name: list(told) for name, told in response.context["adminform"].form.errors.items()
@@ -135,13 +136,13 @@ def faults(response: Any) -> dict[str, list[str]]:
 
 
 def confirmed(client: Client, path: str, sent: dict[str, Any]) -> dict[str, Any]:
-    """The data that a browser would send once every consequence in the form at this address is
-    ticked."""
+    """Return the data that a browser would send once every consequence in the form at this address
+    is ticked."""
     response = client.post(path, sent)
     assert list(faults(response)) == ["confirmed"]
     return {**sent, "confirmed": list(consequences(response))}
 
 
 def consequences(response: Any) -> dict[str, str]:
-    """The sentences to confirm in the form, by the value that confirms them."""
+    """Return the sentences to confirm in the form, by the value that confirms each."""
     return dict(response.context["adminform"].form.fields["confirmed"].choices)

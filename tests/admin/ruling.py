@@ -1,4 +1,4 @@
-"""Helpers for tests of the pages of approval rules, groups and deputies."""
+"""Helpers for tests of the pages for approval rules, groups and deputies."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def make_rule(world: World, **columns: Any) -> ApprovalRule:
 
 
 def new_rule(world: World, **changes: Any) -> dict[str, Any]:
-    """The data that a browser sends for a new rule."""
+    """Return the data that a browser sends for a new rule."""
     return {
         "organization": world.acme.pk,
         "name": "payments",
@@ -35,14 +35,14 @@ def new_rule(world: World, **changes: Any) -> dict[str, Any]:
 
 
 def added(client: Client, model: type[Model], sent: dict[str, Any]) -> Any:
-    """The row that the form adds."""
+    """Send the form, and return the row that it adds."""
     response = client.post(address(model, "add"), sent)
     assert response.status_code == 302, faults(response)
     return model._default_manager.latest("pk")
 
 
 def refusal(client: Client, model: type[Model], sent: dict[str, Any]) -> dict[str, list[str]]:
-    """The error messages of the form, which adds no row."""
+    """Send the form, which must add no row, and return its error messages."""
     before = model._default_manager.count()
     found = faults(client.post(address(model, "add"), sent))
     assert model._default_manager.count() == before
@@ -57,7 +57,7 @@ def saved(client: Client, row: Model, **changes: Any) -> None:
 
 
 def asked(client: Client, row: Model, **changes: Any) -> str:
-    """The one sentence to confirm for the change, which is saved once it is ticked."""
+    """Make the change, confirm its only sentence, and return that sentence."""
     path = address(row, "change")
     sent = filled_form(client, path, **changes)
     response = client.post(path, sent)

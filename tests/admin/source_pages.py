@@ -55,7 +55,7 @@ class _Form(HTMLParser):
 
 
 def form_on(response: Any) -> dict[str, Any]:
-    """The data that a browser sends from this page of tools without any change."""
+    """Return the data that a browser sends from this page of tools without any change."""
     form = _Form()
     _, _, behind = response.content.decode().partition(
         '<form method="post" class="flex flex-col gap-4">'
@@ -69,7 +69,7 @@ def text_of(response: Any) -> str:
 
 
 def chosen(source: Source, *tools: str, **levels: str) -> dict[str, Any]:
-    """The data that a browser sends from the page of tools with these ticked."""
+    """Return the data that a browser sends from the page of tools with these ticked."""
     sent: dict[str, Any] = {"shown": []}
     for row in source.tools.all():
         sent["shown"].append(row.pk)

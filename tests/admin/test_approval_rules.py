@@ -1,4 +1,4 @@
-"""The pages of approval rules: refusals, confirmations and stored values."""
+"""The admin pages for approval rules: refusals, confirmations and stored values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pages of groups of approvers and of deputies."""
+"""The admin pages for groups of approvers and for deputies."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def test_a_deputy_needs_a_valid_period(world: World, admin: Client, times: dict[
     )
 
 
-def test_ending_a_deputy_early_keeps_both_people(world: World, admin: Client) -> None:
+def test_ending_a_deputy_period_early_keeps_both_people(world: World, admin: Client) -> None:
     row = make_deputy(world)
     Deputy.objects.update(starts_at=timezone.now().replace(microsecond=0) - timedelta(hours=2))
     over = (timezone.now() - timedelta(hours=1)).strftime("%Y-%m-%dT%H:%M:%S")
@@ -168,7 +168,7 @@ def test_ending_a_deputy_early_keeps_both_people(world: World, admin: Client) ->
 # Scope
 
 
-def test_an_admin_of_another_organization_cannot_choose_these_groups_or_deputies(
+def test_an_admin_of_another_organization_cannot_choose_the_groups_and_deputies_of_acme(
     world: World, admin: Client, finance: ApproverGroup
 ) -> None:
     sent = new_rule(world, organization=world.acme.pk)

@@ -1,4 +1,4 @@
-"""Dangerous changes are saved only after their consequences were ticked."""
+"""Dangerous changes are saved only after their consequences are confirmed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def real(world: World) -> ModelProvider:
 
 
 def asked(client: Client, row: Model, **changes: Any) -> list[str]:
-    """The sentences to confirm for this change of the row, which is not saved."""
+    """Send this change of the row, which must not be saved, and return the sentences to confirm."""
     path = address(row, "change")
     before = AuditEntry.objects.count()
     response = client.post(path, filled_form(client, path, **changes))
@@ -59,7 +59,7 @@ def test_granting_destructive_tools_lists_them_for_confirmation(
     assert set(kept) == {"allowed_tools"}
 
 
-def test_a_ticked_box_confirms_only_its_own_sentence(world: World, admin: Client) -> None:
+def test_a_ticked_checkbox_confirms_only_its_own_sentence(world: World, admin: Client) -> None:
     Grant.objects.filter(employee=world.employee).delete()
     path = address(world.employee, "change")
     sent = confirmed(admin, path, filled_form(admin, path, allowed_tools=[DELETE]))
@@ -68,7 +68,7 @@ def test_a_ticked_box_confirms_only_its_own_sentence(world: World, admin: Client
     assert not world.employee.grants.exists()
 
 
-def test_moving_to_another_server_lists_who_reads_everything(
+def test_moving_a_provider_to_another_server_lists_the_employees_that_it_affects(
     world: World, admin: Client, real: ModelProvider
 ) -> None:
     (sentence,) = asked(admin, world.employee, provider=real.pk, model="gpt")
@@ -106,7 +106,7 @@ def test_a_key_missing_from_the_confirmed_form_is_reported(
     assert real.base_url == "https://one.example/v1"
 
 
-def test_replacing_a_script_by_a_model_needs_confirmation(world: World, admin: Client) -> None:
+def test_replacing_a_script_with_a_model_needs_confirmation(world: World, admin: Client) -> None:
     provider = world.employee.provider
     (sentence,) = asked(admin, provider, kind="openai", base_url="https://one.example/v1")
     assert world.employee.name in sentence
@@ -121,7 +121,7 @@ def test_switching_off_a_provider_lists_the_employees_whose_runs_end(
     assert world.employee.name in sentence
 
 
-def test_disabling_four_eyes_and_creating_an_admin_need_confirmation(
+def test_disabling_the_two_person_rule_and_creating_an_admin_need_confirmation(
     world: World, admin: Client
 ) -> None:
     world.acme.four_eyes = True

@@ -195,7 +195,7 @@ class TestAddingCredentials:
             == 302
         )
 
-    def test_a_superuser_is_asked_for_the_fields_that_the_sources_of_this_organization_need(
+    def test_a_superuser_sees_only_the_fields_required_by_sources_of_the_same_organization(
         self, world: World
     ) -> None:
         for owner, kind in ((world.acme, "bearer"), (world.globex, "basic")):
@@ -252,7 +252,7 @@ class TestChangingCredentials:
         assert (kept("github"), version(world)) == ({"token": TOKEN}, 0)
         assert not AuditEntry.objects.exists()
 
-    def test_a_field_can_be_removed_unless_it_is_the_last_one(
+    def test_a_field_can_be_removed_unless_it_is_the_last_field(
         self, world: World, admin: Client
     ) -> None:
         fields = json.dumps({"user": "somebody", "key": TOKEN})
@@ -269,7 +269,7 @@ class TestChangingCredentials:
         both = filled_form(admin, path, forget_key="on", value_key=TOKEN)
         assert {"forget_key", "value_key"} == set(faults(admin.post(path, both)))
 
-    def test_deleting_credentials_asks_for_confirmation_and_is_audited(
+    def test_deleting_credentials_needs_confirmation_and_is_audited(
         self, world: World, admin: Client, github: Credential
     ) -> None:
         path = address(github, "delete")

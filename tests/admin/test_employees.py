@@ -1,4 +1,5 @@
-"""An employee's page: tools by exact name, a provider of the organization, every change audited."""
+"""The admin page for an employee: tools by exact name, a provider of the same organization, and
+every change audited."""
 
 from pathlib import Path
 from typing import Any
@@ -51,12 +52,12 @@ def test_a_new_employee_has_ten_passes_per_task(admin: Client) -> None:
     assert form["max_passes"].value() == 10
 
 
-def test_the_mode_explains_its_effect_on_the_ticked_tools(admin: Client) -> None:
+def test_the_form_explains_the_effect_of_the_mode_on_the_ticked_tools(admin: Client) -> None:
     html = admin.get(address(Employee, "add")).content.decode()
     assert "The employee gets only the ticked tools that belong to this mode." in html
 
 
-def test_modes_named_by_tools_are_offered_and_any_other_is_refused(
+def test_modes_named_by_tools_are_offered_and_unknown_modes_are_refused(
     world: World, admin: Client
 ) -> None:
     path = address(world.employee, "change")
@@ -186,9 +187,7 @@ def test_an_employee_cannot_be_created_in_or_moved_to_another_organization(
     assert world.employee.organization == world.acme
 
 
-def test_an_employee_with_a_real_model_needs_the_name_of_the_model(
-    world: World, admin: Client
-) -> None:
+def test_an_employee_with_a_real_model_needs_a_model_name(world: World, admin: Client) -> None:
     real = ModelProvider.objects.create(
         organization=world.acme, name="Real", kind=ProviderKind.OPENAI
     )
@@ -211,7 +210,7 @@ def test_a_scripted_employee_needs_the_name_of_an_installed_script(
     assert admin.post(address(Employee, "add"), new_employee(world)).status_code == 302
 
 
-def test_a_faulty_script_is_refused_with_the_place_of_the_fault(
+def test_an_invalid_script_is_refused_with_the_location_of_the_error(
     world: World, admin: Client
 ) -> None:
     name = write_script("scripts: [{task: '(', answer: x}]")
@@ -219,7 +218,9 @@ def test_a_faulty_script_is_refused_with_the_place_of_the_fault(
     assert "The script is wrong: scripts[0].task" in told["model"][0]
 
 
-def test_the_hint_names_a_model_of_the_chosen_kind_of_provider(world: World, admin: Client) -> None:
+def test_the_error_for_a_missing_model_suggests_a_model_for_the_kind_of_provider(
+    world: World, admin: Client
+) -> None:
     local = ModelProvider.objects.create(
         organization=world.acme, name="Local", kind=ProviderKind.OLLAMA
     )

@@ -1,5 +1,5 @@
-"""History is read-only in the admin, even for superusers; records change only by their own
-rules."""
+"""History is read-only in the admin, even for superusers; changing a record there adds to its
+history."""
 
 import pytest
 from django.contrib.auth.models import User
@@ -64,7 +64,7 @@ def test_the_history_page_lists_changed_tools_and_counts_entries(world: World) -
     assert "1 entry" in " ".join(told.split())
 
 
-def test_a_password_can_be_changed_only_on_our_page(world: World) -> None:
+def test_changing_a_password_in_the_admin_redirects_to_the_account_page(world: World) -> None:
     client = world.client("admin")
     for page in ("password_change/", "password_change/done/"):
         response = client.post(

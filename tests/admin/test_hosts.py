@@ -1,4 +1,5 @@
-"""The hosts that tools may reach: stored in one form, and opened only deliberately."""
+"""The hosts that tools may reach: stored in normalized form, and private networks opened only after
+a confirmation."""
 
 from __future__ import annotations
 
@@ -121,8 +122,8 @@ def test_opening_a_private_network_needs_confirmation_and_closing_it_does_not(
 
 
 class TestPrivateNetwork:
-    """The private network belongs to the installation: only a superuser or ALLOWED_PRIVATE_HOSTS
-    opens it."""
+    """Access to the private network belongs to the installation: only a superuser or
+    ALLOWED_PRIVATE_HOSTS grants it."""
 
     @pytest.fixture(autouse=True)
     def nothing_is_allowed(self, settings: Settings) -> None:
@@ -198,7 +199,7 @@ class TestPrivateNetwork:
         assert not AllowedHost.objects.exists()
 
 
-def test_a_host_is_stored_once_however_it_is_written(world: World, admin: Client) -> None:
+def test_a_host_is_stored_once_even_if_spelled_differently(world: World, admin: Client) -> None:
     for typed, status in (("api.example.com", 302), ("https://API.example.com/", 200)):
         assert admin.post(ADD, {"organization": world.acme.pk, "host": typed}).status_code == status
     assert AllowedHost.objects.count() == 1

@@ -1,4 +1,4 @@
-"""Limits of an employee's tools in the admin: parsed, validated, stored, and loosened only after a
+"""Limits on an employee's tools in the admin: parsed, validated, stored, and loosened only after a
 confirmation."""
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ def test_every_sentence_is_on_the_page_without_javascript(world: World, admin: C
         assert f'name="limits-{number}-sentence" value="{kind}"' in html
 
 
-def test_an_empty_sentence_sets_no_limit_and_a_removed_one_deletes_its_limit(
+def test_an_empty_sentence_sets_no_limit_and_a_removed_sentence_deletes_its_limit(
     world: World, admin: Client
 ) -> None:
     saved(world, admin, STATUS, LIMIT)
@@ -185,7 +185,7 @@ def test_an_empty_sentence_sets_no_limit_and_a_removed_one_deletes_its_limit(
         ("text", "equals", '""', ""),
     ],
 )
-def test_values_are_parsed_by_the_type_of_their_parameter(
+def test_values_are_parsed_according_to_the_type_of_their_parameter(
     world: World, admin: Client, param: str, comparison: str, value: str, stored: Any
 ) -> None:
     response = saved(world, admin, compare(SEARCH, param, comparison, value))
@@ -199,7 +199,7 @@ def test_values_are_parsed_by_the_type_of_their_parameter(
     assert Grant.objects.get(employee=world.employee, tool=SEARCH).conditions == [condition]
 
 
-def test_the_page_of_the_employee_shows_limits_as_sentences(world: World, admin: Client) -> None:
+def test_the_employee_page_shows_limits_as_sentences(world: World, admin: Client) -> None:
     saved(world, admin, STATUS, ORIGIN, COUNT, SUM, AFTER)
     html = admin.get(f"/employees/{world.employee.pk}/").content.decode()
     for sentence in (

@@ -1,4 +1,4 @@
-"""Two admins with the same page open: no change is overwritten silently."""
+"""Two admins who have the same page open: no change is overwritten silently."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def rows_of(world: World) -> list[tuple[Model, dict[str, Any], dict[str, Any]]]:
     "agents/admin/edit_conflicts.py",
 )
 @pytest.mark.parametrize("which", [0, 1, 2], ids=["source", "employee", "organization"])
-def test_the_second_save_is_refused_with_its_values_kept_and_accepted_when_repeated(
+def test_a_conflicting_save_is_refused_but_keeps_its_values_and_is_accepted_when_repeated(
     world: World, admin: Client, which: int
 ) -> None:
     row, first, second = rows_of(world)[which]
@@ -92,7 +92,7 @@ def test_identical_changes_by_both_admins_are_saved(admin: Client, source: Sourc
 
 
 class TestConcurrentToolChanges:
-    def test_tools_that_this_admin_left_alone_stay_unchanged(
+    def test_an_admin_does_not_overwrite_tools_that_only_the_other_admin_changed(
         self, admin: Client, source: Source
     ) -> None:
         path = tools_page(source)
@@ -129,7 +129,7 @@ class TestConcurrentToolChanges:
         assert admin.post(path, kept).status_code == 302
         assert source.tools.get(pk=pk).level == "destructive"
 
-    def test_the_returned_form_shows_current_values_for_all_other_tools(
+    def test_the_form_returned_after_a_conflict_shows_current_values_for_the_other_tools(
         self, admin: Client, source: Source
     ) -> None:
         path = tools_page(source)

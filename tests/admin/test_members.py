@@ -1,4 +1,4 @@
-"""Members and their roles: admins manage their own organization, and cannot give anybody rights
+"""Members and their roles: admins manage their own organization, and cannot give anyone rights
 beyond it."""
 
 import pytest
@@ -55,7 +55,7 @@ def test_a_weak_first_password_is_refused(world: World, root: Client, password: 
 @pytest.mark.parametrize(
     "username", ["newbie", "outsider", "viewer", "admin", "a name that cannot be"]
 )
-def test_an_admin_is_sent_to_the_invitations_whether_or_not_the_account_exists(
+def test_an_admin_is_redirected_to_the_invitations_whether_or_not_the_account_exists(
     world: World, admin: Client, username: str
 ) -> None:
     before = list(User.objects.values_list("username", "password")), Membership.objects.count()
@@ -71,7 +71,7 @@ def test_an_admin_is_sent_to_the_invitations_whether_or_not_the_account_exists(
     ) == before
 
 
-def test_a_person_who_is_not_an_admin_is_sent_to_the_login(world: World) -> None:
+def test_a_person_who_is_not_an_admin_is_redirected_to_the_login(world: World) -> None:
     assert (
         world.client("operator")
         .get(address(Membership, "add"))["Location"]
@@ -94,7 +94,7 @@ def test_a_superuser_can_add_a_member_of_another_organization(world: World, root
     assert world.users["outsider"].memberships.count() == 2
 
 
-def test_an_admin_of_two_organizations_acts_in_that_of_the_member(
+def test_an_admin_of_two_organizations_acts_in_the_organization_of_the_member(
     world: World, admin: Client
 ) -> None:
     Membership.objects.create(organization=world.globex, user=world.users["admin"], role="admin")
@@ -107,7 +107,7 @@ def test_an_admin_of_two_organizations_acts_in_that_of_the_member(
     assert member.role == "operator"
 
 
-def test_becoming_an_admin_opens_the_admin_and_losing_the_role_closes_it(
+def test_becoming_an_admin_gives_access_to_the_admin_and_losing_the_role_removes_it(
     world: World, admin: Client
 ) -> None:
     member = world.member("approver")
@@ -138,7 +138,9 @@ def test_even_a_superuser_cannot_remove_the_last_admin(world: World, root: Clien
     assert not AuditEntry.objects.exists()
 
 
-def test_member_changes_are_audited_as_on_the_users_page(world: World, admin: Client) -> None:
+def test_member_changes_are_audited_like_those_on_the_users_page(
+    world: World, admin: Client
+) -> None:
     member = world.member("viewer")
     path = address(member, "change")
     assert admin.post(path, filled_form(admin, path, role="operator")).status_code == 302
@@ -159,7 +161,7 @@ def test_nobody_can_change_or_remove_their_own_membership(world: World, admin: C
     assert world.member("admin").role == Role.ADMIN
 
 
-def test_posted_fields_that_the_form_does_not_have_are_ignored(world: World, admin: Client) -> None:
+def test_posted_fields_that_are_not_in_the_form_are_ignored(world: World, admin: Client) -> None:
     member = world.member("viewer")
     path = address(member, "change")
     sent = filled_form(

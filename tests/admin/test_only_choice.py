@@ -1,4 +1,5 @@
-"""Admins of one organization need not choose it: every form that adds a row has it preselected."""
+"""Admins of only one organization need not choose it: every form that adds a row has it
+preselected."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ FORMS: dict[type[Model], str] = {
 
 
 def options(world: World, model: type[Model], name: str = "organization") -> list[tuple[str, bool]]:
-    """The choices of the field, each with True if it is selected."""
+    """Return the choices of the field, each with True if it is selected."""
     response = world.client("admin").get(f"{address(model, 'add')}{FORMS.get(model, '')}")
     assert response.status_code == 200
     select = re.search(rf'<select name="{name}".*?</select>', response.content.decode(), re.DOTALL)

@@ -1,4 +1,5 @@
-"""Prices and budgets in the admin: lines in plain words, cost budgets only with a price."""
+"""Prices and budgets in the admin: prices are entered as lines, and a cost budget requires a
+price."""
 
 from decimal import Decimal
 
@@ -77,7 +78,7 @@ def test_lines_are_stored_as_prices_and_shown_as_lines_again(
         ("<b>: 1", "&lt;b&gt;"),
     ],
 )
-def test_a_faulty_line_is_reported_in_plain_words(
+def test_an_invalid_line_is_reported_in_plain_words(
     admin: Client, provider: ModelProvider, line: str, told: str
 ) -> None:
     path = address(provider, "change")
@@ -114,7 +115,7 @@ def test_removing_a_price_that_a_budget_needs_requires_confirmation(
     assert admin.post(path, filled_form(admin, path, prices="*: 1 1")).status_code == 302
 
 
-def test_the_currency_must_be_a_code_and_only_admins_edit_budgets(
+def test_the_currency_must_be_a_code_and_changing_it_needs_confirmation(
     world: World, admin: Client
 ) -> None:
     path = address(world.acme, "change")
@@ -127,7 +128,7 @@ def test_the_currency_must_be_a_code_and_only_admins_edit_budgets(
     assert (organization.currency, organization.month_tokens) == ("USD", 5)
 
 
-def test_employees_without_counted_cost_are_listed(
+def test_employees_whose_cost_is_not_counted_are_listed(
     world: World, admin: Client, provider: ModelProvider
 ) -> None:
     ModelProvider.objects.filter(organization=world.globex).update(kind=ProviderKind.OPENAI)

@@ -1,5 +1,5 @@
-"""An address without a scheme is tried over https and http, and the page says which one
-responds."""
+"""An address without a scheme is tried over https and http, and the page says which scheme
+works."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def strip(url: str) -> str:
     "agents/admin/provider_addresses.py",
     whole_file=True,
 )
-def test_an_address_without_a_scheme_is_saved_with_the_one_that_works(
+def test_an_address_without_a_scheme_is_saved_with_the_scheme_that_works(
     world: World, admin: Client
 ) -> None:
     with ModelServer() as server:
@@ -55,7 +55,7 @@ def test_an_address_without_a_scheme_is_saved_with_the_one_that_works(
     assert f"{strip(server.url)} responds via http." in html.unescape(page.content.decode())
 
 
-def test_a_server_that_wants_a_key_counts_as_reachable(world: World, admin: Client) -> None:
+def test_a_server_that_requires_a_key_counts_as_reachable(world: World, admin: Client) -> None:
     with ModelServer() as server:
         server.models = Response(status=401, body='{"error": {"message": "no key"}}')
         add(world, admin, f" {strip(server.url)} ")
@@ -112,7 +112,7 @@ def test_the_same_server_typed_without_a_scheme_needs_no_new_key(
     assert (provider.base_url, provider.api_key) == (server.url, "sk-0123456789")
 
 
-def test_the_limit_on_the_whole_response_is_optional(world: World, admin: Client) -> None:
+def test_the_time_limit_for_the_whole_response_is_optional(world: World, admin: Client) -> None:
     add(world, admin, "https://models.example.com/v1")
     provider = ModelProvider.objects.get(name="New")
     assert (provider.timeout_s, provider.answer_timeout_s) == (60, 1_800)

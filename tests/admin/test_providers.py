@@ -1,4 +1,4 @@
-"""A provider's key can be entered but never read, and scripts cannot be written here."""
+"""A provider's key can be entered but never read, and scripts cannot be entered in the admin."""
 
 import html
 
@@ -91,7 +91,7 @@ def test_a_key_can_be_replaced_and_removed(admin: Client, provider: ModelProvide
     assert provider.api_key == ""
 
 
-def test_a_key_is_not_sent_to_an_address_it_was_not_entered_for(
+def test_a_new_address_requires_entering_the_key_again(
     admin: Client, provider: ModelProvider
 ) -> None:
     path = address(provider, "change")
@@ -104,7 +104,7 @@ def test_a_key_is_not_sent_to_an_address_it_was_not_entered_for(
     assert (provider.base_url, provider.api_key) == ("https://two.example/v1", "for-two")
 
 
-def test_a_script_cannot_be_entered_here(world: World, admin: Client) -> None:
+def test_a_script_cannot_be_entered_in_the_form(world: World, admin: Client) -> None:
     path = address(world.employee.provider, "change")
     assert "script" not in admin.get(path).context["adminform"].form.fields
     script = "scripts:\n  - task: hello\n    answer: Hello.\n"
@@ -159,7 +159,7 @@ class TestPrivateAddresses:
         assert "need the setting ALLOWED_PRIVATE_HOSTS" in html
         assert "e.g. http://localhost" not in html
 
-    def test_are_not_suggested_for_ollama_either(self, world: World, admin: Client) -> None:
+    def test_are_not_the_default_for_ollama(self, world: World, admin: Client) -> None:
         sent = {
             "organization": world.acme.pk,
             "name": "New",
@@ -209,7 +209,7 @@ class TestConnectionTest:
             assert "Connection to Real works." in tried(admin, provider)
         assert "Connection to Real failed" in tried(admin, provider)
 
-    def test_connects_only_when_our_own_form_asks_for_it(
+    def test_connects_only_for_a_post_from_our_own_form(
         self, world: World, provider: ModelProvider
     ) -> None:
         page = f"/admin/employees/modelprovider/{provider.pk}/"
@@ -222,7 +222,7 @@ class TestConnectionTest:
             assert admin.post(f"{page}test-connection/").status_code == 403
             assert server.connections == 0
 
-    def test_explains_faults_of_a_script(self, admin: Client, provider: ModelProvider) -> None:
+    def test_explains_errors_in_a_script(self, admin: Client, provider: ModelProvider) -> None:
         ModelProvider.objects.filter(pk=provider.pk).update(kind=ProviderKind.SCRIPTED)
         Employee.objects.create(
             organization=provider.organization,
@@ -241,7 +241,7 @@ class TestConnectionTest:
 
 
 def tried(admin: Client, provider: ModelProvider) -> str:
-    """The message to the admin after the test."""
+    """Return the message to the admin after the test."""
     response = admin.post(
         f"/admin/employees/modelprovider/{provider.pk}/test-connection/", follow=True
     )
@@ -249,7 +249,9 @@ def tried(admin: Client, provider: ModelProvider) -> str:
     return html.unescape(response.content.decode())
 
 
-def test_tries_ollama_with_the_models_of_its_active_employees(world: World, admin: Client) -> None:
+def test_the_connection_test_tries_ollama_with_the_models_of_active_employees(
+    world: World, admin: Client
+) -> None:
     with OllamaServer() as ollama:
         provider = ModelProvider.objects.create(
             organization=world.acme, name="Local", kind=ProviderKind.OLLAMA, base_url=ollama.url

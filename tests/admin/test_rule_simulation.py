@@ -1,4 +1,4 @@
-"""The form of an approval rule opens the simulator without saving anything."""
+"""The form for an approval rule opens the simulator without saving anything."""
 
 from __future__ import annotations
 

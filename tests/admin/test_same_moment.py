@@ -1,4 +1,4 @@
-"""Two admins who save the same row at once: the second gets a form error, and nothing is saved
+"""Two admins save the same row simultaneously: the second gets a form error, and nothing is saved
 partially."""
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ for it."""
 
 
 def meanwhile(row: Callable[[], Model], act: Callable[[], Any]) -> Any:
-    """The response to an action that starts while another transaction with this row is still
+    """Return the response to an action that starts while another transaction with this row is still
     open."""
     made = threading.Event()
 
@@ -53,7 +53,7 @@ def added(world: World, model: type[Model], values: dict[str, Any], query: str =
     return world.client("admin").post(path, {"organization": world.acme.pk, **values})
 
 
-def test_the_second_credentials_for_a_service_are_refused(world: World) -> None:
+def test_the_second_credentials_for_the_same_service_are_refused(world: World) -> None:
     response = meanwhile(
         lambda: Credential(
             organization=world.acme, service="github", fields='{"token": "the-first-ones"}'
@@ -66,7 +66,7 @@ def test_the_second_credentials_for_a_service_are_refused(world: World) -> None:
     assert not AuditEntry.objects.exists()
 
 
-def test_the_second_rule_for_a_tool_is_refused(world: World) -> None:
+def test_the_second_rule_for_the_same_tool_is_refused(world: World) -> None:
     response = meanwhile(
         lambda: ToolRule(organization=world.acme, tool="data.getStats", stopped_by="operator"),
         lambda: added(world, ToolRule, {"tool": "data.getStats", "level": "write"}),
@@ -77,7 +77,7 @@ def test_the_second_rule_for_a_tool_is_refused(world: World) -> None:
     assert not AuditEntry.objects.exists()
 
 
-def test_the_second_approval_rule_of_a_name_is_refused(world: World) -> None:
+def test_the_second_approval_rule_with_the_same_name_is_refused(world: World) -> None:
     response = meanwhile(
         lambda: ApprovalRule(organization=world.acme, name="payments", needed=2),
         lambda: added(world, ApprovalRule, {"name": "payments", "needed": "1"}),
@@ -91,7 +91,7 @@ def test_the_second_approval_rule_of_a_name_is_refused(world: World) -> None:
     assert not AuditEntry.objects.exists()
 
 
-def test_the_second_provider_of_a_name_is_refused(world: World) -> None:
+def test_the_second_provider_with_the_same_name_is_refused(world: World) -> None:
     values = {
         "name": "Local",
         "kind": "openai",
@@ -107,7 +107,7 @@ def test_the_second_provider_of_a_name_is_refused(world: World) -> None:
     assert ModelProvider.objects.get(name="Local").kind == "ollama"
 
 
-def test_the_second_source_of_a_name_is_refused(world: World) -> None:
+def test_the_second_source_with_the_same_name_is_refused(world: World) -> None:
     response = meanwhile(
         lambda: Source(
             organization=world.acme, kind="mcp_http", name="pets", address="https://first.example"
@@ -120,7 +120,7 @@ def test_the_second_source_of_a_name_is_refused(world: World) -> None:
     assert not AuditEntry.objects.exists()
 
 
-def test_the_second_row_of_a_host_is_refused(world: World) -> None:
+def test_the_second_row_for_the_same_host_is_refused(world: World) -> None:
     response = meanwhile(
         lambda: AllowedHost(organization=world.acme, host="wiki.example", without_card=False),
         lambda: added(world, AllowedHost, {"host": "wiki.example", "without_card": "on"}),
@@ -131,7 +131,7 @@ def test_the_second_row_of_a_host_is_refused(world: World) -> None:
     assert not AuditEntry.objects.exists()
 
 
-def test_the_second_grant_of_a_tool_to_an_employee_is_refused(world: World) -> None:
+def test_a_tool_granted_twice_at_once_to_an_employee_has_one_grant(world: World) -> None:
     client, path = world.client("admin"), address(world.employee, "change")
     form = filled_form(client, path)
     form["allowed_tools"] = [*form["allowed_tools"], "data.getStats"]

@@ -1,4 +1,4 @@
-"""The admin shows a person the rows of the organizations in which they are admin, and no others."""
+"""The admin shows only the rows of organizations in which the person is an admin."""
 
 import pytest
 from django.contrib import admin
@@ -26,14 +26,14 @@ def test_every_model_of_the_project_is_scoped() -> None:
     assert set(SCOPED) <= set(PATH_TO_ORGANIZATION)
 
 
-def test_every_selectable_row_is_scoped() -> None:
+def test_every_model_that_a_form_can_select_is_scoped() -> None:
     for model in SCOPED:
         for field in model._meta.get_fields():
             if isinstance(field, ForeignKey) and field.editable:
                 assert field.related_model in PATH_TO_ORGANIZATION, f"{model.__name__}.{field.name}"
 
 
-def test_every_filter_over_a_foreign_key_offers_only_rows_of_the_organization(world: World) -> None:
+def test_every_filter_offers_only_rows_of_the_own_organization(world: World) -> None:
     client = world.client("outsider")
     one_of_each(world)
     for model in SCOPED:
@@ -72,7 +72,7 @@ def test_an_admin_of_another_organization_sees_none_of_the_rows(world: World) ->
         assert type(row)._default_manager.filter(pk=row.pk).exists()
 
 
-def test_a_filter_in_the_address_does_not_reach_another_organization(world: World) -> None:
+def test_a_filter_in_the_address_lists_no_rows_of_another_organization(world: World) -> None:
     one_of_each(world)
     client = world.client("outsider")
     response = client.get(f"/admin/runs/run/?organization__id__exact={world.acme.pk}")
@@ -81,7 +81,7 @@ def test_a_filter_in_the_address_does_not_reach_another_organization(world: Worl
 
 
 @pytest.mark.parametrize("username", ["viewer", "operator", "approver", "stranger"])
-def test_people_who_are_not_admins_are_sent_to_the_login(world: World, username: str) -> None:
+def test_people_who_are_not_admins_are_redirected_to_the_login(world: World, username: str) -> None:
     client = world.client(username)
     for path in ("/admin/", "/admin/runs/run/", "/admin/employees/employee/add/"):
         assert client.get(path).status_code == 302
@@ -97,7 +97,7 @@ def test_a_former_admin_with_staff_access_sees_no_rows(world: World) -> None:
         assert client.get(address(row, "change")).status_code == 403, row
 
 
-def test_only_superusers_can_open_the_pages_of_accounts(world: World) -> None:
+def test_only_superusers_can_open_the_account_pages(world: World) -> None:
     world.users["admin"].user_permissions.set(Permission.objects.all())
     client = world.client("admin")
     target = world.users["viewer"]

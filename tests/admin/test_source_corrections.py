@@ -1,4 +1,4 @@
-"""Corrected settings of a source take effect at once."""
+"""Corrected settings of a source take effect immediately."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class TestReadingAgain:
         "Saving corrected settings of a source imports it again",
         "agents/admin/sources.py",
     )
-    def test_a_corrected_source_that_could_not_be_read_is_read(
+    def test_happens_when_an_unreadable_source_is_corrected(
         self, connect: Callable[..., Any], save: Callable[..., Any], outside: Outside
     ) -> None:
         page = connect(address=f"{outside.url}/openapi.json", is_private=False)
@@ -67,7 +67,7 @@ class TestReadingAgain:
         assert page.context["total"] == 3
         assert source.problem == ""
 
-    def test_changing_only_the_timeout_does_not_read_again(
+    def test_does_not_happen_when_only_the_timeout_changes(
         self, save: Callable[..., Any], pets: Source, outside: Outside
     ) -> None:
         asked = len(outside.received)
@@ -75,7 +75,7 @@ class TestReadingAgain:
         assert "lines" not in page.context
         assert len(outside.received) == asked
 
-    def test_changing_the_account_reads_again(
+    def test_happens_when_the_authentication_changes(
         self, save: Callable[..., Any], pets: Source, outside: Outside
     ) -> None:
         outside.replies.append(Reply(content=described({"/pets": PATHS["/pets"]}).encode()))
@@ -84,7 +84,7 @@ class TestReadingAgain:
 
 
 class TestSourceWithoutBaseAddress:
-    def test_finds_the_address_again_in_its_description(
+    def test_finds_its_base_address_again_in_its_description(
         self, save: Callable[..., Any], pets: Source, outside: Outside
     ) -> None:
         outside.replies.append(Reply(content=described(PATHS).encode()))
@@ -97,7 +97,7 @@ class TestSourceWithoutBaseAddress:
         "Tools of an API without a server address are withheld",
         "tools/connections/connected_tools.py",
     )
-    def test_withholds_its_tools_and_says_so_on_the_pages(
+    def test_withholds_its_tools_and_shows_the_reason_on_the_pages(
         self, admin: Client, save: Callable[..., Any], pets: Source, outside: Outside
     ) -> None:
         admin.post(tools_page(pets), chosen(pets, "listPets"))
@@ -138,20 +138,20 @@ class TestUnreachableAddresses:
 
 
 class TestProgramsForAdmins:
-    def test_the_choice_shows_the_kind_with_the_reason_why_it_is_unavailable(
-        self, admin: Client
-    ) -> None:
+    def test_are_listed_as_unavailable_with_the_reason(self, admin: Client) -> None:
         page = text_of(admin.get(address(Source, "add")))
         assert "MCP server as a local program" in page
         assert "Only a superuser of this installation can connect programs" in page
         assert "python manage.py createsuperuser" in page
 
-    def test_opening_the_form_by_its_address_shows_the_reason_too(self, admin: Client) -> None:
+    def test_are_refused_with_the_reason_if_the_form_is_opened_by_its_address(
+        self, admin: Client
+    ) -> None:
         response = admin.get(add("mcp_stdio"))
         assert response.status_code == 403
         assert "Only a superuser of this installation" in text_of(response)
 
-    def test_a_superuser_sees_no_such_reason(self, world: World) -> None:
+    def test_are_not_listed_as_unavailable_to_a_superuser(self, world: World) -> None:
         User.objects.filter(username="root").update(is_staff=True)
         assert "Only a superuser" not in text_of(world.client("root").get(address(Source, "add")))
 
@@ -172,13 +172,13 @@ class TestWording:
         "templates/django/admin/login.html",
     )
     @pytest.mark.parametrize("who", ["viewer", "operator", "approver"])
-    def test_a_person_without_access_to_the_admin_is_told_their_account_name(
+    def test_a_person_without_access_to_the_admin_sees_their_account_name(
         self, world: World, who: str
     ) -> None:
         page = text_of(world.client(who).get(address(Source, "list"), follow=True))
         assert f"You are logged in as {who}, an account without access to the admin." in page
 
-    def test_a_stranger_is_not_told_an_account_name(self) -> None:
+    def test_a_stranger_sees_no_account_name(self) -> None:
         assert "You are logged in as" not in text_of(Client().get("/admin/", follow=True))
 
     def test_the_list_shows_which_sources_work(self, admin: Client, pets: Source) -> None:
@@ -190,7 +190,9 @@ class TestWording:
             Source.objects.update(**change)
             assert f'data-state="{state}"' in text_of(admin.get(address(Source, "list")))
 
-    def test_buttons_that_save_say_so(self, admin: Client, pets: Source) -> None:
+    def test_the_buttons_that_enable_or_disable_tools_say_that_they_save(
+        self, admin: Client, pets: Source
+    ) -> None:
         page = text_of(admin.get(tools_page(pets)))
         assert "Enable all 3 shown and save" in page
         assert "Disable all shown and save" in page

@@ -1,4 +1,4 @@
-"""Dangerous changes of a source: confirmed first, audited, and never partial."""
+"""Dangerous changes to a source: confirmed first, audited, and never partial."""
 
 from __future__ import annotations
 
@@ -91,9 +91,7 @@ class TestDangers:
         connect(address=f"{outside.url}/openapi.json", authentication="bearer")
         assert Source.objects.get().base_url == f"{outside.url}/v1"
 
-    def test_access_to_a_private_network_can_be_withdrawn(
-        self, admin: Client, pets: Source
-    ) -> None:
+    def test_access_to_private_networks_can_be_withdrawn(self, admin: Client, pets: Source) -> None:
         path = address(pets, "change")
         sent = filled_form(admin, path, file=None)
         assert sent["may_be_private"] == "on"
@@ -131,7 +129,7 @@ class TestDangers:
     @pytest.mark.parametrize(
         "line", ["KEY", "=token", "KEY=", "1KEY=token", "KEY=to ken", "KEY=TOKEN"]
     )
-    def test_each_variable_must_name_a_field(self, world: World, line: str) -> None:
+    def test_each_variable_of_a_program_must_name_a_field(self, world: World, line: str) -> None:
         sent = values(world, command_line="true", variables=line)
         assert list(faults(world.client("root").post(add("mcp_stdio"), sent))) == ["variables"]
 

@@ -45,7 +45,7 @@ def server(world: World) -> Source:
 
 
 def say(server: Source, *tools: dict[str, Any]) -> None:
-    """Store this as the current description of the server."""
+    """Store this as the server's current description."""
     read = read_definitions(tools)
     assert not read.skipped
     rows = [
@@ -134,7 +134,9 @@ class TestDefinitionOnThePage:
             "have the level read, lower than inferred: notes.keep (inferred: write, it" in sentence
         )
 
-    def test_warns_of_a_batch(self, connect: Any, outside: Outside) -> None:
+    def test_warns_that_one_approval_covers_a_whole_batch(
+        self, connect: Any, outside: Outside
+    ) -> None:
         paths = {"/batch": {"post": {"operationId": "sendAll", "responses": {}}}}
         outside.replies.append(Reply(content=described(paths).encode()))
         page = connect(address=f"{outside.url}/openapi.json")
@@ -194,7 +196,7 @@ class TestDefinitionOnThePage:
         assert asked[0] == asked[1]
 
 
-class TestChangeOfADefinition:
+class TestAChangedDefinition:
     @pytest.fixture(autouse=True)
     def accepted(self, admin: Client, server: Source) -> None:
         say(server, keep_note())
@@ -220,7 +222,7 @@ class TestChangeOfADefinition:
         assert "Changes since it was accepted" not in page
         assert server.tools.get().accepted_definition == {}
 
-    def test_is_compared_with_the_accepted_text_and_not_with_the_last_one(
+    def test_is_compared_with_the_accepted_text_and_not_with_the_last_one_read(
         self, admin: Client, server: Source
     ) -> None:
         say(server, keep_note(description="Keeps all."))
@@ -229,9 +231,7 @@ class TestChangeOfADefinition:
         say(server, keep_note())
         assert server.tools.get().state == "offered"
 
-    def test_is_shown_for_new_removed_and_retyped_values(
-        self, admin: Client, server: Source
-    ) -> None:
+    def test_shows_new_removed_and_retyped_values(self, admin: Client, server: Source) -> None:
         say(server, with_inputs(name={"type": "string", "default": True}))
         before = "input_schema · properties · name · "
         assert changes(admin, server) == [
@@ -242,7 +242,7 @@ class TestChangeOfADefinition:
         say(server, with_inputs(name={"type": "string", "default": 1}))
         assert changes(admin, server) == [(f"{before}default", "true", "1")]
 
-    def test_in_a_long_text_is_shown_with_the_words_around_it(
+    def test_shows_a_difference_in_a_long_text_with_the_words_around_it(
         self, admin: Client, server: Source
     ) -> None:
         say(server, keep_note(description=f"{'a ' * 200}friend{' b' * 200}"))
@@ -254,14 +254,14 @@ class TestChangeOfADefinition:
         assert " fiend b " in after
         assert len(before) < 140
 
-    def test_without_visible_effect_is_explained(self, admin: Client, server: Source) -> None:
+    def test_says_so_if_there_is_no_difference_to_show(self, admin: Client, server: Source) -> None:
         say(server, keep_note(description="x" * 2_000))
         accept(admin, server)
         say(server, keep_note(description="x" * 2_000 + "y"))
         assert changes(admin, server) == []
         assert "No change to show" in text_of(admin.get(tools_page(server)))
 
-    def test_in_hints_and_schemas_is_shown_too(self, admin: Client, server: Source) -> None:
+    def test_shows_differences_in_hints_and_schemas(self, admin: Client, server: Source) -> None:
         say(server, keep_note(annotations={"destructiveHint": False}, outputSchema=OUTPUTS))
         found = {name: after for name, _, after in changes(admin, server)}
         assert found["annotations · destructiveHint"] == "false"

@@ -1,4 +1,4 @@
-"""An admin connects APIs and MCP servers: from the choice of the kind to grantable tools."""
+"""An admin connects APIs and MCP servers, from the choice of the kind to grantable tools."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ class TestConnectingASource:
             (Reply(302, headers={"Location": "http://10.0.0.1/"}), "redirect"),
         ],
     )
-    def test_failures_are_explained_in_words(
+    def test_failures_are_explained_in_plain_words(
         self, connect: Callable[..., Any], outside: Outside, reply: Reply, told: str
     ) -> None:
         outside.replies.append(reply)
@@ -306,7 +306,9 @@ class TestChoosingTools:
         page = admin.get(f"{tools_page(pets)}?{query}")
         assert {line.row.tool.partition(".")[2] for line in page.context["rows"]} == found
 
-    def test_one_box_ticks_all_tools_that_are_shown(self, admin: Client, pets: Source) -> None:
+    def test_one_button_enables_or_disables_all_shown_tools(
+        self, admin: Client, pets: Source
+    ) -> None:
         assert admin.post(tools_page(pets), {**chosen(pets), "every": "all"}).status_code == 302
         assert len(offered(pets)) == 3
         assert admin.post(tools_page(pets), {**chosen(pets), "every": "none"}).status_code == 302
@@ -317,7 +319,7 @@ class TestChoosingTools:
         "A level below the inferred one needs confirmation",
         "agents/admin/source_choices.py",
     )
-    def test_a_level_below_the_inferred_one_needs_confirmation(
+    def test_a_level_below_the_inferred_level_needs_confirmation(
         self, admin: Client, pets: Source
     ) -> None:
         sent = chosen(pets, "addPet", addPet="read")
@@ -382,7 +384,7 @@ class TestChoosingTools:
         "An MCP tool needs a level, and a changed one needs a separate confirmation",
         "agents/admin/source_choices.py",
     )
-    def test_a_changed_definition_is_accepted_by_its_own_box(
+    def test_a_changed_definition_is_accepted_with_its_own_checkbox(
         self, admin: Client, pets: Source
     ) -> None:
         admin.post(tools_page(pets), chosen(pets, "listPets"))
@@ -437,7 +439,7 @@ class TestChoosingTools:
 
 class TestAccessToSources:
     @pytest.mark.parametrize("page", ["test/", "refresh/", "tools/"])
-    def test_strangers_cannot_open_a_source_or_connect_it(
+    def test_strangers_cannot_open_or_connect_a_source(
         self, world: World, pets: Source, outside: Outside, page: str
     ) -> None:
         asked, path = len(outside.received), f"/admin/connections/source/{pets.pk}/{page}"
@@ -448,7 +450,9 @@ class TestAccessToSources:
         assert len(outside.received) == asked
 
     @pytest.mark.parametrize("page", ["test/", "refresh/"])
-    def test_connecting_requires_a_post(self, admin: Client, pets: Source, page: str) -> None:
+    def test_connecting_requires_a_post_request(
+        self, admin: Client, pets: Source, page: str
+    ) -> None:
         assert admin.get(f"/admin/connections/source/{pets.pk}/{page}").status_code == 405
 
     def test_a_deleted_source_is_not_found(self, admin: Client, pets: Source) -> None:
@@ -478,7 +482,7 @@ class TestGrantingTools:
         "The catalog shows each tool's source and filters by it",
         "agents/web/views/tools.py",
     )
-    def test_a_tool_is_shown_with_its_source_and_a_reason_when_it_cannot_be_used(
+    def test_a_tool_is_shown_with_its_source_and_if_unavailable_with_the_reason(
         self, world: World, admin: Client, pets: Source
     ) -> None:
         admin.post(tools_page(pets), chosen(pets, "listPets"))

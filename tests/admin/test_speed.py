@@ -1,5 +1,5 @@
-"""A list of the admin asks the database the same number of times for one row as for many, and
-counts no table."""
+"""Every list in the admin needs the same number of queries for one row as for many, and counts no
+table."""
 
 import pytest
 from django.contrib.auth.models import User
@@ -26,7 +26,7 @@ def queries(client: Client, row: Model) -> list[str]:
 
 
 def add_more(world: World) -> None:
-    """Add eight more rows of every growing model."""
+    """Add eight more rows to every growing model."""
     for number in range(8):
         employee = make_worker(world, f"Worker {number}")
         card = world.card()

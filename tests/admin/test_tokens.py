@@ -1,4 +1,4 @@
-"""API tokens: shown once, kept as a hash, created only for oneself, revoked for good."""
+"""API tokens: shown once, stored as a hash, created only for oneself, and revoked permanently."""
 
 import pytest
 from django.test import Client
@@ -11,7 +11,7 @@ from tests.world import World
 pytestmark = pytest.mark.django_db
 
 
-def test_a_new_token_is_shown_once_and_opens_the_api(world: World, admin: Client) -> None:
+def test_a_new_token_is_shown_once_and_gives_access_to_the_api(world: World, admin: Client) -> None:
     member = world.member("admin")
     response = admin.post(address(ApiToken, "add"), {"membership": member.pk, "name": "CI"})
     assert response.status_code == 200
@@ -28,7 +28,7 @@ def test_a_new_token_is_shown_once_and_opens_the_api(world: World, admin: Client
     assert secret not in str(AuditEntry.objects.get().payload)
 
 
-def test_tokens_are_called_by_their_name(admin: Client) -> None:
+def test_the_index_spells_api_tokens_with_capitals(admin: Client) -> None:
     html = admin.get("/admin/").content.decode()
     assert "API tokens" in html
     assert "Api tokens" not in html
@@ -43,7 +43,7 @@ def test_nobody_can_create_a_token_in_the_name_of_another_person(
     assert not ApiToken.objects.exists()
 
 
-def test_an_admin_can_revoke_the_token_of_a_member_for_good(world: World, admin: Client) -> None:
+def test_an_admin_can_permanently_revoke_the_token_of_a_member(world: World, admin: Client) -> None:
     token, secret = issue_token(world.member("operator"), "Laptop")
     path = address(token, "change")
     assert admin.post(path, {"revoke": "on"}).status_code == 302

@@ -1,4 +1,4 @@
-"""A run as a short loop by hand: the cost of machine, SDK and database without Gadget.
+"""A run as a short hand-written loop: the cost of machine, SDK and database without Gadget.
 
 It stores each message as one row and commits twice a pass. It has no gate, approvals, lease,
 recovery, events or viewers. It makes the figures of two machines comparable.
@@ -32,7 +32,7 @@ _TOOL = {
 
 
 def by_hand(site: Worksite, passes: int, calls: int, repeats: int, patience_s: float) -> Figure:
-    """Measure the milliseconds per pass of a run by hand, in this process.
+    """Measure the milliseconds per pass of a run in the hand-written loop, in this process.
 
     Raises:
         AssertionError: a message of the run was not stored.
@@ -73,8 +73,8 @@ def assert_all_is_kept(runs: int, passes: int, calls: int) -> None:
 
 
 def run_by_hand(client: OpenAI, run: int) -> None:
-    """Ask, call and store until the model has given its answer. Calls that only wait do so at the
-    same time."""
+    """Call the model and the tools, and store the messages, until the model gives its answer. Calls
+    that only wait run in parallel."""
     messages: list[dict[str, Any]] = []
     _keep(run, messages, [{"role": "user", "content": "Do the work of the benchmark"}])
     while True:

@@ -1,4 +1,4 @@
-"""The saving of each compiled query in its callers: the extra time of the plain ORM."""
+"""The time that each compiled query saves in its callers, compared with the plain ORM."""
 
 from __future__ import annotations
 
@@ -68,8 +68,8 @@ def _recorded() -> Iterator[list[Use]]:
 
 
 def _measure(do: Callable[[], object], times: int) -> float:
-    """Return the processor time of one use in milliseconds: the least of some rounds, which other
-    work disturbs."""
+    """Return the processor time of one use in milliseconds: the minimum of several rounds, because
+    other work slows some down."""
     taken = []
     for _ in range(ROUNDS):
         began = time.process_time()

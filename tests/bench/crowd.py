@@ -1,5 +1,5 @@
-"""100 runs at once on two workers; each waits for its model and its tools, with or without a
-browser watching."""
+"""100 simultaneous runs on two workers; each waits for its model and its tools, with or without a
+browser that watches."""
 
 from __future__ import annotations
 

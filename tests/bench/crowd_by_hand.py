@@ -1,5 +1,5 @@
-"""100 runs at once as loops by hand: one process for each of Gadget's workers, and one thread for
-each run."""
+"""100 simultaneous runs as hand-written loops: one process for each of Gadget's workers, and one
+thread for each run."""
 
 from __future__ import annotations
 

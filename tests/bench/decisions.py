@@ -22,7 +22,7 @@ PATIENCE_S = 12.0
 
 @dataclass(frozen=True)
 class _Decided:
-    """Seconds since the request was sent."""
+    """The times of one decision, in seconds since its request was sent."""
 
     answered: float
     started: float

@@ -135,7 +135,7 @@ def decide_all(installation: Installation) -> list[Figure]:
 
 @dataclass
 class _Plan:
-    """The wanted outcome of each card: its id, and True to approve it."""
+    """The intended outcome of each card: its id, and True to approve it."""
 
     groups: list[list[int]] = field(default_factory=list)
     single: dict[int, bool] = field(default_factory=dict)
@@ -215,7 +215,7 @@ def _decide_groups(person: _Person, plan: _Plan) -> None:
 
 
 def _decide_rest(person: _Person, plan: _Plan) -> None:
-    """Decide the others in the order of the list."""
+    """Decide the other cards in the order of the list."""
     while left := person.count_rows():
         card = int(person.await_card())
 

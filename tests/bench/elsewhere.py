@@ -1,4 +1,4 @@
-"""Agents and systems elsewhere: reads over MCP, and messages that start runs."""
+"""External agents and systems: reads over MCP, and messages that start runs."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ def reads(running: Installation, repeats: int) -> list[Figure]:
 
 
 def messages(running: Installation, minutes: float) -> list[Figure]:
-    """Send messages to a trigger at a steady rate, then as many at once; measure the time until
-    each is accepted.
+    """Send messages to a trigger at a steady rate, then the same number simultaneously; measure the
+    time until each is accepted.
 
     The workers are paused, so that only accepting is measured; the sender shares the cores with the
     web part. Meanwhile a member opens the list of runs once a second. At the end, the runs are

@@ -26,7 +26,7 @@ PATIENCE_S = 20.0
 
 @dataclass(frozen=True)
 class _Cost:
-    """Milliseconds of one pass."""
+    """The cost of one pass, in milliseconds."""
 
     wall: float
     cpu: float

@@ -1,4 +1,4 @@
-"""The machine of the measurement, without names or paths."""
+"""The machine on which the benchmark runs, described without names or paths."""
 
 from __future__ import annotations
 

@@ -65,8 +65,8 @@ INBOX = "/approvals/"
 
 
 def _list_paths(site: Worksite) -> list[str]:
-    """List every page and REST list that shows many rows, also with filters that match little or
-    nothing."""
+    """List every page and REST list that shows many rows, including some with filters that match
+    little or nothing."""
     employee = site.employee.pk
     run = Run.objects.filter(pk__gte=RUNS // 2).order_by("pk").values_list("pk", flat=True)[0]
     decider = User.objects.get(username="decider-0-0").pk

@@ -1,4 +1,4 @@
-"""The time from the commit of a fact to the arrival of its notice at the mail server, and at a
+"""The time from the commit of an event to the arrival of its notice at the mail server, and at a
 webhook's receiver."""
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ WRITE = {"calls": [{"tool": "probe.effect", "params": {"name": "never approved"}
 
 
 def told(_: Installation, mail: MailServer, samples: int) -> list[Figure]:
-    """Measure when the e-mails about facts arrive, and then when the webhook of another
-    organization hears of them."""
+    """Measure when e-mails about events arrive, and then when the webhook of another organization
+    receives events."""
     with worksite([WRITE]) as site:
         run = _wait_for_card(site)
         add_known_email(site.member, "bench@example.com")
@@ -57,10 +57,10 @@ def _wait_for_card(site: Worksite) -> Run:
 
 def _measure(run: Run, samples: int, received: list[ReceivedMail] | list[Received]) -> list[float]:
     """Write one event about a failed run at a time, at irregular moments; return the seconds until
-    each was told.
+    each notice arrived.
 
     Args:
-        received: what the receiver adds to.
+        received: the list to which the receiver adds.
     """
     seconds = []
     for _ in range(samples + WARM_UP):
@@ -73,8 +73,8 @@ def _measure(run: Run, samples: int, received: list[ReceivedMail] | list[Receive
 
 
 def _write(run: Run) -> float:
-    """Write the event of an end, without ending the run; return the wall-clock time right after its
-    commit."""
+    """Write the event that ends the run, without ending it; return the wall-clock time right after
+    the commit."""
     committed: list[float] = []
     with run_transaction(run.pk) as tx:
         transaction.on_commit(lambda: committed.append(time.time()))

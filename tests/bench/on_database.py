@@ -92,7 +92,7 @@ def main() -> None:
         if options.only in ("", "pages") and connection.vendor == "postgresql":
             results.add(
                 pages.pages(options.repeats)
-            )  # last, because its rows are copies that no engine has made
+            )  # last, because it fills the database with copied runs that the engine never wrote
         if options.only == "million" and connection.vendor == "postgresql":
             results.add(million.pages_after_years(options.repeats))
     finally:
@@ -129,7 +129,8 @@ def _measure(results: Results, repeats: int, only: str) -> None:
     }
     wanted = [measure for name, measure in live.items() if only in ("", name)]
     if wanted:
-        freeze_loaded_objects()  # or this process, which plays the browsers, scans all of its objects while it measures
+        # otherwise this process, which acts as the browsers, would scan all its objects meanwhile
+        freeze_loaded_objects()
         with mail, _installation(mail) as running:
             for measure in wanted:
                 results.add(measure(running))

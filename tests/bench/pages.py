@@ -130,7 +130,7 @@ def _with_most(site: Worksite) -> dict[str, str]:
 
 
 def _counting(repeats: int) -> list[Figure]:
-    """Measure the steps of counting, counting with nothing new, and a response of `/metrics`."""
+    """Measure one counting step, a step that finds nothing new, and a response of /metrics."""
     FiguresHead.objects.get_or_create(
         pk=FiguresHead.ONLY, defaults={"looked_at": timezone.now(), "due_at": timezone.now()}
     )

@@ -2,7 +2,7 @@
 
 `make bench ARGS="--against COMMIT"` is for questions such as "does a pass cost what it cost
 before?", where two separate runs would differ by more than the effect. Every other pair starts with
-the older code, and the two measures of a pair follow each other at once, because other work on the
+the older code, and the two measurements of a pair follow each other directly, as other work on the
 machine changes within seconds.
 """
 
@@ -35,7 +35,7 @@ class Side:
         self.names: list[str] = self._read()
 
     def measure(self, name: str) -> float:
-        """Measure this act; return milliseconds of processor time."""
+        """Measure this action; return milliseconds of processor time."""
         assert self._process.stdin is not None
         print(name, file=self._process.stdin, flush=True)
         return float(self._read())
@@ -96,7 +96,7 @@ def _checked_out(commit: str) -> Iterator[Path]:
 
 
 def compare(commit: str, kind: str) -> None:
-    """Measure and print a line for each act: the median ratio with its interval, and both
+    """Measure and print a line for each action: the median ratio with its interval, and both
     medians."""
     with ExitStack() as stack:
         folder = stack.enter_context(_checked_out(commit))

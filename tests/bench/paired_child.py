@@ -40,7 +40,7 @@ TIMES = 4
 
 
 def main() -> None:
-    """Prepare the database, then measure the act that each line of standard input names."""
+    """Prepare the database, then measure the action that each line of standard input names."""
     logging.disable(logging.WARNING)
     call_command("migrate", verbosity=0)
     acts = build_acts(build_workshop()) | build_acts_beside_runs(build_workshop("crowd"))
@@ -52,7 +52,7 @@ def main() -> None:
 
 
 def measure(act: Callable[[], object]) -> float:
-    """Return the processor time of one act, in milliseconds."""
+    """Return the processor time of one action, in milliseconds."""
     began = time.process_time()
     for _ in range(TIMES):
         act()
@@ -67,7 +67,7 @@ def open_page(client: Client, path: str) -> None:
 
 
 def build_acts(workshop: Workshop) -> dict[str, Callable[[], object]]:
-    """Build the acts that are measured, by name."""
+    """Build the actions that are measured, by name."""
     client = Client(headers={"host": "localhost"})
     client.force_login(workshop.approver.user)
     reads = [
@@ -125,7 +125,7 @@ def build_acts(workshop: Workshop) -> dict[str, Callable[[], object]]:
 
 
 def build_acts_beside_runs(workshop: Workshop) -> dict[str, Callable[[], object]]:
-    """Build the acts of the sweeper among waiting runs, and of an agent that runs elsewhere."""
+    """Build the actions of the sweeper among waiting runs, and of an external agent."""
     record = workshop.record(name="Company")
     workshop.play(asking(call("data.bulkDelete", record_ids=[str(record.pk)])))
     for _ in range(CROWD):

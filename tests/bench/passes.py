@@ -65,7 +65,7 @@ def in_worker(installation: Installation, repeats: int) -> list[Figure]:
 
 
 def compared_with_by_hand(figures: list[Figure]) -> list[Figure]:
-    """Compare a watched pass with the loop by hand, where both were measured: the ratio of their
+    """Compare a watched pass with the hand-written loop, if both were measured: the ratio of their
     times."""
     medians = {each.name: each.median for each in figures}
     if WATCHED not in medians or BY_HAND not in medians:

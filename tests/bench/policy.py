@@ -92,8 +92,8 @@ def _replay_many() -> list[Figure]:
 
 
 def _answers() -> list[dict[str, Any]]:
-    """Build passes of calls: half of them limited reads, some over the limit; the others free,
-    refused or wrong."""
+    """Build passes of calls: half of them limited reads, some over the limit; the others unlimited,
+    refused or invalid."""
     found = []
     for number in range(PASSES):
         calls = [_call(number * CALLS_IN_A_PASS + index) for index in range(CALLS_IN_A_PASS)]

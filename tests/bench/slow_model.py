@@ -1,4 +1,5 @@
-"""300 runs at once on a model that takes 5 s: they only wait for it, so none delays another."""
+"""300 simultaneous runs on a model that takes 5 s: they only wait for it, so none delays
+another."""
 
 from __future__ import annotations
 

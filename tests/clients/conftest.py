@@ -55,8 +55,7 @@ class ConfigFile:
 
 @pytest.fixture
 def config_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ConfigFile:
-    """Write a valid configuration to where the hook looks for it; no variable replaces a part of
-    it."""
+    """Write a valid configuration where the hook looks for it; no variable overrides any part."""
     for name in ("AGENT_HOOK_URL", "AGENT_HOOK_KEY"):
         monkeypatch.delenv(name, raising=False)
     found = ConfigFile(tmp_path / "hook.json")
@@ -66,20 +65,21 @@ def config_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ConfigFile:
 
 @pytest.fixture
 def gadget() -> Iterator[AskServer]:
-    """Serve an ask that waits."""
+    """Serve one waiting ask."""
     with serve_asks() as found:
         yield found
 
 
 class Checked:
-    """What a check printed."""
+    """The output of a check."""
 
     def __init__(self, output: str, problems: int) -> None:
         *self.lines, self.last = output.splitlines()
         self.problems = problems
 
     def has(self, text: str) -> bool | None:
-        """Return True if this passed the check; None if it was not checked."""
+        """Return True if the line with this text passed, False if it failed, and None if it is
+        missing."""
         found = [line.startswith("ok ") for line in self.lines if text in line]
         return found[0] if found else None
 
@@ -125,7 +125,8 @@ def check(
 
 @pytest.fixture
 def unchangeable(hook: ModuleType, check: Check, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make every file unchangeable for this user, and let no variable name the configuration."""
+    """Make every file unchangeable for this user, and let no variable point to the
+    configuration."""
     monkeypatch.delenv("AGENT_HOOK_CONFIG")
     monkeypatch.setattr(hook, "find_config", lambda: check.config_file.path)
     monkeypatch.setattr(hook, "can_change", lambda _: False)

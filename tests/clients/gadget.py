@@ -1,4 +1,4 @@
-"""A small server that responds to the hook like Gadget, or wrongly if a test wants it."""
+"""A small server that responds to the hook like Gadget, or wrongly if a test requires it."""
 
 from __future__ import annotations
 

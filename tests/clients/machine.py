@@ -68,11 +68,11 @@ class Machine:
         self.write(INSTALLED, HOOK.read_text(encoding="utf-8"))
 
     def find(self, path: str) -> Path:
-        """Return where a file of the machine really is."""
+        """Return the real location of a file on the machine."""
         return self.top / path.lstrip("/")
 
     def write(self, path: str, text: str, *, mode: int = 0o644) -> Path:
-        """Write a file of the administrator, whose group is the user's."""
+        """Write a file of the administrator, in the user's group."""
         return self._write(self.find(path), text, 0, mode)
 
     def mount(self, source: Path, folder: str) -> None:

@@ -1,5 +1,5 @@
-"""The hook asks, waits and redeems; only an approval of exactly this call, redeemed by it, lets the
-call run."""
+"""The hook asks, waits and redeems; only an approval of exactly this call, redeemed by this call,
+lets it run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ASK, POLL, REDEEM = "POST /api/asks", "GET /api/asks/7", "POST /api/asks/7/redee
 
 @pytest.fixture
 def pauses(hook: ModuleType, monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Collect the hook's pauses in place of making them."""
+    """Collect the hook's pauses instead of waiting."""
     found: list[float] = []
     monkeypatch.setattr(
         hook, "time", SimpleNamespace(sleep=found.append, monotonic=time.monotonic, time=time.time)
@@ -56,7 +56,7 @@ def test_the_hook_polls_until_the_ask_is_decided(
     assert pauses == [0.5, 0.5]
 
 
-def test_no_request_outlasts_the_patience_of_the_assistant(
+def test_no_request_takes_longer_than_the_assistant_waits(
     hook: ModuleType, gadget: AskServer, config: dict[str, Any], call: Any, pauses: list[float]
 ) -> None:
     for timeout_s, most in ((60, 25), (25, 10)):

@@ -1,4 +1,4 @@
-"""The check of a file `/…/own/hook.py` for a user without rights: whether they can change it."""
+"""The check of whether a user without special rights can change a file such as `/…/own/hook.py`."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def can_change(file: Path) -> bool:
         (NOBODY, 0o1755, True),
     ],
 )
-def test_whoever_can_change_a_parent_folder_can_change_the_file(
+def test_anyone_who_can_change_a_parent_folder_can_change_the_file(
     owner: int, mode: int, changeable: bool
 ) -> None:
     with tempfile.TemporaryDirectory() as top:
@@ -67,7 +67,7 @@ def test_whoever_can_change_a_parent_folder_can_change_the_file(
 @pytest.mark.parametrize(
     ("owner", "mode", "changeable"), [(0, 0o644, False), (0, 0o666, True), (NOBODY, 0o444, True)]
 )
-def test_the_owner_and_whoever_can_write_the_file_can_change_it(
+def test_the_owner_and_anyone_who_can_write_the_file_can_change_it(
     owner: int, mode: int, changeable: bool
 ) -> None:
     with tempfile.TemporaryDirectory() as top:
@@ -124,7 +124,7 @@ def test_a_loop_of_links_counts_as_changeable() -> None:
 
 
 @pytest.mark.parametrize(("mode", "changeable"), [(0o755, False), (0o1777, True)])
-def test_whoever_can_create_a_missing_file_can_change_it(mode: int, changeable: bool) -> None:
+def test_anyone_who_can_create_a_missing_file_can_change_it(mode: int, changeable: bool) -> None:
     with tempfile.TemporaryDirectory() as top:
         file = build(top)
         file.unlink()

@@ -1,5 +1,5 @@
-"""`gadget_hook.py check`: it finds ways past the hook, and lists the files that the assistant
-itself can change."""
+"""`gadget_hook.py check` finds ways around the hook, and lists the files that the assistant itself
+can change."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class TestSummary:
         assert found.problems == 1
 
 
-class TestRules:
+class TestDefaultOfRules:
     @pytest.mark.parametrize(
         ("config", "is_good"),
         [
@@ -65,7 +65,7 @@ class TestRules:
             ({"rules": [{"input": "ls", "do": "allow"}]}, True),
         ],
     )
-    def test_that_name_no_call_let_it_be_asked_about_or_warn(
+    def test_is_a_problem_if_it_allows_every_call_that_no_rule_names(
         self, check: Check, config: dict[str, Any], is_good: bool
     ) -> None:
         check.configure(**config)
@@ -77,7 +77,7 @@ class TestRules:
         assert check.run().has(words) is is_good
 
 
-class TestSettings:
+class TestTheCheckOfSettings:
     @pytest.mark.parametrize(
         ("assistant", "event", "is_installed"),
         [
@@ -92,7 +92,7 @@ class TestSettings:
             ("cursor", "beforeShellExecution", False),
         ],
     )
-    def test_start_the_hook_for_the_events_that_hold_a_call(
+    def test_finds_the_hook_only_under_events_that_hold_a_call(
         self, check: Check, assistant: str, event: str, is_installed: bool
     ) -> None:
         check.install(event, timeout=60_000 if assistant == "gemini" else 60)
@@ -100,7 +100,7 @@ class TestSettings:
         words = f"the hook is installed in {check.settings}" if is_installed else "no hook for"
         assert found.has(words) is is_installed
 
-    def test_without_one_event_for_all_calls_need_both_others(self, check: Check) -> None:
+    def test_requires_two_events_if_no_single_event_covers_all_calls(self, check: Check) -> None:
         check.install("beforeShellExecution")
         assert check.run("cursor").has("no hook for beforeMCPExecution in") is False
         check.write(
@@ -108,7 +108,7 @@ class TestSettings:
         )
         assert check.run("cursor").has("the hook is installed") is True
 
-    def test_of_copilot_have_their_own_names_for_command_and_timeout(self, check: Check) -> None:
+    def test_reads_the_names_that_copilot_uses_for_command_and_timeout(self, check: Check) -> None:
         entry = {"type": "command", "bash": f"python3 '{HOOK}'", "timeoutSec": 61}
         check.write({"version": 1, "hooks": {"preToolUse": [entry]}})
         assert check.run("copilot").has("preToolUse: the assistant waits 61 s") is True
@@ -124,13 +124,13 @@ class TestSettings:
             ({"timeout": "1"}, True, "the assistant waits 600 s"),
         ],
     )
-    def test_let_the_assistant_wait_longer_than_the_hook(
+    def test_requires_the_assistant_to_wait_at_least_as_long_as_the_hook(
         self, check: Check, entry: dict[str, Any], is_good: bool, words: str
     ) -> None:
         check.install(**entry)
         assert check.run().has(words) is is_good
 
-    def test_of_gemini_count_milliseconds(self, check: Check) -> None:
+    def test_reads_timeouts_of_gemini_as_milliseconds(self, check: Check) -> None:
         check.install("BeforeTool", timeout=61_000)
         assert check.run("gemini").has("the assistant waits 61 s") is True
 
@@ -138,7 +138,7 @@ class TestSettings:
         ("matcher", "is_good"),
         [(None, True), ("", True), ("*", True), (".*", True), ("Bash", False)],
     )
-    def test_need_a_matcher_that_covers_every_tool(
+    def test_requires_a_matcher_that_covers_every_tool(
         self, check: Check, matcher: str | None, is_good: bool
     ) -> None:
         check.install(matcher=matcher)
@@ -149,28 +149,28 @@ class TestSettings:
         )
         assert check.run().has(words) is is_good
 
-    def test_with_another_command_do_not_count_as_the_hook(self, check: Check) -> None:
+    def test_ignores_entries_with_another_command(self, check: Check) -> None:
         check.install(command="python3 other.py")
         assert check.run().has("no hook for PreToolUse") is False
 
     @pytest.mark.parametrize(
         "settings", ["{", "[]", {"hooks": []}, {"hooks": {"PreToolUse": 5}}, {"hooks": {"a": [5]}}]
     )
-    def test_that_cannot_be_read_start_nothing(self, check: Check, settings: Any) -> None:
+    def test_finds_no_hook_in_settings_that_cannot_be_read(
+        self, check: Check, settings: Any
+    ) -> None:
         check.write(settings)
         assert check.run().has("no hook for PreToolUse") is False
 
     @pytest.mark.parametrize("end", ["SessionEnd", "sessionEnd"])
-    def test_without_the_event_that_ends_a_session_are_reported(
-        self, check: Check, end: str
-    ) -> None:
+    def test_reports_a_missing_event_for_the_end_of_a_session(self, check: Check, end: str) -> None:
         missed = "no event tells the hook that a session ends"
         assert [line for line in check.run().lines if missed in line]
         check.write({"hooks": {event: [{"hooks": [ENTRY]}] for event in ("PreToolUse", end)}})
         assert not [line for line in check.run().lines if missed in line]
 
     @pytest.mark.parametrize("assistant", ["claude", "codex", "gemini", "cursor", "copilot"])
-    def test_are_read_for_the_reported_version_of_the_assistant(
+    def test_states_the_supported_version_of_the_assistant(
         self, hook: ModuleType, check: Check, assistant: str
     ) -> None:
         version = hook.OWN_TOOLS[assistant].split()[0]
@@ -179,13 +179,13 @@ class TestSettings:
             in check.run(assistant).lines
         )
 
-    def test_that_switch_hooks_off_are_reported(self, check: Check) -> None:
+    def test_reports_settings_that_switch_hooks_off(self, check: Check) -> None:
         assert check.run().has("switches all hooks off") is None
         check.write({**json.loads(check.settings.read_text()), "disableAllHooks": True})
         assert check.run().has("switches all hooks off") is False
 
 
-class TestEnvironment:
+class TestTheCheckOfTheEnvironment:
     @pytest.mark.parametrize(
         ("command", "is_good"),
         [
@@ -201,7 +201,7 @@ class TestEnvironment:
             (f"'{HOOK}'", False),
         ],
     )
-    def test_cannot_change_the_command_unless_it_is_a_problem(
+    def test_reports_a_command_that_the_environment_can_change(
         self, check: Check, command: str, is_good: bool
     ) -> None:
         check.install(command=command)
@@ -215,11 +215,11 @@ class TestEnvironment:
     @pytest.mark.parametrize(
         "name", ["AGENT_HOOK_CONFIG", "PYTHONPATH", "LD_PRELOAD", "BASH_ENV", "ANYTHING"]
     )
-    def test_in_settings_is_reported_for_each_variable(self, check: Check, name: str) -> None:
+    def test_reports_each_variable_in_settings(self, check: Check, name: str) -> None:
         check.write({**json.loads(check.settings.read_text()), "env": {name: "x"}})
         assert check.run().has(f"{check.settings} sets {name} for the hook") is False
 
-    def test_in_a_single_entry_is_reported_too(self, check: Check) -> None:
+    def test_reports_variables_in_a_single_entry(self, check: Check) -> None:
         entry = {
             "type": "command",
             "bash": ENTRY["command"],
@@ -238,15 +238,15 @@ class TestEnvironment:
             check.run("copilot").has(f"{check.settings} sets B, PYTHONPATH for the hook") is False
         )
 
-    def test_is_not_reported_without_variables(self, check: Check) -> None:
+    def test_reports_nothing_without_variables(self, check: Check) -> None:
         assert check.run().has(f"{check.settings} sets") is None
 
     @pytest.mark.usefixtures("unchangeable")
-    def test_in_settings_that_only_root_can_change_is_fine(self, check: Check) -> None:
+    def test_accepts_variables_in_settings_that_only_root_can_change(self, check: Check) -> None:
         check.write({**json.loads(check.settings.read_text()), "env": {"OTEL": "x"}})
         assert check.run().has(f"{check.settings} sets OTEL") is True
 
-    def test_is_ignored_beside_a_managed_configuration(
+    def test_says_that_variables_are_ignored_beside_a_managed_configuration(
         self, hook: ModuleType, check: Check, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(hook, "is_managed", lambda: True)
@@ -277,7 +277,9 @@ class TestStartedFile:
         check.gadget.file += b"# newer"
         assert check.run().has(f"{HOOK} is not the file that Gadget serves") is False
 
-    def test_is_reported_when_missing_and_hides_no_other(self, check: Check) -> None:
+    def test_is_reported_when_missing_and_other_files_are_still_compared(
+        self, check: Check
+    ) -> None:
         entries = [{**ENTRY, "command": "python3 /nowhere/gadget_hook.py"}, ENTRY]
         check.write({"hooks": {"PreToolUse": [{"hooks": [entry]} for entry in entries]}})
         found = check.run()
@@ -296,7 +298,7 @@ class TestAskingOnce:
         assert found.has("the ask of this check was cancelled") is True
         assert check.gadget.paths[-2:] == ["POST /api/asks", "POST /api/asks/7/cancel"]
 
-    def test_reports_an_ask_that_is_not_held(self, check: Check) -> None:
+    def test_fails_if_the_ask_is_not_held(self, check: Check) -> None:
         check.gadget.statuses = ["approved"]
         found = check.run()
         assert found.has("an ask was approved, not held: ask 7") is False
@@ -305,7 +307,7 @@ class TestAskingOnce:
         assert found.has("a second call is refused") is True
         assert check.gadget.paths[-1] == "POST /api/asks/7/outcome"
 
-    def test_with_a_person_lets_one_call_through(self, check: Check) -> None:
+    def test_lets_one_call_through_after_a_person_approved(self, check: Check) -> None:
         check.gadget.statuses = ["waiting", "approved"]
         found = check.run(waits=True)
         for words in (
@@ -316,14 +318,16 @@ class TestAskingOnce:
             assert found.has(words) is True
         assert found.has("the ask of this check was") is None
 
-    def test_reports_an_approval_for_several_calls(self, check: Check) -> None:
+    def test_fails_if_the_approval_lets_a_second_call_through(self, check: Check) -> None:
         check.gadget.statuses, check.gadget.redemptions = (
             ["waiting", "approved"],
             [(200, "redeemed")] * 2,
         )
         assert check.run(waits=True).has("the approval lets a second call through") is False
 
-    def test_reports_an_unexpected_refusal_of_the_second_call(self, check: Check) -> None:
+    def test_fails_if_the_second_call_is_refused_with_an_unexpected_error(
+        self, check: Check
+    ) -> None:
         check.gadget.statuses, check.gadget.redemptions = (
             ["waiting", "approved"],
             [(200, "redeemed"), (500, "")],
@@ -346,7 +350,7 @@ class TestAskingOnce:
         assert found.has("lets one call through") is None
         assert "POST /api/asks/7/redeem" not in check.gadget.paths
 
-    def test_reports_that_nobody_decided(
+    def test_fails_if_nobody_decides(
         self, hook: ModuleType, check: Check, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(hook, "LONGEST_CHECK_S", 1)
@@ -370,7 +374,7 @@ ignores it."""
 class TestLiveCheck:
     @pytest.fixture(autouse=True)
     def _short(self, hook: ModuleType, check: Check, monkeypatch: pytest.MonkeyPatch) -> None:
-        check.configure(timeout_s=15.5)  # the hook denies with a ticket at once
+        check.configure(timeout_s=15.5)  # the hook denies immediately with a ticket
         monkeypatch.setattr(hook, "LONGEST_CHECK_S", 60.0)
 
     def start_with(self, check: Check, monkeypatch: pytest.MonkeyPatch, *, obeys: bool) -> None:
@@ -379,7 +383,7 @@ class TestLiveCheck:
         program.chmod(0o755)
         monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
 
-    def test_is_verified_by_a_call_of_the_assistant_itself(
+    def test_is_passed_by_a_call_of_the_assistant_itself(
         self, check: Check, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         self.start_with(check, monkeypatch, obeys=True)
@@ -423,7 +427,7 @@ class TestCommandLine:
             ["check", "--wait"],
         ],
     )
-    def test_explains_itself_for_an_unknown_command(
+    def test_prints_its_usage_for_an_unknown_command(
         self, hook: ModuleType, capsys: pytest.CaptureFixture[str], arguments: list[str]
     ) -> None:
         assert hook.main(arguments) == 2
@@ -454,7 +458,7 @@ class TestCommandLine:
         monkeypatch.setitem(hook.SETTINGS, "claude", (str(check.settings),))
         assert hook.main(["check", "claude"]) == 0
 
-    def test_without_arguments_responds_to_a_call(self, config_file: ConfigFile) -> None:
+    def test_responds_to_a_call_without_arguments(self, config_file: ConfigFile) -> None:
         config_file.change(default="deny")
         given = json.dumps({"toolName": "bash", "toolArgs": "{}"})
         command = [sys.executable, "-I", str(HOOK)]

@@ -146,7 +146,7 @@ def test_a_denied_command_is_denied_in_every_spelling(hook: ModuleType, command:
         [DENY, {"tool": "Bash", "input": "(?s).*", "do": "allow"}],
     ],
 )
-def test_a_command_that_may_hide_a_denied_one_is_never_allowed(
+def test_a_command_that_may_hide_a_denied_command_is_never_allowed(
     hook: ModuleType, rules: list[dict[str, Any]], command: str
 ) -> None:
     assert find_command(hook, rules, command) in ("ask", "deny")
@@ -154,7 +154,7 @@ def test_a_command_that_may_hide_a_denied_one_is_never_allowed(
     assert find_command(hook, rules, ["sh", "-c", command]) in ("ask", "deny")
 
 
-def test_an_allowing_default_does_not_allow_a_denied_command_behind_another(
+def test_a_default_of_allow_does_not_cover_a_denied_command_after_another(
     hook: ModuleType,
 ) -> None:
     call = hook.read_call(json.dumps({**CLAUDE, "tool_input": {"command": "true; rm x"}}))
@@ -162,7 +162,9 @@ def test_an_allowing_default_does_not_allow_a_denied_command_behind_another(
 
 
 @pytest.mark.parametrize("command", HARMLESS)
-def test_one_simple_command_can_be_allowed_beside_a_denial(hook: ModuleType, command: str) -> None:
+def test_one_simple_command_can_be_allowed_although_another_is_denied(
+    hook: ModuleType, command: str
+) -> None:
     assert find_command(hook, [DENY, ALLOW], command) == "allow"
     assert (
         find_command(hook, [DENY, ALLOW], command, description="It's (all) fine; really") == "allow"
@@ -172,7 +174,7 @@ def test_one_simple_command_can_be_allowed_beside_a_denial(hook: ModuleType, com
 @pytest.mark.parametrize(
     "command", [*HIDDEN[:-8], "git status; id", "git status\nid", "git diff $(id)"]
 )
-def test_a_loose_expression_allows_only_one_simple_command(hook: ModuleType, command: str) -> None:
+def test_a_broad_expression_allows_only_one_simple_command(hook: ModuleType, command: str) -> None:
     rules = [{"tool": "Bash", "input": "(?s).*", "do": "allow"}]
     assert find_command(hook, rules, "git status") == "allow"
     assert find_command(hook, rules, command) == "ask"
@@ -249,7 +251,7 @@ class TestFieldsOfARule:
     def test_have_one_expression_each(self, hook: ModuleType, given: Any, verdict: str) -> None:
         assert find(hook, [self.RULE], "Bash", given) == verdict
 
-    def test_are_the_only_ones_that_a_denial_checks(self, hook: ModuleType) -> None:
+    def test_are_the_only_fields_that_a_denial_checks(self, hook: ModuleType) -> None:
         rules: list[dict[str, Any]] = [
             {"input": {"path": "/etc/.*"}, "do": "deny"},
             {"do": "allow"},

@@ -1,4 +1,5 @@
-"""The configuration of an administrator: with it, no setting of the assistant changes the hook."""
+"""The configuration of an administrator: with it, no setting of the assistant can change the hook's
+behavior."""
 
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ needs_machine = pytest.mark.skipif(
 
 @pytest.fixture
 def machine(gadget: AskServer) -> Iterator[Machine]:
-    """Return a machine with the configuration of an administrator; its server denies every ask."""
+    """Yield a machine with an administrator's configuration, whose server denies every ask."""
     gadget.statuses = ["denied"]
     with make_machine() as found:
         configure(found, gadget)
@@ -67,7 +68,7 @@ class TestVariables:
         "With root's configuration, the hook ignores the environment",
         "static/clients/gadget_hook.py",
     )
-    def test_cannot_replace_the_managed_configuration_by_that_of_the_user(
+    def test_cannot_replace_the_managed_configuration_with_one_of_the_user(
         self, machine: Machine, gadget: AskServer
     ) -> None:
         allowing = json.dumps({"url": "http://127.0.0.1:9", "key": SECRET, "default": "allow"})
@@ -114,7 +115,7 @@ class TestVariables:
             "a command without a path is chosen"
         )
 
-    def test_need_isolation_to_keep_a_module_beside_the_command_from_being_imported(
+    def test_cannot_import_modules_of_the_user_even_if_the_command_lacks_isolation(
         self, machine: Machine, gadget: AskServer
     ) -> None:
         machine.write_at_home("modules/hashlib.py", ALLOWING)
@@ -124,19 +125,19 @@ class TestVariables:
     @pytest.mark.parametrize(
         "name", ["SSL_CERT_FILE", "SSL_CERT_DIR", "OPENSSL_CONF", "TMPDIR", "LC_ALL", "TZ"]
     )
-    def test_of_any_other_name_do_not_change_the_verdict(
+    def test_cannot_change_the_verdict_under_other_names(
         self, machine: Machine, gadget: AskServer, name: str
     ) -> None:
         assert is_denied(machine, gadget, **{name: "/nowhere"})
 
 
 @needs_machine
-class TestManagedFile:
+class TestEveryCallIsBlocked:
     @pytest.mark.parametrize(
         ("owner", "folder_mode", "mode"),
         [(NOBODY, 0o755, 0o600), (0, 0o777, 0o640), (0, 0o755, 0o660)],
     )
-    def test_that_the_user_can_change_blocks_every_call(
+    def test_if_the_user_can_change_the_managed_file(
         self, machine: Machine, gadget: AskServer, owner: int, folder_mode: int, mode: int
     ) -> None:
         path = configure(machine, gadget, mode=mode)
@@ -147,7 +148,7 @@ class TestManagedFile:
         assert CONFIG in errors
 
     @pytest.mark.parametrize("mode", [0o600, 0o000])
-    def test_that_the_user_cannot_read_blocks_every_call(
+    def test_if_the_user_cannot_read_the_managed_file(
         self, machine: Machine, gadget: AskServer, mode: int
     ) -> None:
         own = machine.write_at_home(".config/gadget/hook.json", json.dumps({"default": "allow"}))
@@ -157,7 +158,7 @@ class TestManagedFile:
             "",
         )
 
-    def test_in_a_folder_that_the_user_cannot_enter_blocks_every_call(
+    def test_if_the_user_cannot_enter_the_folder_of_the_managed_file(
         self, machine: Machine, gadget: AskServer
     ) -> None:
         own = machine.write_at_home(".config/gadget/hook.json", json.dumps({"default": "allow"}))
@@ -169,7 +170,7 @@ class TestManagedFile:
 
 
 class TestWithoutAManagedFile:
-    def test_a_variable_with_an_address_does_not_get_the_key_of_the_file(
+    def test_an_address_in_a_variable_requires_a_key_in_a_variable(
         self, hook: ModuleType, config_file: Any, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("AGENT_HOOK_URL", "https://other.example.com")

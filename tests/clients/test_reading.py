@@ -1,4 +1,4 @@
-"""The hook's input: each assistant's description of a call is parsed, and any other blocks."""
+"""The hook's input: the call is parsed for each assistant, and any other input blocks it."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_the_call_of_each_assistant_is_understood(
     assert (call.session, call.folder, call.is_over) == ("s", "/shop", False)
 
 
-def test_omitted_values_are_empty(hook: ModuleType) -> None:
+def test_omitted_values_are_read_as_empty(hook: ModuleType) -> None:
     call = read(hook, {"hook_event_name": "preToolUse", "tool_input": INPUT})
     assert (call.tool, call.folder, call.session) == ("mcp", "", "")
 
@@ -96,7 +96,7 @@ def changed(given: dict[str, Any], *left_out: str, **more: Any) -> dict[str, Any
         changed(COPILOT, hook_event_name="Stop"),
     ],
 )
-def test_any_other_input_blocks_the_call(hook: ModuleType, given: Any) -> None:
+def test_input_in_an_unknown_format_blocks_the_call(hook: ModuleType, given: Any) -> None:
     with pytest.raises(hook.Blocked, match="unknown format"):
         read(hook, given)
 
@@ -162,7 +162,7 @@ def test_a_report_says_whether_the_call_failed(
     assert read(hook, after).has_failed is has_failed
 
 
-def test_each_assistant_gets_its_own_format(
+def test_each_assistant_gets_the_response_in_its_own_format(
     hook: ModuleType, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def respond(given: dict[str, Any], *, goes_on: bool) -> Any:

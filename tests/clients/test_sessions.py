@@ -1,5 +1,5 @@
-"""An assistant's own tools, Gadget's tools, and the end of a session: no ask stays open without a
-waiting assistant."""
+"""An assistant's own tools, Gadget's tools, and the end of a session: no ask stays open unless an
+assistant waits for it."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class TestOwnTools:
         "Planning tools of assistants and Gadget's own MCP tools need no approval at the hook",
         "static/clients/gadget_hook.py",
     )
-    def test_for_planning_make_no_ask(
+    def test_need_no_ask_if_they_only_plan(
         self, hook: ModuleType, given: dict[str, Any], tools: list[str], other: str
     ) -> None:
         assert {decide(hook, name_tool(given, tool)) for tool in tools} == {"allow"}
@@ -65,7 +65,7 @@ class TestOwnTools:
             decide(hook, name_tool(given, other), rules=[{"tool": other, "do": "allow"}]) == "allow"
         )
 
-    def test_are_listed_with_the_version_of_the_assistant(
+    def test_are_listed_for_a_version_of_the_assistant(
         self, hook: ModuleType, given: dict[str, Any], tools: list[str], other: str
     ) -> None:
         assert hook.OWN_TOOLS[read(hook, given).form][0].isdigit()
@@ -79,7 +79,7 @@ class TestOwnTools:
     ],
     ids=["cursor", "gemini"],
 )
-def test_calls_of_a_server_with_the_name_of_our_own_make_an_ask(
+def test_calls_of_a_server_tool_with_the_name_of_a_planning_tool_make_an_ask(
     hook: ModuleType, given: dict[str, Any], tool: str
 ) -> None:
     assert decide(hook, name_tool(given, tool)) == "ask"
@@ -98,7 +98,7 @@ class TestToolsOfGadget:
     @pytest.mark.parametrize(
         "tool", ["data.searchRecords", "data__searchRecords", "gadget.ticket", "gadget__ticket"]
     )
-    def test_pass_in_both_spellings(
+    def test_need_no_ask_in_either_spelling(
         self, hook: ModuleType, given: dict[str, Any], prefix: str, tool: str
     ) -> None:
         assert decide(hook, name_tool(given, prefix + tool)) == "allow"
@@ -132,7 +132,7 @@ class TestToolsOfGadget:
             ({"gadget__data": {"command": "sh"}}, "ask"),
         ],
     )
-    def test_do_not_pass_if_another_server_has_the_name(
+    def test_need_an_ask_if_another_server_has_the_name(
         self, hook: ModuleType, tmp_path: Path, servers: Any, verdict: str
     ) -> None:
         (tmp_path / ".mcp.json").write_text(json.dumps({"mcpServers": servers}))
@@ -178,7 +178,7 @@ def test_the_end_of_a_session_withdraws_its_asks(
     )
 
 
-def test_the_end_of_a_session_without_a_name_withdraws_nothing(
+def test_the_end_of_an_unnamed_session_withdraws_nothing(
     gadget: AskServer, config_file: ConfigFile
 ) -> None:
     config_file.change(url=gadget.address)

@@ -1,5 +1,5 @@
-"""The check finds the hook in each file from which an assistant reads its hooks, and in no
-other."""
+"""The check finds the hook in every file from which an assistant reads its hooks, and in no other
+file."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The hook's configuration: it must be complete and unreadable for others, and its first matching
-rule decides."""
+"""The hook's configuration must be complete and unreadable for others; the first matching rule
+decides."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class TestConfigurationFile:
         config_file.path.chmod(0o640)
         assert hook.load_config()["key"] == SECRET
 
-    def test_needs_no_modes_where_files_have_none(
+    def test_needs_no_file_modes_on_systems_without_them(
         self, hook: ModuleType, config_file: ConfigFile, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         config_file.path.chmod(0o644)
@@ -163,7 +163,7 @@ class TestRules:
             ({"input": "ls"}, "Bash", "ls", True),
         ],
     )
-    def test_that_allow_must_match_the_whole_call(
+    def test_match_the_whole_call_if_they_allow(
         self, hook: ModuleType, rule: dict[str, Any], tool: str, given: Any, matches: bool
     ) -> None:
         assert find(hook, [{**rule, "do": "allow"}], tool, given) == ("allow" if matches else "ask")
@@ -176,7 +176,9 @@ class TestRules:
             ({}, False),
         ],
     )
-    def test_that_deny_match_any_part(self, hook: ModuleType, given: Any, matches: bool) -> None:
+    def test_match_any_part_of_the_call_if_they_deny(
+        self, hook: ModuleType, given: Any, matches: bool
+    ) -> None:
         assert find(hook, [{"input": "rm", "do": "deny"}], "Bash", given) == (
             "deny" if matches else "ask"
         )
@@ -223,7 +225,7 @@ class TestPathsInRules:
             ("/work\\..\\etc", "ask"),
         ],
     )
-    def test_that_leave_their_folder_are_not_allowed(
+    def test_are_not_allowed_if_they_leave_their_folder(
         self, hook: ModuleType, path: str, found: str
     ) -> None:
         rules = [
@@ -235,7 +237,7 @@ class TestPathsInRules:
         "path",
         ["/etc/a", "//etc/a", "/project/../etc/a", "/etc/./a", "etc/a", "../etc/a", "link/a"],
     )
-    def test_that_are_denied_are_denied_in_every_spelling(
+    def test_are_denied_in_every_spelling(
         self, hook: ModuleType, path: str, tmp_path: Path
     ) -> None:
         (tmp_path / "etc").mkdir()

@@ -1,5 +1,5 @@
-"""Stands in for a container engine: runs the image's entry point as process 1 of another user on a
-read-only tree.
+"""Stands in for a container engine: runs the image's entry point as process 1, as another user, on
+a read-only tree.
 
 Linux namespaces imitate `read_only: true`, one volume and a /tmp in memory of a container. It needs
 root.

@@ -42,6 +42,6 @@ def stages() -> list[list[Instruction]]:
 
 
 def environment() -> dict[str, str]:
-    """Return the variables of the last stage, as written there."""
+    """Return the variables of the last stage, as written in the file."""
     words = [word for each in stages()[-1] if each.name == "ENV" for word in each.words]
     return {name: value for name, _, value in (word.partition("=") for word in words)}

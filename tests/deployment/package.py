@@ -93,7 +93,7 @@ def install(wheel: Path, folder: Path) -> Installed:
 
 
 def plain_environment(**variables: str) -> dict[str, str]:
-    """An environment without the tests' settings."""
+    """Return an environment without the tests' settings."""
     return {
         **{name: value for name, value in os.environ.items() if name in KEPT_VARIABLES},
         **variables,

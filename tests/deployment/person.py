@@ -40,7 +40,7 @@ class Person:
         return response.json()
 
     def start_example(self, employee: str) -> str:
-        """Start the first example task of the employee of this name; return the run's id."""
+        """Start the first example task of the employee with this name; return the run's id."""
         found = next(each for each in self.get("/employees")["items"] if each["name"] == employee)
         task = {"employee_id": found["id"], "task": found["example_tasks"][0]}
         return str(self.post("/runs", task, status=201)["id"])

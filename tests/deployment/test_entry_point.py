@@ -1,5 +1,5 @@
-"""The entry point starts every part as another user on a read-only tree, and the health checks are
-correct."""
+"""The entry point starts every part as an unprivileged user on a read-only tree, and the health
+checks are correct."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def deployed(image: Image, transactional_db: None) -> Image:
 
 @pytest.fixture
 def running() -> Iterator[ExitStack]:
-    """Stop the containers that a test started, last first."""
+    """Collect the containers that a test starts, and stop them in reverse order."""
     with ExitStack() as stack:
         yield stack
 

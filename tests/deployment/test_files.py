@@ -39,7 +39,7 @@ OF_OTHERS = {"CELERY_SKIP_CHECKS"}
 
 
 def is_known_command(word: str) -> bool:
-    """Return True if the image's entry point starts something of this name."""
+    """Return True if the image's entry point can start something with this name."""
     return word in get_commands() or bool(
         re.search(rf"^    {re.escape(word)}\)", ENTRY_POINT, flags=re.MULTILINE)
     )
@@ -65,7 +65,7 @@ class TestTheImage:
         (command,) = yaml.safe_load(by_name["CMD"].arguments)
         assert is_known_command(command)
 
-    def test_installs_nothing_without_a_hash_but_the_package_itself(self) -> None:
+    def test_installs_only_hashed_packages_and_its_own(self) -> None:
         scripts = [
             each.arguments for stage in dockerfile.stages() for each in stage if each.name == "RUN"
         ]
@@ -100,7 +100,9 @@ class TestTheImage:
         }
         assert names <= NAMES
 
-    def test_copies_enough_files_to_build_the_package(self, wheel: Path, tmp_path: Path) -> None:
+    def test_copies_all_files_needed_to_build_the_package(
+        self, wheel: Path, tmp_path: Path
+    ) -> None:
         build = tmp_path / "src"
         build.mkdir()
         for source, target in self._copied():

@@ -27,7 +27,7 @@ LONGEST_MAIN_JOB_S = 60.0
 
 
 def files_in(folder: Path) -> set[str]:
-    """The files below the folder by their names in the package, without compiled files."""
+    """Return the names in the package of all files below the folder, without compiled files."""
     found = (
         path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts
     )
@@ -79,7 +79,9 @@ def test_build_requirements_are_pinned_to_the_same_versions_everywhere() -> None
         ), lock
 
 
-def test_the_installed_command_equals_manage_py(installed: Installed, tmp_path: Path) -> None:
+def test_the_installed_command_has_the_commands_of_manage_py(
+    installed: Installed, tmp_path: Path
+) -> None:
     assert installed.run(tmp_path, "--version").stdout == f"Gadget {VERSION}\n"
     told = installed.run(tmp_path, "--help")
     assert told.returncode == 0, told.stderr
@@ -87,7 +89,7 @@ def test_the_installed_command_equals_manage_py(installed: Installed, tmp_path: 
     assert installed.run(tmp_path, "check").stdout.startswith("System check identified no issues")
 
 
-def test_its_migrations_build_the_database_in_the_current_folder(
+def test_the_installed_command_creates_the_database_in_the_current_folder(
     installed: Installed, tmp_path: Path
 ) -> None:
     done = installed.run(tmp_path, "migrate")
@@ -127,7 +129,7 @@ def port() -> int:
 
 @pytest.fixture
 def demo(installed: Installed, tmp_path: Path, port: int) -> Iterator[RealProcess]:
-    """`gadget up --demo` in an empty folder."""
+    """Run `gadget up --demo` in an empty folder."""
     running = installed.start(tmp_path, "up", "--demo", PORT=str(port))
     yield running
     running.stop(20)

@@ -1,4 +1,4 @@
-"""Every address, setting and target of make in the documentation exists, and every file in the
+"""Every address, setting and make target in the documentation exists, and so does every file in the
 engine's diagram."""
 
 import re
@@ -21,7 +21,7 @@ by_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 
 
 def leads_nowhere(address: str) -> bool:
-    """Return True if this address only returns "not found"."""
+    """Return True if every request to this address would return "not found"."""
     try:
         return resolve(re.sub(r"\{\w+\}", "1", address)).route.endswith(
             ("<path:rest>", "<path:rest>/")
@@ -81,7 +81,7 @@ def test_every_file_in_the_diagram_of_the_engine_exists() -> None:
 
 
 def anchors_of(page: Path) -> set[str]:
-    """The anchors that Markdown renderers give to the page's headings."""
+    """Return the anchors that Markdown renderers give to the page's headings."""
     headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 

@@ -31,6 +31,6 @@ def test_no_two_features_have_the_same_sentence() -> None:
     )
 
 
-def test_an_unknown_section_is_refused() -> None:
+def test_a_feature_in_an_unknown_section_is_refused() -> None:
     with pytest.raises(ValueError, match="no such section: Nowhere"):
         render([Feature("Nowhere", "Nothing", "README.md", "tests/features.py")])

@@ -37,7 +37,7 @@ SERVERS = ["webhooks.md"]
 
 
 def blocks(page: str, language: str) -> list[str]:
-    """The texts of all code blocks of this language."""
+    """Return the texts of all code blocks in this language."""
     text = (DOCS / page).read_text(encoding="utf-8")
     found: list[str] = re.findall(
         rf"^```{language}\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL
@@ -61,7 +61,7 @@ def test_the_code_of_a_page_runs_as_a_plain_script(page: str, tmp_path: Path) ->
 
 @pytest.fixture(scope="module")
 def receipt_check() -> dict[str, Any]:
-    """Return the definitions of the guide's check of receipts: the function, and its example."""
+    """Return the guide's definitions for checking receipts: the function, and its example."""
     found: dict[str, Any] = {}
     for code in blocks("connect-an-agent.md", "python"):
         exec(code, found)
@@ -91,7 +91,7 @@ def forge(receipt: str, **claims: object) -> str:
         ({"keys": []}, StopIteration),
     ],
 )
-def test_the_documented_check_of_receipts_refuses_bad_ones(
+def test_the_documented_receipt_check_refuses_bad_receipts(
     receipt_check: dict[str, Any], wrong: dict[str, Any], refused: type[Exception]
 ) -> None:
     right = {"params": {"version": "1.4.2"}, "now": 1_795_000_001, "keys": receipt_check["keys"]}

@@ -1,4 +1,4 @@
-"""Every label that the pages quote in italics is on a page, in a form, in a script of the demo or
+"""Every label that the documentation quotes in italics is on a page, in a form, in a demo script or
 in a message."""
 
 import re
@@ -42,7 +42,8 @@ def find_labels(text: str) -> list[str]:
 
 @cache
 def read_sources() -> str:
-    """Read all texts of the sources in one, with strings joined that the code splits over lines."""
+    """Read all texts of the sources as one, with strings joined that the code splits over several
+    lines."""
     files = sorted(
         path for folder in SOURCES for path in (ROOT / folder).rglob("*") if path.suffix in SUFFIXES
     )

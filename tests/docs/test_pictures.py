@@ -1,4 +1,5 @@
-"""Git tracks the pictures that a page shows; `make screens` makes all others, which it ignores."""
+"""Git tracks exactly the pictures that a page shows; it ignores all others that `make screens`
+creates."""
 
 import pytest
 

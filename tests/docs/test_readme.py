@@ -1,5 +1,5 @@
-"""The examples of the README work: its code runs, its commands and settings exist, its links lead
-somewhere."""
+"""The README's examples work: its code runs, its commands and settings exist, and its links lead to
+files."""
 
 import re
 from pathlib import Path
@@ -18,7 +18,7 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def blocks(language: str) -> list[str]:
-    """The texts of all code blocks of this language."""
+    """Return the texts of all code blocks in this language."""
     found: list[str] = re.findall(
         rf"^```{language}\n(.*?)^```$", README, flags=re.MULTILINE | re.DOTALL
     )
@@ -39,7 +39,7 @@ def test_the_tool_and_its_test_run_as_printed() -> None:
     assert toolbox.get_tool("dates.workingDays") is tool
 
 
-def test_the_tool_has_about_twenty_lines() -> None:
+def test_the_tool_has_at_most_twenty_lines() -> None:
     body = blocks("python")[0].partition("class WorkingDays")[2]
     assert len(body.splitlines()) <= 20
 

@@ -100,7 +100,7 @@ def test_a_wrong_path_or_test_is_detected() -> None:
 
 
 @pytest.mark.parametrize("top", FLOORS)
-def test_the_page_of_the_architecture_lists_the_actual_layers(top: str) -> None:
+def test_the_architecture_page_lists_the_actual_layers(top: str) -> None:
     page = (ROOT / "docs" / "internals" / "architecture.md").read_text(encoding="utf-8")
     (section,) = re.findall(rf"^## {top}:.*?(?=^## )", page, flags=re.MULTILINE | re.DOTALL)
     table = section.split("\n\n| ")[1]  # the first table

@@ -1,4 +1,4 @@
-"""The page of settings shows the table in the code, and only the table reads the environment."""
+"""The settings page shows the table in the code, and only that table reads the environment."""
 
 import ast
 import re
@@ -45,7 +45,7 @@ def test_a_page_without_a_place_for_the_table_is_refused() -> None:
         render("# Settings\n")
 
 
-def test_every_setting_has_a_unique_name_and_those_on_the_page_an_example() -> None:
+def test_every_setting_has_a_unique_name_and_an_example() -> None:
     names = [setting.name for setting in SETTINGS]
     assert len(names) == len(set(names)) > 30
     assert_none(

@@ -1,5 +1,5 @@
-"""Races at limits over history: many runs of one employee work at once, and too few of their calls
-may start."""
+"""Races at limits over history: many runs of one employee work simultaneously, and only some of
+their calls may start."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def race_reads(workshop: Workshop, runs: int = RUNS, most: int = MOST) -> Counte
 
 
 def race_sums(workshop: Workshop, runs: int = RUNS) -> Counter[str]:
-    """Let this many runs request a read of `EACH`, as long as the sum is at most `MOST_IN_SUM`;
-    count their states."""
+    """Let this many runs request one read of `EACH`; reads start without approval up to a sum of
+    `MOST_IN_SUM`. Count their states."""
     limit(workshop, READ, Condition("ms", Rule.SUM, {"most": MOST_IN_SUM, "period": "day"}))
     return _race(workshop, runs, call(READ, ms=EACH, tag="a"))
 
@@ -60,8 +60,8 @@ def race_responses(workshop: Workshop, runs: int = RUNS // 5, most: int = MOST) 
 
 
 def race_writes(workshop: Workshop, runs: int = RUNS, most: int = MOST) -> Counter[str]:
-    """Let this many approved writes start at once, of which `most` keep to the limit; count their
-    states."""
+    """Let this many approved writes start at once, of which `most` are within the limit; count
+    their states."""
     limit(workshop, WRITE, Condition("", Rule.CALL_COUNT, {"most": most, "period": "hour"}))
     workshop.play(asking(call(WRITE, name="a")))
     started = [workshop.work() for _ in range(runs)]

@@ -21,7 +21,8 @@ LEVELS = ["read", "draft", "write", "destructive"]
 
 @dataclass
 class Truth:
-    """The current permissions; `mode` is the run's own, whatever the employee's later one."""
+    """The current permissions; `mode` is the run's own, even if the employee's mode changes
+    later."""
 
     granted: dict[str, tuple[str, tuple[Condition, ...]]] = field(default_factory=dict)
     raised: dict[str, str] = field(default_factory=dict)
@@ -49,7 +50,7 @@ class Truth:
 
 @dataclass(frozen=True)
 class Era:
-    """The permissions between two changes; `halted` means that nothing may start although it is
+    """The permissions between two changes; `halted` means that nothing may start, even if
     permitted."""
 
     grants: Grants
@@ -88,19 +89,19 @@ class Eras:
         self._now = now
 
     def at_record(self, call_id: int) -> Era:
-        """The era in which the call was recorded."""
+        """Return the era in which the call was recorded."""
         return next((past.era for past in self._past if call_id in past.recorded), self._now)
 
     def at_start(self, call_id: int) -> Era:
-        """The era in which the call started; the newest one if it has not."""
+        """Return the era in which the call started; the newest era if it has not started."""
         return next((past.era for past in self._past if call_id in past.started), self._now)
 
     def before_record(self, call_id: int) -> list[Era]:
-        """The eras that were over when the call was recorded."""
+        """Return the eras that were over when the call was recorded."""
         return [past.era for past in self._past[: self._place_of(call_id)]]
 
     def since_record(self, call_id: int) -> list[Era]:
-        """The eras since the call was recorded."""
+        """Return the eras since the call was recorded."""
         return [*(past.era for past in self._past[self._place_of(call_id) :]), self._now]
 
     def _place_of(self, call_id: int) -> int:

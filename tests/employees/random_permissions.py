@@ -1,5 +1,5 @@
-"""Runs under random permissions that change at random moments; every start of a tool is judged by
-the documentation.
+"""Runs under random permissions that change at random moments; every start of a tool is checked
+against the documentation.
 
 They change while cards are open, while the model responds, and while tools preview or run. The
 permissions at the record and at the start of a call are known without the product, see

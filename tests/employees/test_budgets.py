@@ -43,7 +43,7 @@ def busy(workshop: Workshop, model: ModelServer) -> ModelServer:
 
 
 def limit(workshop: Workshop, **limits: Any) -> None:
-    """Set budgets of the employee; those of the organization begin with `all_`."""
+    """Set budgets for the employee; those for the organization begin with `all_`."""
     for name, value in limits.items():
         row: Any = workshop.organization if name.startswith("all_") else workshop.employee
         setattr(row, name.removeprefix("all_"), value)
@@ -69,7 +69,7 @@ BUDGETS: dict[str, tuple[Any, str]] = {
     "agents/runs/budgets.py",
 )
 @pytest.mark.parametrize("name", BUDGETS)
-def test_a_run_ends_at_its_budget_and_names_it(
+def test_a_run_ends_at_its_budget_and_names_the_budget(
     workshop: Workshop, busy: ModelServer, name: str
 ) -> None:
     value, words = BUDGETS[name]
@@ -137,7 +137,7 @@ def test_only_the_response_time_of_the_model_counts_as_minutes(
     )
 
 
-def test_minutes_of_unusable_responses_count(workshop: Workshop, model: ModelServer) -> None:
+def test_the_time_of_unusable_responses_counts(workshop: Workshop, model: ModelServer) -> None:
     limit(workshop, month_minutes=2)
     model.enqueue(Response())
     run = workshop.work()
@@ -150,7 +150,9 @@ def test_minutes_of_unusable_responses_count(workshop: Workshop, model: ModelSer
         workshop.submit()
 
 
-def test_minutes_of_a_refused_request_do_not_count(workshop: Workshop, model: ModelServer) -> None:
+def test_the_time_of_a_refused_request_does_not_count(
+    workshop: Workshop, model: ModelServer
+) -> None:
     limit(workshop, month_minutes=2)
     model.enqueue(failing(400))
     assert workshop.work().unusable_ms == 0
@@ -168,7 +170,7 @@ def list_used(workshop: Workshop) -> list[int]:
 @pytest.mark.parametrize(
     "name", ["month_tokens", "month_cost", "all_month_tokens", "all_month_cost"]
 )
-def test_a_new_run_is_refused_with_the_reason_once_the_month_is_used_up(
+def test_a_new_run_is_refused_with_the_reason_once_the_monthly_budget_is_used_up(
     workshop: Workshop, busy: ModelServer, name: str
 ) -> None:
     value, words = BUDGETS[name]
@@ -180,7 +182,7 @@ def test_a_new_run_is_refused_with_the_reason_once_the_month_is_used_up(
     assert Run.objects.count() == 1
 
 
-def test_a_resent_request_gets_its_run_even_if_the_month_is_used_up(
+def test_a_resent_request_gets_its_run_even_if_the_monthly_budget_is_used_up(
     workshop: Workshop, busy: ModelServer
 ) -> None:
     run = workshop.work(client_request_id="order-1")
@@ -191,7 +193,7 @@ def test_a_resent_request_gets_its_run_even_if_the_month_is_used_up(
     assert (again_.pk, is_new) == (run.pk, False)
 
 
-def test_the_engine_enforces_the_budget_on_runs_that_were_started_at_once(
+def test_the_engine_enforces_the_budget_on_runs_that_started_simultaneously(
     workshop: Workshop, busy: ModelServer
 ) -> None:
     limit(workshop, month_tokens=2_000)
@@ -260,7 +262,7 @@ def test_a_waiting_run_is_unaffected_until_its_next_model_call(
     assert run.exit_reason == ExitReason.BUDGET_EXHAUSTED
 
 
-def test_a_budget_of_an_employee_counts_its_own_runs_and_that_of_the_organization_all(
+def test_an_employee_budget_counts_its_own_runs_and_an_organization_budget_counts_all(
     workshop: Workshop, busy: ModelServer
 ) -> None:
     run = workshop.work()
@@ -277,7 +279,7 @@ def test_a_budget_of_an_employee_counts_its_own_runs_and_that_of_the_organizatio
     assert [each.used for each in found] == [0, 0, run.input_tokens + run.output_tokens]
 
 
-def test_the_check_costs_a_query_only_with_a_monthly_budget(
+def test_checking_budgets_costs_a_query_only_with_a_monthly_budget(
     workshop: Workshop, busy: ModelServer
 ) -> None:
     run = workshop.work()

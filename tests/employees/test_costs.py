@@ -20,7 +20,7 @@ def usage(asked: int, answered: int) -> dict[str, int]:
 
 
 def priced(workshop: Workshop, **prices: tuple[str, str]) -> None:
-    """Prices of these models; `every_other` for all others."""
+    """Set the prices of these models; `every_other` is for all others."""
     provider = workshop.employee.provider
     provider.prices = {
         "*" if model == "every_other" else model: {"input": asked, "output": answered}
@@ -106,7 +106,7 @@ class TestCachedInput:
         assert run.cost_micros == 1528
         assert (run.input_tokens, run.output_tokens) == (1234, 56)
 
-    def test_without_its_own_price_costs_as_much_as_other_input(
+    def test_costs_as_much_as_other_input_without_its_own_price(
         self, workshop: Workshop, model: ModelServer
     ) -> None:
         self.price(workshop)
@@ -118,7 +118,7 @@ class TestCachedInput:
         model.enqueue(Response(text="Yes.", usage={**usage(100, 1), **CACHED[0]}))
         assert workshop.work().cost_micros == 50 + 10
 
-    def test_of_an_unusable_response_has_its_own_price(
+    def test_has_its_own_price_in_an_unusable_response(
         self, workshop: Workshop, model: ModelServer
     ) -> None:
         self.price(workshop, cached="0.5")

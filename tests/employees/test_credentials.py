@@ -1,4 +1,4 @@
-"""Only tools get the organization's own credentials, which replace the installation's."""
+"""Only tools get the organization's credentials, which replace the installation's."""
 
 from __future__ import annotations
 
@@ -129,13 +129,13 @@ def test_an_external_agent_cannot_read_credentials(
     assert HIDDEN in answer or how == "break"
 
 
-class TestCredentialsForTools:
+class TestCredentialsOfAnOrganization:
     @feature(
         "The toolbox and its settings",
         "An organization's credentials replace the installation's",
         "agents/employees/toolboxes.py",
     )
-    def test_of_the_organization_replace_those_of_a_service_as_a_whole(
+    def test_replace_the_whole_entry_of_the_installation_for_the_same_service(
         self, workshop: Workshop, monkeypatch: pytest.MonkeyPatch, toolbox: Toolbox
     ) -> None:
         shared = {"github": {"token": SHARED, "user": "us"}, "slack": {"token": SHARED}}
@@ -150,7 +150,9 @@ class TestCredentialsForTools:
         assert given(workshop) == {"github": {"token": OWN}, "slack": {"token": SHARED}}
         assert load_credentials(other)["github"] == {"token": OTHERS}
 
-    def test_take_effect_at_once_and_otherwise_cost_no_query(self, workshop: Workshop) -> None:
+    def test_take_effect_immediately_and_are_queried_only_after_a_change(
+        self, workshop: Workshop
+    ) -> None:
         organization = workshop.organization
         with CaptureQueriesContext(connection) as none:
             load_credentials(organization)
@@ -168,7 +170,7 @@ class TestCredentialsForTools:
         organization.refresh_from_db()
         assert "github" not in load_credentials(organization)
 
-    def test_are_those_of_the_organization_of_the_run(self, workshop: Workshop) -> None:
+    def test_are_given_to_tools_in_its_own_runs(self, workshop: Workshop) -> None:
         keep(workshop.organization, "github", token=OWN)
         run = workshop.submit()
         context = load_context(run.pk).build_tool_context(ToolCall(run_id=run.pk))
@@ -180,7 +182,7 @@ class TestCredentialsForTools:
         "Credentials that no key can decrypt fail only the calls that need them",
         "agents/employees/toolboxes.py",
     )
-    def test_that_cannot_be_read_fail_only_calls_that_need_them(
+    def test_fail_only_the_calls_that_need_them_if_they_cannot_be_read(
         self, babble: Workshop, settings: Settings
     ) -> None:
         keep(babble.organization, "github", token=OWN)
@@ -203,7 +205,7 @@ class TestCredentialsForTools:
         assert given(babble)["github"]["token"] == OWN
 
 
-class TestSecrecyOfCredentials:
+class TestSecretCredentials:
     @pytest.fixture
     def world(self, babble: Workshop, model: ModelServer) -> Workshop:
         keep(babble.organization, "github", token=OWN)
@@ -215,7 +217,7 @@ class TestSecrecyOfCredentials:
         "Credentials appear in no row, prompt, card, transcript, log line or database file",
         "agents/employees/toolboxes.py",
     )
-    def test_holds_for_rows_prompts_cards_transcripts_and_logs(
+    def test_are_absent_from_rows_prompts_cards_transcripts_and_logs(
         self, world: Workshop, model: ModelServer, lines: list[str], settings: Settings
     ) -> None:
         asked = tuple(Call("probe.babble", {"how": how}) for how in ("tell", "refuse", "break"))
@@ -259,9 +261,9 @@ def transcript_of(run: Run) -> str:
 
 
 def file_of_the_database() -> str:
-    """The bytes of SQLite's file and of its log; on PostgreSQL, the stored column.
+    """Return the bytes of SQLite's file and of its log; on PostgreSQL, the stored column.
 
-    Another process reads them: closing a file that the own connections use drops their locks, and
+    Another process reads them: closing a file that our own connections use drops their locks, and
     later tests fail with "disk I/O error" (https://www.sqlite.org/howtocorrupt.html, 2.2).
     """
     if connection.vendor != "sqlite":
@@ -275,7 +277,7 @@ def file_of_the_database() -> str:
     return found.decode("latin-1")
 
 
-def test_hides_the_key_of_a_provider_in_the_log(workshop: Workshop, model: ModelServer) -> None:
+def test_the_log_hides_the_key_of_a_provider(workshop: Workshop, model: ModelServer) -> None:
     provider = workshop.employee.provider
     provider.api_key = "an ordinary key 77"
     provider.save()

@@ -1,5 +1,5 @@
-"""Limits of a grant in a run: a violated condition asks or refuses, and a raised level always
-asks."""
+"""Limits on a grant in a run: a violated condition needs approval or refuses the call, and a raised
+level always needs approval."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_a_read_within_its_limits_runs_without_approval(workshop: Workshop) -> N
     assert workshop.work().status == RunStatus.SUCCEEDED
 
 
-def test_a_broken_condition_needs_approval_and_runs_once_approved(workshop: Workshop) -> None:
+def test_a_call_that_violates_a_condition_needs_approval_and_then_runs(workshop: Workshop) -> None:
     bind(workshop, Condition("limit", Rule.MAXIMUM, 50))
     workshop.play(asking(call(SEARCH, limit=51)))
     run = workshop.work()
@@ -39,7 +39,9 @@ def test_a_broken_condition_needs_approval_and_runs_once_approved(workshop: Work
     assert [one.status for one in calls(run)] == [CallStatus.SUCCEEDED]
 
 
-def test_a_forbidding_condition_refuses_the_call_and_tells_the_model(workshop: Workshop) -> None:
+def test_a_forbidding_condition_refuses_the_call_and_gives_the_model_the_reason(
+    workshop: Workshop,
+) -> None:
     bind(workshop, Condition("region", Rule.ONE_OF, ["EU"], Otherwise.FORBID))
     workshop.play(asking(call(SEARCH)))
     (one,) = calls(workshop.work())

@@ -1,4 +1,4 @@
-"""Limits over history in a run: counts, sums and calls that must come first, with the state on the
+"""Limits over history in a run: counts, sums and required earlier calls, with the state on the
 card."""
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def age(run: Run, **ago: float) -> None:
     "A limit counts an employee's calls in a period, and its card shows the state",
     "agents/runs/call_history.py",
 )
-def test_calls_up_to_the_limit_run_and_the_next_one_needs_approval(workshop: Workshop) -> None:
+def test_calls_up_to_the_limit_run_and_the_next_call_needs_approval(workshop: Workshop) -> None:
     bind(workshop, SLEEP, at_most(2))
     workshop.play(asking(sleep("a")), asking(sleep("b")), asking(sleep("c")))
     run = workshop.work()
@@ -115,7 +115,7 @@ def test_the_facts_of_a_verdict_are_stored_with_their_time(workshop: Workshop) -
     )
 
 
-def test_calls_of_one_response_count_toward_the_limit_of_each_other(workshop: Workshop) -> None:
+def test_calls_of_one_response_count_together_toward_the_limit(workshop: Workshop) -> None:
     bind(workshop, SLEEP, at_most(3))
     workshop.play(asking(*(sleep(tag) for tag in "abcde")))
     run = workshop.work()
@@ -188,7 +188,7 @@ def test_calls_that_wait_for_a_slot_count(workshop: Workshop) -> None:
     "An approval over a limit lets exactly this call through",
     "agents/runs/engine/writes.py",
 )
-def test_an_approval_allows_exactly_this_call(workshop: Workshop) -> None:
+def test_an_approval_over_the_limit_allows_only_the_approved_call(workshop: Workshop) -> None:
     bind(workshop, SLEEP, at_most(1))
     workshop.play(asking(sleep("a")), asking(sleep("b"), sleep("c")))
     run = workshop.work()
@@ -247,7 +247,9 @@ def test_an_earlier_call_without_the_param_does_not_count_as_the_same_value(
     assert statuses(workshop.work()) == [SUCCEEDED, WAITING]
 
 
-def test_a_forbidding_limit_refuses_the_call_and_tells_the_model(workshop: Workshop) -> None:
+def test_a_forbidding_limit_refuses_the_call_and_gives_the_model_the_reason(
+    workshop: Workshop,
+) -> None:
     bind(workshop, SLEEP, at_most(1, "day", Otherwise.FORBID))
     workshop.play(asking(sleep("a")), asking(sleep("b")))
     _, refused = calls(workshop.work())
@@ -274,7 +276,7 @@ def test_other_employees_organizations_and_tools_do_not_count(workshop: Workshop
 
 
 @feature("The gate", "A limit adds up a param over a period", "tools/toolbox/conditions.py")
-def test_a_sum_counts_this_call_and_the_earlier_ones(workshop: Workshop) -> None:
+def test_a_sum_counts_this_call_and_earlier_calls(workshop: Workshop) -> None:
     bind(workshop, SLEEP, adds_up_to(10))
     workshop.play(asking(sleep("a", 4), sleep("b", 6)), asking(sleep("c", 1), sleep("d", 0)))
     run = workshop.work()
@@ -289,7 +291,7 @@ def test_a_negative_number_does_not_reduce_a_sum(workshop: Workshop) -> None:
     assert "ms is -5, but must be a number of 0 or more" in refused.content
 
 
-def test_approved_writes_count_and_one_over_the_limit_needs_approval(
+def test_approved_writes_count_and_a_write_over_the_limit_needs_approval_again(
     workshop: Workshop, recorder: Recorder
 ) -> None:
     bind(workshop, EFFECT, at_most(1))
@@ -323,7 +325,7 @@ def test_a_forbidding_limit_applies_at_the_start_of_an_approved_write(
     assert list(recorder.effects.values()) == [1]
 
 
-def test_undoing_an_approval_at_the_limit_asks_again_instead_of_refusing(
+def test_a_call_at_the_limit_waits_again_when_its_approval_is_undone(
     workshop: Workshop,
 ) -> None:
     bind(workshop, EFFECT, at_most(1, otherwise=Otherwise.FORBID))
@@ -414,7 +416,7 @@ def test_a_call_refused_by_a_limit_over_history_can_be_requested_again(workshop:
     assert statuses(workshop.work()) == [SUCCEEDED, REJECTED, REJECTED]
 
 
-def test_a_ready_call_does_not_start_once_its_limit_was_lowered(workshop: Workshop) -> None:
+def test_a_call_that_lost_its_worker_counts_once_and_not_against_itself(workshop: Workshop) -> None:
     bind(workshop, SLEEP, at_most(5))
     workshop.play(asking(sleep("a")))
     run = workshop.submit()

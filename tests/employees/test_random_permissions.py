@@ -25,7 +25,7 @@ CONFIGURATIONS = 16
     "No call starts without permission at that moment, even if permissions change in between",
     "agents/runs/engine/passes.py",
 )
-def test_only_calls_that_are_permitted_at_the_moment_start(
+def test_only_calls_that_are_currently_permitted_start(
     workshop: Workshop, recorder: Recorder, toolbox: Toolbox
 ) -> None:
     seed = int(os.environ.get(SEED_VARIABLE) or secrets.randbelow(10**6))

@@ -21,7 +21,7 @@ from tests.workshop.invariants import assert_invariants
 
 @pytest.fixture(scope="module")
 def recorder() -> Iterator[Recorder]:
-    """The outside world."""
+    """Yield the server that stands in for the outside world."""
     with Recorder() as outside:
         yield outside
 
@@ -33,8 +33,8 @@ def installation(
     django_db_blocker: DjangoDbBlocker,
     recorder: Recorder,
 ) -> Iterator[Installation]:
-    """Gadget at a tenth of the real times, or at the file's TIMING_SCALE; its processes serve one
-    test after another.
+    """Run Gadget with shortened times, or at the file's TIMING_SCALE; its processes serve one test
+    after another.
 
     VARIABLES of the file are added to the environment.
     """
@@ -48,7 +48,7 @@ def installation(
 
 @pytest.fixture(scope="module")
 def model() -> Iterator[ModelServer]:
-    """A model whose responses can be held."""
+    """Yield a model server whose responses can be held."""
     with ModelServer() as server:
         yield server
 
@@ -57,7 +57,8 @@ def model() -> Iterator[ModelServer]:
 def site(
     transactional_db: None, installation: Installation, recorder: Recorder, model: ModelServer
 ) -> Iterator[Site]:
-    """The rows of one test; afterwards the runs must be settled, and the invariants hold."""
+    """Create the rows of one test; afterwards all runs must be settled, and the invariants must
+    hold."""
     running = Site(installation, build_workshop(), recorder, model)
     yield running
     await_that(lambda: not list_unsettled_runs(), "all runs are settled")

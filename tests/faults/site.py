@@ -67,7 +67,7 @@ class Site:
             process.await_line(" ready")
 
     def have_workers(self, count: int, *others: ProcessSpec) -> None:
-        """Ensure that a sweeper and exactly `count` workers live; start `others` along with
+        """Ensure that a sweeper and exactly `count` workers are running; start `others` with
         them."""
         living = self.workers()
         for surplus in living[count:]:
@@ -79,7 +79,7 @@ class Site:
         self.start(*missing, *others, *([] if has_sweeper else [build_sweeper_process()]))
 
     def have_web(self) -> RealProcess:
-        """Return the living web process; start one if there is none."""
+        """Return the running web process; start one if there is none."""
         living = [
             each for each in self.installation.processes if each.name == "web" and each.is_alive
         ]
@@ -89,7 +89,7 @@ class Site:
         return living[-1]
 
     def workers(self) -> list[RealProcess]:
-        """List the living workers."""
+        """List the running workers."""
         return [
             each
             for each in self.installation.processes
@@ -232,12 +232,12 @@ def read(name: str) -> Pass:
 
 
 def effect(name: str) -> Pass:
-    """Return a pass with one write outside our database."""
+    """Return a pass with one write outside the database."""
     return {"calls": [{"tool": "probe.effect", "params": {"name": name}}]}
 
 
 def rename(record_id: int, to: str, gate: str = "") -> Pass:
-    """Return a pass with one write inside our database, which may hold in its transaction."""
+    """Return a pass with one write inside the database, which may be held in its transaction."""
     return {
         "calls": [
             {"tool": "probe.rename", "params": {"record_id": record_id, "to": to, "gate": gate}}

@@ -1,5 +1,5 @@
-"""The points at which a worker may be killed, each reached from outside, and the expected end of
-their runs."""
+"""The points at which a worker may be killed, each reached from outside, and how the runs must
+end."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CALL_AS_TEXT = '<tool_call>{"name": "probe__gate", "arguments": {"name": "read"}
 
 @dataclass
 class Spots:
-    """Runs at the points at which a worker may be killed; `settle` checks their ends."""
+    """Runs at the points at which a worker may be killed; `settle` checks how they end."""
 
     site: Site
     runs: dict[str, Run] = field(default_factory=dict)

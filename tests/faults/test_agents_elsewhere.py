@@ -1,4 +1,4 @@
-"""kill -9 of the client, the web or the worker while an agent's call is at any point: nothing is
+"""kill -9 of the client, the web process or the worker at any point of an agent's call: nothing is
 lost or done twice."""
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def test_killing_a_worker_neither_loses_nor_repeats_anything(
         "killed clients and webs",
     ),
 )
-def test_killing_a_client_or_the_web_neither_loses_nor_repeats_anything(
+def test_killing_a_client_or_the_web_process_neither_loses_nor_repeats_anything(
     site: Site, victim: str, state: str, level: str
 ) -> None:
     """The client or the web is killed while the client waits; a worker finishes the call anyway."""
@@ -173,7 +173,7 @@ def test_an_interrupted_request_is_recorded_once(site: Site) -> None:
     call.settle()
 
 
-def test_a_receipt_is_redeemed_once_although_the_web_is_killed(site: Site) -> None:
+def test_a_receipt_is_redeemed_once_although_the_web_process_is_killed(site: Site) -> None:
     """Many redemptions at once, with kills in between: at most one is accepted, and the ask is
     redeemed."""
     site.have_workers(1)

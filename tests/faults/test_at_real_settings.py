@@ -16,7 +16,9 @@ TIMING_SCALE = 1.0
 AT_ONCE_S = 20.0
 
 
-def test_a_run_moves_to_another_worker_at_once_during_a_model_call(site: Site) -> None:
+def test_a_worker_that_shuts_down_during_a_model_call_hands_its_run_over_immediately(
+    site: Site,
+) -> None:
     site.have_workers(2)
     site.model.hold()
     run = site.submit_to_model()
@@ -36,7 +38,7 @@ def test_a_run_moves_to_another_worker_at_once_during_a_model_call(site: Site) -
     assert first.exit_code == 0
 
 
-def test_a_worker_killed_at_five_points_at_once_costs_less_than_a_minute(site: Site) -> None:
+def test_a_worker_killed_at_five_points_simultaneously_costs_less_than_a_minute(site: Site) -> None:
     spots = Spots(site)
     site.have_workers(1)
     for spot in ("waiting", "asking", "reading", "paying", "renaming"):

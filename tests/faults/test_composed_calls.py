@@ -1,5 +1,5 @@
-"""kill -9 of a worker inside a call made of other calls: finished calls stay, and nothing is done
-twice."""
+"""kill -9 of a worker inside a call that makes other calls: finished calls stay, and nothing is
+done twice."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def attempts(run: Run) -> list[int]:
 
 class TestAnInnerCall:
     @pytest.mark.parametrize("tool", ["probe.gate", "probe.draw"])
-    def test_that_was_executing_fails_and_is_repeated_by_its_caller(
+    def test_fails_if_killed_while_executing_and_is_repeated_by_its_caller(
         self, composing: Site, tool: str
     ) -> None:
         run = submit_inner(composing, tool)
@@ -80,7 +80,9 @@ class TestAnInnerCall:
             event_types(run).count("tool_start") == event_types(run).count("tool_result") + 1 == 4
         )
 
-    def test_that_has_ended_keeps_its_result_when_its_caller_is_lost(self, composing: Site) -> None:
+    def test_keeps_its_result_if_it_had_ended_when_its_caller_was_lost(
+        self, composing: Site
+    ) -> None:
         composing.recorder.hold("outer")
         run = submit_inner(composing, "probe.gate")
         composing.recorder.release("inner")

@@ -18,7 +18,7 @@ def _all_are_taken(site: Site) -> bool:
         return not client.llen(site.installation.queue) and not client.hlen("unacked")
 
 
-def test_fifty_copies_of_a_message_start_one_driver(site: Site) -> None:
+def test_fifty_copies_of_a_message_start_only_one_driver(site: Site) -> None:
     site.have_workers(2)
     site.model.hold()
     run = site.submit_to_model()

@@ -49,7 +49,7 @@ def holding_readers() -> Iterator[None]:
 
 
 def is_blocked() -> bool:
-    """Return True if a reader waits in the middle of its transaction; always on SQLite."""
+    """Return True if a reader waits in the middle of its transaction; always True on SQLite."""
     if connection.vendor != "postgresql":
         return True
     with connection.cursor() as cursor:
@@ -72,7 +72,7 @@ def is_all_read() -> bool:
     "A killed reader of events neither loses nor repeats a delivery or a notice",
     "agents/readers/reading.py",
 )
-def test_killing_a_reader_neither_loses_nor_repeats_anything(site: Site) -> None:
+def test_killing_a_reader_of_events_neither_loses_nor_repeats_anything(site: Site) -> None:
     make_webhook(
         site.workshop.admin, WebhookTerms("Other", "https://example.com/x", WebhookKind.values)
     )

@@ -64,7 +64,7 @@ def approvers(site: Site, mail: MailServer) -> Iterator[list[Membership]]:
     "A mail server that hangs delays no run, and a killed sender leaves nobody untold",
     "agents/deliveries/engine.py",
 )
-def test_everybody_is_notified_and_a_kill_repeats_only_what_it_interrupted(
+def test_everybody_is_notified_and_a_kill_repeats_only_interrupted_messages(
     site: Site, mail: MailServer, approvers: list[Membership]
 ) -> None:
     mail.hold()

@@ -1,4 +1,4 @@
-"""kill -9 of sweepers while schedules fire: no time is lost, and none fires twice."""
+"""kill -9 of sweepers while schedules fire: no scheduled time is missed, and none fires twice."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SCHEDULES = 10
     "Each time of a schedule fires at most once even if sweepers are killed",
     "agents/runs/schedules.py",
 )
-def test_each_time_fires_once_although_sweepers_are_killed(site: Site) -> None:
+def test_each_scheduled_time_fires_once_although_sweepers_are_killed(site: Site) -> None:
     site.workshop.play()
     site.have_workers(1, build_sweeper_process())
     operator, employee = site.workshop.operator, site.workshop.employee

@@ -50,7 +50,7 @@ def receiver(settings: Settings) -> Iterator[Receiver]:
 
 
 @feature("Agents elsewhere", "Kills of workers lose no delivery", "agents/deliveries/engine.py")
-def test_everything_is_delivered_and_a_kill_repeats_only_what_it_interrupted(
+def test_everything_is_delivered_and_a_kill_repeats_only_interrupted_deliveries(
     site: Site, receiver: Receiver
 ) -> None:
     terms = WebhookTerms("Other system", receiver.url, WebhookKind.values)

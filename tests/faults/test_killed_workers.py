@@ -130,7 +130,7 @@ class TestBetweenDecisionAndStart:
             assert decided.start_after is not None
             assert call.started_at >= decided.start_after
 
-    def test_an_approval_undone_meanwhile_starts_nothing(self, site: Site) -> None:
+    def test_an_approval_undone_before_the_start_starts_nothing(self, site: Site) -> None:
         site.have_workers(1)
         run = site.submit("Pay", effect("pay"))
         card = site.await_card(run)

@@ -1,4 +1,4 @@
-"""SIGTERM of a worker: it finishes its outside write first, and no crash is counted."""
+"""SIGTERM to a worker: it finishes its outside write first, and no crash is counted."""
 
 from __future__ import annotations
 

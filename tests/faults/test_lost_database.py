@@ -59,7 +59,7 @@ def test_a_response_during_the_outage_is_recorded_once(site: Site) -> None:
     assert (len(passes(run)), reload(run).crash_count) == (1, 0)
 
 
-def test_the_result_of_a_read_is_recorded_once(site: Site) -> None:
+def test_the_result_of_a_read_during_the_outage_is_recorded_once(site: Site) -> None:
     site.have_workers(1)
     site.recorder.hold("read")
     run = site.submit("Read", read("read"))
@@ -70,7 +70,7 @@ def test_the_result_of_a_read_is_recorded_once(site: Site) -> None:
     assert [call.status for call in calls(run)] == [CallStatus.SUCCEEDED]
 
 
-def test_the_result_of_an_outside_write_is_recorded(site: Site) -> None:
+def test_the_result_of_an_outside_write_during_the_outage_is_recorded_once(site: Site) -> None:
     site.have_workers(1)
     site.recorder.hold("pay")
     run = site.submit("Pay", effect("pay"))
@@ -113,7 +113,7 @@ def test_a_lock_longer_than_every_lease_and_timeout_does_not_end_a_run(site: Sit
     )
 
 
-def test_a_transactional_write_happens_once(site: Site) -> None:
+def test_a_transactional_write_during_the_outage_happens_once(site: Site) -> None:
     """On SQLite, the write itself holds the only lock, so there the database is locked just before
     it."""
     site.have_workers(1)

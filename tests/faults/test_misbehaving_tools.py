@@ -140,7 +140,7 @@ def test_a_failed_outside_write_has_an_unknown_outcome(worker: Site) -> None:
     assert _write_and_settle(worker, *hows) == [CallStatus.OUTCOME_UNKNOWN] * len(hows)
 
 
-def test_an_outside_write_that_returned_counts_as_done_whatever_its_result(worker: Site) -> None:
+def test_an_outside_write_that_returned_any_result_counts_as_done(worker: Site) -> None:
     hows = [
         "is huge",
         "is nothing",
@@ -168,7 +168,7 @@ def _write_and_settle(site: Site, *hows: str) -> list[str]:
     return found
 
 
-def test_secrets_are_hidden_in_printed_output_too(worker: Site) -> None:
+def test_secrets_are_hidden_in_printed_output(worker: Site) -> None:
     run_calls(worker, *ways("bad.read", "prints"))
     (process,) = worker.workers()
     process.await_line("stdout ")

@@ -16,7 +16,7 @@ TITLE = "Qualify companies"
 
 
 def _create_untitled_runs(site: Site) -> list[Run]:
-    """Return ended runs, whose titles a model is asked for without responding."""
+    """Create ended runs, whose titles are requested from a model that does not respond."""
     site.have_workers(1)
     site.model.title = Response(text=TITLE, hold="start")
     runs = [site.submit_to_model(TASK) for _ in range(TITLES_AT_ONCE + 2)]
@@ -54,7 +54,7 @@ def test_a_worker_with_one_thread_drives_runs_while_titles_are_requested(site: S
     "A worker that exits hands its pending names to the next one",
     "agents/worker/jobs.py",
 )
-def test_a_worker_that_shuts_down_leaves_its_titles_to_the_next_one(site: Site) -> None:
+def test_a_worker_that_shuts_down_leaves_its_titles_to_the_next_worker(site: Site) -> None:
     runs = _create_untitled_runs(site)
     (worker,) = site.workers()
     with stopping(worker):

@@ -61,7 +61,7 @@ def test_a_paused_worker_in_a_read_reports_nothing(site: Site) -> None:
 
 
 class TestAWorkerInsideAnOutsideWrite:
-    """Its report proves the outcome, so it settles the unknown call, and nothing else."""
+    """The worker's report proves the outcome, so it settles the unknown call, and nothing else."""
 
     def test_settles_the_unknown_outcome_by_its_late_report(self, site: Site) -> None:
         site.have_workers(2)
@@ -103,8 +103,8 @@ class TestAWorkerInsideAnOutsideWrite:
 
 
 class TestAWorkerBeforeAnEffect:
-    """When it continues, its lease may be over and a person may have said that nothing was done, so
-    it does nothing."""
+    """When the worker continues, its lease may be over and a person may have said that nothing was
+    done, so it does nothing."""
 
     def _pause_before_the_effect(self, site: Site, tool: str) -> tuple[Run, RealProcess]:
         site.have_workers(2)
@@ -168,7 +168,7 @@ def test_a_worker_inside_a_transactional_write_changes_nothing_twice(site: Site)
     assert statuses(run) == [CallStatus.SUCCEEDED]
 
 
-def test_a_worker_that_acquires_its_run_again_renews_the_new_lease_while_its_old_thread_hangs(
+def test_a_worker_renews_the_new_lease_of_a_run_in_which_its_old_thread_still_hangs(
     site: Site,
 ) -> None:
     """The only worker was paused until its run was requeued; then two of its threads work on the

@@ -10,7 +10,7 @@ from tests.awaiting import await_that
 from tests.faults.site import Site, effect, reload
 
 
-def test_a_run_can_be_submitted_decided_and_finished(site: Site) -> None:
+def test_a_run_can_be_submitted_decided_and_finished_without_redis(site: Site) -> None:
     site.have_workers(1)
     with site.installation.without_redis():
         run = site.submit("Pay", effect("pay"))
@@ -19,7 +19,7 @@ def test_a_run_can_be_submitted_decided_and_finished(site: Site) -> None:
     assert sorted(site.recorder.effects.values()) == [1]
 
 
-def test_no_hint_counts_as_sent_and_a_newly_started_worker_works(site: Site) -> None:
+def test_without_redis_no_hint_counts_as_sent_and_a_new_worker_works(site: Site) -> None:
     site.have_workers(0)
     with site.installation.without_redis():
         site.start(build_sweeper_process())

@@ -32,7 +32,7 @@ def _approve_over_rest(site: Site, card: Approval) -> None:
 
 
 @pytest.mark.alone
-def test_a_decision_resumes_the_run_and_appears_on_the_socket(site: Site) -> None:
+def test_a_decision_after_the_wipe_resumes_the_run_and_appears_on_the_socket(site: Site) -> None:
     site.have_workers(1, build_web_process())
     over_rest, without_a_hint = (
         site.submit("Pay", effect("pay")),

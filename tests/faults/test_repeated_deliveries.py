@@ -1,5 +1,5 @@
-"""One message that is sent again and again to a trigger, while the web is killed in between: one
-run."""
+"""One message sent to a trigger again and again, while the web process is killed in between, starts
+one run."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BODY = json.dumps({"title": "Shop is down"}).encode()
 
 
 class Sender:
-    """Sends one message until it was accepted as often as it should be."""
+    """Sends one message until it has been accepted as often as required."""
 
     def __init__(self, site: Site, trigger: Trigger, delivery: str) -> None:
         self.port = site.installation.port
@@ -64,7 +64,7 @@ class Sender:
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("delivery", ["d1", ""], ids=["id", "no id"])
 @pytest.mark.parametrize("kills", take_sample([2, 5, 10], 3, "kills of the web"))
-def test_fifty_deliveries_of_one_message_despite_kills_start_one_run(
+def test_fifty_deliveries_of_one_message_start_one_run_despite_kills(
     site: Site, delivery: str, kills: int
 ) -> None:
     site.have_workers(1)

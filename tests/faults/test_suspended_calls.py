@@ -82,7 +82,7 @@ def test_a_question_beside_a_read_whose_worker_was_killed_is_asked_once(
     "A task is never delegated twice, even if processes are killed",
     "agents/runs/engine/suspension.py",
 )
-def test_a_parent_gets_the_answer_although_the_worker_of_the_child_was_killed(
+def test_a_parent_run_gets_the_answer_although_the_worker_of_its_child_was_killed(
     site: Site, kim: Employee
 ) -> None:
     site.have_workers(2)
@@ -99,7 +99,7 @@ def test_a_parent_gets_the_answer_although_the_worker_of_the_child_was_killed(
     assert event_types(run).count("tool_result") == 1
 
 
-def test_a_cancelled_parent_cancels_a_child_whose_worker_was_killed(
+def test_a_cancelled_parent_run_cancels_a_child_run_whose_worker_was_killed(
     site: Site, kim: Employee
 ) -> None:
     site.have_workers(1)

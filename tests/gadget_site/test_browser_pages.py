@@ -31,7 +31,7 @@ def test_the_documentation_page_can_call_the_api(web: Installation) -> None:
     assert not complaints
 
 
-def test_the_admin_is_styled(web: Installation) -> None:
+def test_the_admin_loads_without_console_errors(web: Installation) -> None:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=find_browser(), args=launch_arguments()
@@ -44,7 +44,7 @@ def test_the_admin_is_styled(web: Installation) -> None:
 
 
 def listened(page: Page) -> tuple[Page, list[str]]:
-    """The page, and the list of its console errors."""
+    """Return the page, and the list of its console errors."""
     complaints: list[str] = []
 
     def note(message: ConsoleMessage) -> None:

@@ -1,4 +1,4 @@
-"""Pages may load nothing foreign and run nothing inline; only the admin may run inline code."""
+"""Pages load nothing foreign and run nothing inline; only the admin may run inline code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The login page offers the demo's people to this machine, while DEBUG is on and their accounts
+"""The login page offers the demo's people on this machine, while DEBUG is on and their accounts
 exist.
 
 The address behind their buttons follows the same rules.
@@ -41,7 +41,7 @@ def offered(html: str) -> list[str]:
 
 
 def log_in(username: str, **more: str) -> tuple[int, str]:
-    """The response's status, and the name of the account then logged in."""
+    """Return the response's status, and the name of the account that is then logged in."""
     client = Client()
     response = client.post(ADDRESS, {"username": username, **more})
     pk = client.session.get("_auth_user_id")
@@ -119,7 +119,7 @@ def test_an_account_outside_the_demo_organizations_is_not_offered() -> None:
     assert log_in("viewer") == (404, "")
 
 
-def test_an_account_with_a_changed_password_is_not_offered() -> None:
+def test_a_click_does_not_log_in_to_an_account_with_a_changed_password() -> None:
     user = User.objects.get(username="admin")
     user.set_password("a password of its own")
     user.save()

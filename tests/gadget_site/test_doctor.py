@@ -1,4 +1,4 @@
-"""The doctor reports each problem with its fix, and exits with 1 if there is any."""
+"""The doctor reports each problem with its fix, and exits with 1 if it finds any."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture
 def pulses(redis_url: str) -> Iterator[list[SignOfLife]]:
-    """A worker and a sweeper that leave signs of life."""
+    """Run the signs of life of a worker and a sweeper."""
     with redis.Redis.from_url(settings.REDIS_URL) as client:
         client.delete(
             *client.keys(f"{settings.GADGET_QUEUE}:alive:*"), "no key"
-        )  # the signs of earlier tests
+        )  # signs of life from earlier tests
     running = [SignOfLife(WORKER, "worker1@tests"), SignOfLife(SWEEPER, "sweeper@tests")]
     for pulse in running:
         pulse.start()
@@ -64,7 +64,7 @@ def pulses(redis_url: str) -> Iterator[list[SignOfLife]]:
         pulse.stop()
 
 
-def test_a_sound_installation_passes_part_by_part(pulses: list[SignOfLife]) -> None:
+def test_every_check_passes_except_that_of_the_missing_provider(pulses: list[SignOfLife]) -> None:
     code, findings = examined()
     assert code == 1
     wrong = [finding for finding in findings if not finding["is_well"]]
@@ -161,7 +161,7 @@ def test_redis_is_queried_once_for_workers_and_sweepers(pulses: list[SignOfLife]
         assert count_scans() - once == once - start
 
 
-def test_the_connections_of_all_processes_are_summed_up(
+def test_the_connections_of_all_processes_are_added_up(
     pulses: list[SignOfLife], settings: Settings
 ) -> None:
     """SQLite has no connections to sum up."""
@@ -235,7 +235,7 @@ def test_a_readable_file_of_keys_is_reported(settings: Settings, tmp_path: Path)
     assert any(each == finding for each in check_installation())
 
 
-def test_the_refusal_of_postgresql_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_of_postgresql_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     if connection.vendor == "sqlite":
         return
     presence, pool = load_presence(), cast("Any", connection)
@@ -314,7 +314,7 @@ def test_an_unreachable_provider_is_reported_without_its_key(pulses: list[SignOf
 
 
 def examined() -> tuple[object, list[dict[str, str]]]:
-    """The exit code and the findings."""
+    """Return the doctor's exit code and findings."""
     output = io.StringIO()
     code: object = 0
     try:
@@ -338,7 +338,7 @@ def test_an_unreachable_mail_server_is_reported(settings: Settings) -> None:
     assert finding.fix == "check MAIL_URL"
 
 
-def test_a_failing_address_is_reported_by_its_member() -> None:
+def test_a_failing_address_is_reported_with_its_member() -> None:
     member = make_world().member("approver")
     add_address(member)
     Channel.objects.update(failing_since=timezone.now(), problem="the mail server responded: 550")

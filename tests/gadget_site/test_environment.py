@@ -1,5 +1,5 @@
-"""A wrong setting stops the start with its name, the fault and an example; missing ones have a safe
-default."""
+"""An invalid setting stops the start and is reported with its name, the fault and an example;
+missing ones have safe defaults."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ def test_a_hidden_character_in_a_value_is_refused_without_showing_the_value(
     assert len(str(caught.value).splitlines()) == 1
 
 
-def test_a_trailing_newline_in_a_value_is_refused_too(tmp_path: Path) -> None:
+def test_a_trailing_newline_in_a_value_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SettingError, match=r"^SECRET_KEY: its value contains a newline"):
         read({**PRODUCTION, "SECRET_KEY": "s" * 50 + "\n"}, tmp_path)
 
@@ -237,7 +237,7 @@ def test_errors_never_show_secret_values(tmp_path: Path) -> None:
     assert "my-broken-key" not in str(caught.value)
 
 
-def test_without_settings_it_is_a_development_site_on_this_machine(tmp_path: Path) -> None:
+def test_without_settings_gadget_is_a_development_site_on_this_machine(tmp_path: Path) -> None:
     site = read({}, tmp_path)
     assert site.debug
     assert site.host == "127.0.0.1"
@@ -311,7 +311,7 @@ def test_an_empty_value_counts_as_unset(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "variables", [{"ALLOWED_HOSTS": "gadget.example.com"}, {"HOST": "0.0.0.0"}]
 )
-def test_debug_is_off_by_default_when_others_can_connect(
+def test_debug_is_off_by_default_if_other_machines_can_connect(
     tmp_path: Path, variables: dict[str, str]
 ) -> None:
     with pytest.raises(SettingError, match="required while DEBUG is off"):
@@ -429,7 +429,7 @@ def read(variables: dict[str, str], folder: Path) -> SiteSettings:
         ({"TRUSTED_PROXIES": "127.0.0.1"}, False),
     ],
 )
-def test_only_this_machine_can_connect_unless_a_setting_allows_others(
+def test_only_this_machine_can_connect_unless_a_setting_allows_other_machines(
     tmp_path: Path, environ: dict[str, str], is_only_local: bool
 ) -> None:
     site = read_settings({**PRODUCTION, "GADGET_DATA_DIR": str(tmp_path), **environ}, tmp_path)

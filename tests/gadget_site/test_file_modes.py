@@ -1,5 +1,5 @@
 """Only the owner can open stored files: new ones, those of an older version, and those that the
-doctor names."""
+doctor reports."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ def mode_of(path: Path) -> int:
 
 @pytest.fixture
 def older(tmp_path: Path) -> Path:
-    """A data folder of an older version, open to everybody, with links that lead out of it."""
+    """Create a data folder of an older version, open to everybody, with links that lead out of
+    it."""
     data = tmp_path / "var"
     (data / "files" / "1" / "reports").mkdir(parents=True)
     (tmp_path / "outside").mkdir()
@@ -47,7 +48,7 @@ def older(tmp_path: Path) -> Path:
 
 
 @pytest.mark.once
-def test_open_files_of_an_older_version_are_closed(older: Path) -> None:
+def test_files_that_an_older_version_left_open_become_private(older: Path) -> None:
     database = older / "gadget.sqlite3"
     assert close_to_others(list_stored_paths(older, database)) > 0
     for name in ("gadget.sqlite3", "gadget.sqlite3-wal", "secret_key", "files/1/reports/a.txt"):
@@ -65,7 +66,7 @@ def test_links_are_not_followed(older: Path) -> None:
 
 
 @pytest.mark.once
-def test_a_database_elsewhere_is_closed_and_its_folder_stays_unchanged(older: Path) -> None:
+def test_a_database_elsewhere_becomes_private_and_its_folder_stays_unchanged(older: Path) -> None:
     elsewhere = older.parent / "outside" / "b.txt"
     close_to_others(list_stored_paths(older, elsewhere))
     assert mode_of(elsewhere) == 0o600

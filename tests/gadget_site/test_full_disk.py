@@ -1,4 +1,4 @@
-"""When nothing can be saved, readiness, the doctor, pages and the API say so, and why.
+"""If nothing can be saved, readiness, the doctor, pages and the API say so, with the reason.
 
 SQLite is really full: it may add no pages. PostgreSQL accepts no writes, as after a failover.
 """
@@ -104,7 +104,7 @@ def test_the_api_explains_that_nothing_can_be_saved(
     assert response.json()["detail"].startswith(full_disk)
 
 
-def test_a_folder_that_cannot_be_written_is_reported(
+def test_a_files_folder_that_is_not_writable_is_reported(
     client: Client, settings: Settings, tmp_path: Path
 ) -> None:
     (tmp_path / "file").touch()
@@ -116,7 +116,7 @@ def test_a_folder_that_cannot_be_written_is_reported(
     ]
 
 
-def test_a_full_disk_under_the_folder_is_reported(tmp_path: Path) -> None:
+def test_a_full_disk_under_the_files_folder_is_reported(tmp_path: Path) -> None:
     environment = {
         **TEST_ENVIRONMENT,
         "PYTHONDONTWRITEBYTECODE": "1",

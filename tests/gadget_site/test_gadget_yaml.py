@@ -1,4 +1,4 @@
-"""gadget.yaml: its content, and errors that name line, key and a valid value."""
+"""gadget.yaml: its content, and errors that name the line, the key and a valid value."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ print(json.dumps({"collects": gc.isenabled(), "frozen": gc.get_freeze_count(), "
 
 @pytest.fixture(scope="module")
 def started() -> dict[str, object]:
-    """A process with the same modules as web and workers."""
+    """Return what a process with the same modules as web and workers has loaded."""
     command = [sys.executable, "-c", STARTED]
     environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "gadget_site.settings"}
     done = subprocess.run(
@@ -40,7 +40,9 @@ def test_rarely_used_modules_are_not_loaded(started: dict[str, object]) -> None:
     assert not {"mcp", "tools.sources.mcp.tool", "daphne.server", "autobahn"} & set(loaded)
 
 
-def test_garbage_collection_ignores_what_was_loaded_before(started: dict[str, object]) -> None:
+def test_garbage_collection_ignores_everything_loaded_at_startup(
+    started: dict[str, object],
+) -> None:
     assert started["collects"] is True
     assert isinstance(started["frozen"], int)
     assert started["frozen"] > 10_000

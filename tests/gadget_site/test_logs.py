@@ -1,4 +1,4 @@
-"""A line of the log is text or JSON, and no secret of the installation is ever in it."""
+"""A line of the log is text or JSON, and never contains a secret of the installation."""
 
 from __future__ import annotations
 
@@ -94,8 +94,8 @@ def speak(script: str, environment: dict[str, str]) -> str:
 
 @pytest.fixture(scope="module")
 def rows(tmp_path_factory: pytest.TempPathFactory) -> dict[int | None, list[dict[str, Any]]]:
-    """The same lines without an organization, for the one with common credentials, and for another
-    one."""
+    """Return the same lines without an organization, for an organization with common credentials,
+    and for another one."""
     environment = {
         "DEBUG": "off",
         "SECRET_KEY": SECRET_KEY,

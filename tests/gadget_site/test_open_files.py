@@ -1,4 +1,5 @@
-"""A process raises its own limit of open files: runs that wait hold more than the usual 1,024."""
+"""A process raises its own limit on open files, because many waiting runs need more than the usual
+1,024."""
 
 from __future__ import annotations
 

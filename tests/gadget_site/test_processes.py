@@ -22,7 +22,9 @@ def test_all_parts_become_ready_and_see_each_other(installation: Installation) -
     assert (response.status, response.json()) == (200, told)
 
 
-def test_a_killed_worker_is_missed_and_a_stopped_one_is_not(installation: Installation) -> None:
+def test_a_killed_worker_is_reported_as_missing_and_a_stopped_worker_is_not(
+    installation: Installation,
+) -> None:
     installation.start_web()
     worker = installation.start_worker()
     assert "worker" not in degraded(installation)
@@ -48,7 +50,7 @@ def degraded(installation: Installation) -> list[str]:
 
 
 def listeners(installation: Installation) -> int:
-    """The number of workers that listen to the queue."""
+    """Return the number of workers that listen to the queue."""
     with redis.Redis.from_url(installation.redis.url) as client:
         return sum(row["cmd"] == "brpop" for row in client.client_list())
 

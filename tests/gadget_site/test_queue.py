@@ -74,7 +74,7 @@ def client(installation: Installation) -> Iterator[redis.Redis]:
 
 
 def send(installation: Installation) -> None:
-    """A valid message about a run that does not exist."""
+    """Send a valid message about a run that does not exist."""
     with Connection(build_broker_url(installation.redis.url)) as queue:  # type: ignore[no-untyped-call]
         place = {"connection": queue, "queue": installation.queue}
         current_app.send_task(notify.ADVANCE_JOB, args=[0], ignore_result=True, **place)
@@ -113,7 +113,7 @@ def test_a_key_of_another_type_is_deleted(
     assert_at_work(worker, installation, client)
 
 
-def test_a_worker_neither_gossips_nor_mingles_however_it_was_started(
+def test_a_worker_uses_neither_gossip_nor_mingle_however_it_was_started(
     installation: Installation,
 ) -> None:
     probe = (

@@ -1,4 +1,4 @@
-"""A near miss of a setting's name stops the start; names that mean something else do not."""
+"""A near miss of a setting's name stops the start; names with another meaning do not."""
 
 from __future__ import annotations
 

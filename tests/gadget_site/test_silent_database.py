@@ -133,7 +133,7 @@ def test_a_silently_cut_link_is_detected(tmp_path: Path) -> None:
 
 
 @pytest.mark.django_db
-def test_the_server_probes_silent_links_as_its_clients_do() -> None:
+def test_the_server_probes_silent_links_like_its_clients() -> None:
     if connection.vendor == "sqlite":
         return
     with connection.cursor() as cursor:
@@ -149,7 +149,7 @@ def test_the_server_probes_silent_links_as_its_clients_do() -> None:
 
 
 def readiness(installation: Installation) -> tuple[int, float]:
-    """The status, and the duration of the response."""
+    """Return the status and the duration of the response."""
     began = time.monotonic()
     status = get(f"{installation.url}/api/ready").status
     return status, time.monotonic() - began

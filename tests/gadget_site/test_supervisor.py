@@ -1,5 +1,5 @@
-"""A part that dies is restarted, parts that keep dying stop everything, and nothing outlives its
-supervisor."""
+"""A part that ends unexpectedly is restarted, parts that keep crashing stop everything, and nothing
+outlives the supervisor."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_a_killed_part_is_started_again() -> None:
     assert not any(is_alive(pid) for pid in pids(output))
 
 
-def test_five_deaths_in_a_minute_stop_everything_and_the_last_lines_say_why() -> None:
+def test_five_crashes_in_a_minute_stop_everything_and_the_last_lines_give_the_reason() -> None:
     output = io.StringIO()
     supervisor = Supervisor(ROOT, PartsOutput(output))
     supervisor.start(python("sweeper", "print('no database'); raise SystemExit(3)"))
@@ -99,7 +99,7 @@ def test_a_part_that_never_had_a_heartbeat_is_left_alone(monkeypatch: pytest.Mon
     supervisor.stop()
 
 
-def test_time_in_which_the_supervisor_was_suspended_does_not_count(
+def test_time_during_which_the_supervisor_was_suspended_does_not_count(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("gadget_site.management.supervisor.FROZEN_AFTER_S", 0.3)
@@ -115,7 +115,7 @@ def test_time_in_which_the_supervisor_was_suspended_does_not_count(
     supervisor.stop()
 
 
-def test_quiet_parts_print_only_when_they_die() -> None:
+def test_quiet_parts_print_only_when_they_end() -> None:
     output = io.StringIO()
     supervisor = Supervisor(ROOT, PartsOutput(output))
     supervisor.start(
@@ -130,7 +130,7 @@ def test_quiet_parts_print_only_when_they_die() -> None:
     supervisor.stop()
 
 
-def test_a_part_that_ignores_the_polite_signal_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_part_that_ignores_sigterm_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gadget_site.management.supervisor.STOP_PATIENCE_S", 0.3)
     output = io.StringIO()
     supervisor = Supervisor(ROOT, PartsOutput(output))

@@ -77,7 +77,7 @@ class Up:
         return self.process.wait(seconds)
 
     def parts(self) -> dict[int, str]:
-        """The command lines of the processes for this data folder, by process id."""
+        """Return the command lines of the processes for this data folder, by process id."""
         listing = subprocess.run(
             ["ps", "-axww", "-o", "pid=,command="], capture_output=True, text=True, check=True
         )
@@ -149,7 +149,7 @@ def test_a_refused_start_prints_only_the_reason(tmp_path: Path, port: int) -> No
 
 
 @pytest.mark.alone
-def test_killing_up_ends_its_parts_and_the_next_one_starts(up: Up) -> None:
+def test_killing_up_ends_its_parts_and_up_can_start_again(up: Up) -> None:
     up.until_said(READY)
     up.end(signal.SIGKILL)
     up.until_gone()

@@ -1,5 +1,5 @@
-"""Parts that start before the database is migrated wait for it, say so once, and then start
-automatically."""
+"""Parts that start before the database is migrated wait, say so once, and start as soon as it is
+migrated."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ PATIENCE_S = 60.0
 
 @pytest.fixture
 def empty_url(tmp_path: Path) -> Iterator[str]:
-    """The address of a database without tables, on the kind of server that the tests use."""
+    """Yield the address of a database without tables, on the kind of server that the tests use."""
     (tmp_path / "fresh").mkdir()
     with empty_database(tmp_path) as url:
         yield url

@@ -1,8 +1,8 @@
 """More than 300 hostile strings, by family: what a model, a tool, a record or a person may write to
 fool a page.
 
-No database stores those of UNSTORABLE; they are for input of people. A string that could run
-something sets `window.hacked`, and one that could load something requests `evil.example`.
+No database can store the strings in UNSTORABLE; they are only for input from people. A string that
+could run something sets `window.hacked`, and one that could load something requests `evil.example`.
 """
 
 from __future__ import annotations
@@ -309,8 +309,8 @@ BEYOND_PLAIN = re.compile(r"[^ -~\n\t]")
 
 
 def is_hidden(char: str, before: str = "", after: str = "") -> bool:
-    """Return True if the character between these two is invisible; independent of the tested
-    code."""
+    """Return True if the character, between `before` and `after`, is invisible; independent of the
+    tested code."""
     if char in "\n\t":
         return False
     if char in SELECTOR:
@@ -331,7 +331,7 @@ def squeezed(text: str, *, one_line: bool = True, counts_marks: bool = True) -> 
     which a page may change.
 
     Args:
-        one_line: line breaks and tabs are hidden too, in a place that cannot show them.
+        one_line: line breaks and tabs become tokens as well, in a place that cannot show them.
         counts_marks: piled-up marks on a letter are counted, as on pages, and not in downloads.
     """
     text = text.replace("\r\n", "\n")
@@ -353,7 +353,7 @@ def packed(limit: int, between: str = " ", longest: int = 0) -> tuple[str, ...]:
     strings are cut.
 
     Args:
-        longest: cut each of the strings at this length; 0: at the limit alone.
+        longest: cut each of the strings at this length; 0: only at `limit`.
     """
     return tuple(_packs(limit, between, min(limit, longest or limit)))
 

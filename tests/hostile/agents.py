@@ -1,4 +1,4 @@
-"""Hostile texts written by external agents and systems: key names, asks, and messages to
+"""Hostile texts written by external agents and systems: names of keys, asks, and messages to
 triggers."""
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ from tests.world import World
 
 
 def add_agents(world: World, names: list[str], effects: list[str]) -> None:
-    """Add a key with each of these names, and an ask about each of these effects, with a refused
-    one beside it.
+    """Add a key with each of these names, and two asks and a refused ask for each of these effects.
 
     Each effect has two asks, so that the card of the second shows the first.
     """
@@ -52,8 +51,8 @@ def add_ask_card(world: World, text: str) -> Approval:
 
 
 def add_triggers(world: World, names: list[str], texts: list[str]) -> None:
-    """Add a trigger with each of these names and texts, and a refused and a filtered message with
-    each text."""
+    """Add a trigger with each of these names, and a refused and a filtered message for each of
+    these texts."""
     member = world.member("operator")
     for number, name in enumerate(names):
         text = texts[number % len(texts)]
@@ -77,8 +76,8 @@ def add_triggers(world: World, names: list[str], texts: list[str]) -> None:
 
 
 def add_webhooks(world: World, names: list[str], texts: list[str]) -> None:
-    """Add a webhook with each of these names, and with each text an address, a problem and a failed
-    delivery."""
+    """Add a webhook with each of these names; each text is an address, a problem and the problem of
+    a failed delivery."""
     for number, name in enumerate(names):
         text = texts[number % len(texts)]
         webhook = Webhook.objects.create(

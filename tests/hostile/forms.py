@@ -1,5 +1,5 @@
-"""A row of every kind in the admin, with all hostile strings in each of its texts, and parsed
-forms.
+"""A row of every model in the admin, with all hostile strings in each of its texts, and a parser
+for forms.
 
 No column limits a text here: the tests are about pages, and one row replaces hundreds of short
 ones.

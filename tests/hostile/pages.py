@@ -210,14 +210,13 @@ def strange(hostile: Reading, known: set[Shape]) -> list[str]:
 
 
 def tells(told: str, text: str) -> bool:
-    """Return True if the whole text is there, in one line or in several."""
+    """Return True if the page shows the whole text, in one line or in several."""
     ways = itertools.product((True, False), (True, False))
     return any(squeezed(text, one_line=line, counts_marks=marks) in told for line, marks in ways)
 
 
 def untold(told: str, limit: int) -> list[str]:
-    """List the missing hostile strings, each cut at this length: none, unless only a sample was
-    used."""
+    """List the hostile strings, each cut at this length, that the page does not show."""
     return [
         text for text in dict.fromkeys(text[:limit] for text in HOSTILE) if not tells(told, text)
     ]

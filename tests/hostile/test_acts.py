@@ -1,4 +1,4 @@
-"""Confirmations, messages and refusals show names and texts of others as text."""
+"""Confirmations, messages and refusals show names and texts written by others as text."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def test_file_names_are_escaped_when_refused_listed_and_confirmed(world: World) 
     assert [name for name in names if not tells(asked, name)] == []
 
 
-def test_messages_that_reach_no_employee_are_returned_escaped(world: World) -> None:
+def test_refused_input_is_returned_escaped(world: World) -> None:
     client, run, card = world.client("operator"), world.run(RunStatus.SUCCEEDED), world.card()
     too_long = "x" * (MAX_TEXT + 1)
     assert_tame(

@@ -1,4 +1,4 @@
-"""The admin's lists show hostile text as text too: nothing runs, and hidden characters are tokens,
+"""The admin's lists show hostile text as text: nothing runs, and hidden characters are tokens,
 except in inputs."""
 
 from __future__ import annotations
@@ -69,8 +69,8 @@ LONGEST = {
 
 
 def prepared(*, is_hostile: bool) -> HostileWorld:
-    """The world with a superuser and rows of every missing model, with all strings in the columns
-    of their lists."""
+    """Create the world with a superuser and rows of every missing model, with all strings in the
+    columns of their lists."""
     made = make_hostile_world(is_hostile=is_hostile)
     world, texts, names, ends = (
         made.world,
@@ -122,7 +122,7 @@ def prepared(*, is_hostile: bool) -> HostileWorld:
 
 
 def make_attempts(texts: list[str]) -> None:
-    """Rows of logins that succeeded and failed."""
+    """Create rows for successful and failed logins."""
     for model in (AccessAttempt, AccessLog, AccessFailureLog):
         more = (
             {"failures_since_start": 1, "get_data": "x", "post_data": "x"}

@@ -96,8 +96,8 @@ def untold_by_form(
 def refused(
     row: Model, filled: FilledRows, client: Client, page: str
 ) -> tuple[FormReading, list[str]]:
-    """Submit all strings in each field of the form; return it, with the texts that do not come
-    back."""
+    """Submit all strings in each field of the form; return the form, with the texts that do not
+    come back."""
     where = address(row, page)
     fields = client.get(f"{where}?for=other&kind=openapi").context["adminform"].form.fields
     typed = {
@@ -145,7 +145,8 @@ def is_kept_back(field: forms.Field) -> bool:
 
 
 def pages(filled: FilledRows) -> Iterator[tuple[str, FormReading, list[str]]]:
-    """By model and kind of page, each page of each row with the texts that it does not show."""
+    """Yield each page of each row, by model and kind of page, with the texts that it does not
+    show."""
     client = filled.world.client("root")
     client.get(
         address(filled.world.acme, "change")
@@ -207,7 +208,7 @@ def test_every_page_of_a_row_escapes_hostile_text_and_shows_all_of_it() -> None:
 
 
 @pytest.mark.parametrize(("model", "column", "limit"), TITLES)
-def test_a_title_that_begins_like_a_text_is_escaped(
+def test_a_hostile_title_is_escaped_on_the_history_page(
     model: type[Model], column: str, limit: int
 ) -> None:
     world = make_admin_world()

@@ -1,5 +1,5 @@
-"""Input of people comes back as text, refused or not: names, queries, forms, files; exports are
-safe."""
+"""Input from people is shown as text, even when refused: names, queries, forms and files; exports
+are safe."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def assert_tame(send: Send, texts: Iterable[str]) -> str:
     return "\n".join(told)
 
 
-# Own names, and queries in addresses
+# Names that people choose, and queries in addresses
 
 
 def test_names_of_organizations_and_users_are_escaped_on_every_page(world: World) -> None:
@@ -95,7 +95,7 @@ def test_names_of_organizations_and_users_are_escaped_on_every_page(world: World
 
 
 @pytest.mark.parametrize("path", QUERIES)
-def test_a_query_changes_no_page(world: World, path: str) -> None:
+def test_a_hostile_query_is_escaped_on_every_page(world: World, path: str) -> None:
     client = nobody() if path == "/login/" else world.client("admin")
     world.card()
 
@@ -209,7 +209,7 @@ def test_a_task_that_cannot_start_stays_in_its_form(world: World) -> None:
         assert client.post("/", sent, content_type=URLENCODED).status_code in (302, 422)
 
 
-def test_input_of_strangers_is_returned_escaped(world: World) -> None:
+def test_input_from_strangers_is_returned_escaped(world: World) -> None:
     _, secret = invitations.invite(world.member("admin"), invitations.Offer(role="viewer"))
     guest = nobody()
     guest.get(f"/join/{secret}/")
@@ -236,7 +236,7 @@ def test_input_of_strangers_is_returned_escaped(world: World) -> None:
     assert_tame(noted, packed(120))
 
 
-def test_the_page_of_a_new_password_escapes_the_account_name(world: World) -> None:
+def test_the_new_password_page_escapes_the_account_name(world: World) -> None:
     guest = nobody()
     _, secret = members.create_password_reset(world.member("admin"), world.member("viewer").pk)
     guest.get(f"/new-password/{secret}/")
@@ -300,7 +300,7 @@ def exported(client: Client) -> str:
     return b"".join(async_to_sync(collected)()).decode("utf-8-sig")
 
 
-def test_a_file_of_records_contains_every_string_and_no_formula(world: World) -> None:
+def test_an_exported_file_contains_every_string_and_no_formula(world: World) -> None:
     Record.objects.bulk_create(
         Record(organization=world.acme, name=f"{n}", notes=text) for n, text in enumerate(HOSTILE)
     )

@@ -1,5 +1,5 @@
 """Every hostile string in all places of every page: additional elements, hidden characters and
-foreign links fail."""
+foreign links are faults."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_there_are_more_than_300_different_strings() -> None:
     assert max(len(text) for text in EVERY_STRING) == LONG
 
 
-def test_there_are_strings_of_each_family() -> None:
+def test_each_family_contributes_strings() -> None:
     assert all(set(family) & set(HOSTILE) for family in FAMILIES.values())
     assert any(len(text) == LONG for text in HOSTILE)
 
@@ -60,15 +60,15 @@ def test_the_check_detects_unescaped_text() -> None:
 
 INPUT, ACTS = "tests/hostile/test_input.py", "tests/hostile/test_acts.py"
 READ_ELSEWHERE = {
-    "login": f"{INPUT}::test_input_of_strangers_is_returned_escaped",
-    "join": f"{INPUT}::test_input_of_strangers_is_returned_escaped",
-    "join-link": f"{INPUT}::test_input_of_strangers_is_returned_escaped",
-    "invite": f"{INPUT}::test_input_of_strangers_is_returned_escaped",
-    "new-password": f"{INPUT}::test_the_page_of_a_new_password_escapes_the_account_name",
-    "new-password-link": f"{INPUT}::test_the_page_of_a_new_password_escapes_the_account_name",
+    "login": f"{INPUT}::test_input_from_strangers_is_returned_escaped",
+    "join": f"{INPUT}::test_input_from_strangers_is_returned_escaped",
+    "join-link": f"{INPUT}::test_input_from_strangers_is_returned_escaped",
+    "invite": f"{INPUT}::test_input_from_strangers_is_returned_escaped",
+    "new-password": f"{INPUT}::test_the_new_password_page_escapes_the_account_name",
+    "new-password-link": f"{INPUT}::test_the_new_password_page_escapes_the_account_name",
     "nothing": f"{INPUT}::test_an_unknown_address_is_reported_as_escaped_text",
     "records-import": f"{INPUT}::test_the_report_of_bad_rows_escapes_their_text",
-    "records-export": f"{INPUT}::test_a_file_of_records_contains_every_string_and_no_formula",
+    "records-export": f"{INPUT}::test_an_exported_file_contains_every_string_and_no_formula",
     "transcript-markdown": f"{INPUT}::test_transcripts_and_exports_hide_no_characters",
     "transcript-json": f"{INPUT}::test_transcripts_and_exports_hide_no_characters",
     "playback-export": f"{INPUT}::test_transcripts_and_exports_hide_no_characters",
@@ -80,11 +80,11 @@ READ_ELSEWHERE = {
     "deny": f"{INPUT}::test_refused_reasons_and_proofs_are_returned_escaped",
     "resolve": f"{INPUT}::test_refused_reasons_and_proofs_are_returned_escaped",
     "continue": f"{INPUT}::test_a_task_that_cannot_start_stays_in_its_form",
-    "message": f"{ACTS}::test_messages_that_reach_no_employee_are_returned_escaped",
-    "answer": f"{ACTS}::test_messages_that_reach_no_employee_are_returned_escaped",
-    "undo": f"{ACTS}::test_messages_that_reach_no_employee_are_returned_escaped",
-    "switch-organization": f"{ACTS}::test_messages_that_reach_no_employee_are_returned_escaped",
-    "audit-verify": f"{ACTS}::test_messages_that_reach_no_employee_are_returned_escaped",
+    "message": f"{ACTS}::test_refused_input_is_returned_escaped",
+    "answer": f"{ACTS}::test_refused_input_is_returned_escaped",
+    "undo": f"{ACTS}::test_refused_input_is_returned_escaped",
+    "switch-organization": f"{ACTS}::test_refused_input_is_returned_escaped",
+    "audit-verify": f"{ACTS}::test_refused_input_is_returned_escaped",
     "change-role": f"{ACTS}::test_confirmations_and_messages_about_a_member_escape_names",
     "password-link": f"{ACTS}::test_confirmations_and_messages_about_a_member_escape_names",
     "remove-member": f"{ACTS}::test_messages_about_removed_members_and_withdrawn_invitations_escape_names",

@@ -41,7 +41,8 @@ def world() -> World:
 
 
 def policy_of(response: Any) -> dict[str, str]:
-    """The policy's directives; there is exactly one policy, and it is enforced."""
+    """Return the policy's directives; check that there is exactly one policy, and that it is
+    enforced."""
     assert f"{HEADER}-Report-Only" not in response
     assert "," not in response[HEADER]
     parts = (part.strip().partition(" ") for part in response[HEADER].split(";") if part.strip())
@@ -49,7 +50,9 @@ def policy_of(response: Any) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("name", [str(pattern.name) for pattern in urlpatterns])
-def test_every_page_has_the_strict_policy_whatever_it_returns(world: World, name: str) -> None:
+def test_every_page_has_the_strict_policy_whatever_status_it_returns(
+    world: World, name: str
+) -> None:
     path = build_address(world, name)
     seen = set()
     for client in (

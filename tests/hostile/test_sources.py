@@ -1,4 +1,4 @@
-"""The pages of a source show all texts of its server and tools as text."""
+"""The pages of a source show all texts from its server and its tools as text."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HOW = cycle((("", False), ("a", True), ("b", True)))
 
 
 def connect(kind: SourceKind, words: Words) -> tuple[Client, Source]:
-    """Create a source whose own texts, and those of its tools, are these."""
+    """Create a source with these texts in its own fields and in the fields of its tools."""
     world = make_world()
     client = Client()
     client.force_login(User.objects.create_superuser("root"))
@@ -87,7 +87,7 @@ def definition_of(text: str, title: str, when: str) -> dict[str, Any]:
 
 
 def read(kind: SourceKind, words: Words) -> dict[str, list[Reading]]:
-    """Read every page of its tools, and its own page."""
+    """Read the source's own page, and every page of its tools."""
     client, source = connect(kind, words)
     pages = range(1, source.tools.count() // A_PAGE + 2)
     places = {

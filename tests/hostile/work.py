@@ -1,4 +1,4 @@
-"""Schedules, stops and delegated tasks with foreign texts in every place."""
+"""Schedules, stops and delegated tasks with foreign text in every place."""
 
 from __future__ import annotations
 

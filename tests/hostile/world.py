@@ -1,4 +1,4 @@
-"""The usual world with foreign texts in every place: all hostile strings, or harmless ones.
+"""The usual world with foreign text in every place: all hostile strings, or harmless ones.
 
 The strings are packed, many into one field, and a place gets as many rows as needed.
 """
@@ -34,7 +34,8 @@ OPTIONS_AT_MOST = 40
 
 @dataclass
 class Words:
-    """The source of the texts: `of(80)` are texts of at most 80 characters, all strings in them."""
+    """The source of the texts: `of(80)` returns texts of at most 80 characters that together
+    contain all strings."""
 
     is_hostile: bool
 
@@ -47,7 +48,7 @@ class Words:
         )
 
     def longest(self) -> list[str]:
-        """The texts of 100 KB."""
+        """Return the texts of 100 KB."""
         found = [text for text in HOSTILE if len(text) > LONG // 2]
         return (
             found
@@ -96,12 +97,12 @@ def fill(made: HostileWorld) -> None:
 
 
 def at(texts: list[str], number: int) -> str:
-    """Return the text of this number, starting again after the last one."""
+    """Return the text with this number, starting again after the last one."""
     return texts[number % len(texts)]
 
 
 def once(texts: list[str], number: int) -> str:
-    """Return the text of this number, which may be very long; empty after the last one."""
+    """Return the text with this number, which may be very long; empty after the last one."""
     return texts[number] if number < len(texts) else ""
 
 

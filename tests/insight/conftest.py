@@ -1,4 +1,4 @@
-"""Tests of the figures on the engine's fixtures."""
+"""The engine's fixtures, for the tests of the figures."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Decisions at given times, made as rows, and a slow second computation of the times that they
+"""Decisions at given times, stored as rows, and a slow second computation of the times that they
 took."""
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ APPROVED, EDITED, DENIED, ANSWERED = "approved", "edited", "denied", "answered"
 
 @dataclass(frozen=True)
 class Decided:
-    """One decided card, by the texts of the test."""
+    """One decided card, as described by a test."""
 
     by: str
     at: datetime
@@ -43,7 +43,7 @@ class Desk:
     calls: dict[int, ToolCall] = field(default_factory=dict)
 
     def add(self, decided: Iterable[Decided]) -> None:
-        """Store the decisions; those with the same number of a call are about one call, in this
+        """Store the decisions; those with the same `call` number are about one call, in this
         order."""
         every = list(decided)
         users = {user.username: user for user in User.objects.all()}
@@ -98,8 +98,8 @@ class Desk:
 
 @dataclass(frozen=True)
 class Timed:
-    """A decision with its time; `counts` is True for only one row of a bulk decision per
-    outcome."""
+    """A decision with the time that it took; `counts` is True for only one row of a bulk decision
+    per outcome."""
 
     decided: Decided
     ms: int

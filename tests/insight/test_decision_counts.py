@@ -129,7 +129,7 @@ def test_the_end_of_a_call_that_ran_while_its_card_was_counted_is_shown(
     assert (tool.started, tool.failed, tool.unknown) == (1, int(end == CallStatus.FAILED), 0)
 
 
-def test_many_different_durations_are_stored_with_two_digits(
+def test_many_different_durations_are_stored_rounded_to_two_digits(
     world: World, desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(decision_counts, "MAX_TIMES", 10)
@@ -184,5 +184,5 @@ def test_a_sweeper_counts_and_keeps_only_the_days_shown_on_pages(world: World, d
 @pytest.mark.parametrize(
     ("times", "median"), [({"5": 1}, 5), ({"5": 1, "8": 1}, 6), ({"9": 1, "5": 3}, 5)]
 )
-def test_the_median_of_counted_durations_is_right(times: dict[str, int], median: int) -> None:
+def test_the_median_of_counted_durations_is_correct(times: dict[str, int], median: int) -> None:
     assert compute_median(times) == median

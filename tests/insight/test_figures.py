@@ -1,4 +1,4 @@
-"""The counts of calls, cards and passes equal their rows: each exactly once, with any number of
+"""The counts of calls, cards and passes equal their rows: each row exactly once, with any number of
 counters."""
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class TestConcurrentCounting:
         count_all(most=7)
         assert_figures_are_true()
 
-    def test_in_small_steps_counts_nothing_twice(self, workshop: Workshop) -> None:
+    def test_counts_nothing_twice_in_small_steps(self, workshop: Workshop) -> None:
         workshop.play(
             asking(*[call("utility.calculate", operation="add", a=n, b=1) for n in range(8)])
         )
@@ -181,7 +181,7 @@ class TestCountedCalls:
         assert found.p50_ms is not None
         assert_figures_are_true()
 
-    def test_do_not_include_refused_denied_and_repeated_ones(self, workshop: Workshop) -> None:
+    def test_do_not_include_refused_denied_or_repeated_calls(self, workshop: Workshop) -> None:
         same = call("utility.calculate", operation="add", a=1, b=1)
         workshop.play(asking(same, same, call("no.such"), call("probe.effect", name="a")))
         run = workshop.work()
@@ -204,7 +204,7 @@ class TestCountedCalls:
         "agents/insight/counting.py",
     )
     @pytest.mark.parametrize(("outcome", "sums"), [("succeeded", (1, 0)), ("not_done", (0, 1))])
-    def test_include_an_unknown_outcome_once_a_person_settled_it(
+    def test_include_an_unknown_outcome_once_a_person_has_resolved_it(
         self, workshop: Workshop, recorder: Recorder, outcome: str, sums: tuple[int, int]
     ) -> None:
         workshop.play(asking(call("probe.failingEffect", code="NETWORK_ERROR")))
@@ -226,7 +226,7 @@ class TestCountedCalls:
         )
         assert_figures_are_true()
 
-    def test_include_a_late_report_once_unless_a_person_resolved_it(
+    def test_reflect_a_late_report_unless_a_person_has_resolved_the_call(
         self, workshop: Workshop, recorder: Recorder
     ) -> None:
         for name, is_settled in (("first", False), ("second", True)):
@@ -270,7 +270,7 @@ class TestCountedCalls:
         count_all()
         assert figures_of(workshop, "probe.clock").calls == 1
 
-    def test_of_another_organization_are_separate(self, workshop: Workshop) -> None:
+    def test_are_separate_for_each_organization(self, workshop: Workshop) -> None:
         other = build_workshop("globex")
         for place, passes in ((workshop, 1), (other, 2)):
             place.play(*[asking(call("probe.clock")) for _ in range(passes)])
@@ -372,7 +372,7 @@ class TestCounting:
         "A crash before the commit counts nothing",
         "agents/insight/counting.py",
     )
-    def test_rolled_back_by_a_crash_counts_nothing(self, workshop: Workshop) -> None:
+    def test_counts_nothing_if_a_crash_rolls_it_back(self, workshop: Workshop) -> None:
         workshop.play(asking(call("probe.clock"), call("probe.fail", code="NOT_FOUND")))
         workshop.work()
         make_counting_due()
@@ -393,7 +393,7 @@ class TestCounting:
         for log in (Event, Pass):
             assert find_oldest_cursor(log) == log.objects.latest("pk").pk
 
-    def test_by_the_sweeper_pauses_for_a_while_afterwards(self, workshop: Workshop) -> None:
+    def test_pauses_after_the_sweeper_has_counted(self, workshop: Workshop) -> None:
         workshop.play(asking(call("probe.clock")))
         workshop.work()
 
@@ -411,7 +411,7 @@ class TestCounting:
             sweep_once()
         assert figures_of(workshop, "probe.clock").calls == 1
 
-    def test_without_new_events_costs_one_query_a_sweep(
+    def test_costs_few_queries_if_there_are_no_new_events(
         self, workshop: Workshop, django_assert_max_num_queries: Any
     ) -> None:
         count_all()

@@ -175,7 +175,7 @@ def ask(client: Client, remote: str = "127.0.0.1", **headers: str) -> int:
 
 
 class TestAccessToMetrics:
-    def test_without_a_token_is_limited_to_this_machine(self, world: World) -> None:
+    def test_is_limited_to_this_machine_without_a_token(self, world: World) -> None:
         assert ask(nobody()) == 200
         assert ask(nobody(), "::1") == 200
         for remote in ("10.0.0.7", "192.168.1.4", "2001:db8::1", ""):
@@ -187,16 +187,18 @@ class TestAccessToMetrics:
         "Access to `/metrics`: with a token; without one, only from this machine and not through a proxy",
         "agents/web/views/metrics.py",
     )
-    def test_without_a_token_is_denied_through_a_proxy(self) -> None:
+    def test_is_denied_through_a_proxy_without_a_token(self) -> None:
         assert ask(nobody(), **{FORWARDED_HEADER.decode(): "1"}) == 404
 
-    def test_without_a_token_is_denied_where_others_can_reach_gadget(
+    def test_is_denied_without_a_token_where_other_machines_can_connect(
         self, settings: Settings
     ) -> None:
         settings.GADGET_ONLY_LOCAL = False
         assert ask(nobody()) == 404
 
-    def test_with_a_token_is_given_to_its_bearer(self, world: World, settings: Settings) -> None:
+    def test_is_granted_only_to_the_bearer_of_a_configured_token(
+        self, world: World, settings: Settings
+    ) -> None:
         settings.GADGET_METRICS_TOKEN, settings.GADGET_ONLY_LOCAL = TOKEN, False
         proxied = {"x-forwarded-for": "10.0.0.7"}
         assert ask(nobody(), "10.0.0.7", authorization=f"Bearer {TOKEN}", **proxied) == 200
@@ -216,7 +218,7 @@ class TestAccessToMetrics:
         assert ask(world.client("admin")) == 401
         assert nobody().get(f"/metrics?token={TOKEN}").status_code == 401
 
-    def test_is_limited_to_reading_and_responses_are_not_stored(self) -> None:
+    def test_is_read_only_and_responses_are_not_cached(self) -> None:
         answer = nobody().get("/metrics")
         assert answer["Cache-Control"] == "no-store"
         assert answer["Content-Type"].startswith("text/plain; version=")

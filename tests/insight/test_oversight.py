@@ -136,7 +136,9 @@ class TestFiguresOfPeople:
         )
         assert on_the_person(desk)["approver"].decided.median_ms == (3_600_000 + 4_000) // 2
 
-    def test_use_the_last_decision_before_the_period_as_the_preceding_one(self, desk: Desk) -> None:
+    def test_use_the_last_decision_before_the_period_as_the_preceding_decision(
+        self, desk: Desk
+    ) -> None:
         start = oversight.get_period_start(7)
         before, after = start - timedelta(seconds=1), start + timedelta(seconds=3)
         desk.add(
@@ -215,7 +217,7 @@ class TestFiguresOfPeople:
         ]
 
 
-class TestTheWarningOfHaste:
+class TestTheHasteWarning:
     @staticmethod
     def is_hasty(desk: Desk, quick: int, slow: int, outcome: str = APPROVED) -> bool:
         at = hours_ago(24)
@@ -289,7 +291,7 @@ class TestFiguresOfTools:
             ("files.writeFile", 1, 0, 0, 1, 1),
         ]
 
-    def test_and_days_equal_a_slow_second_computation(self, desk: Desk) -> None:
+    def test_equal_a_slow_second_computation_by_tool_and_by_day(self, desk: Desk) -> None:
         history = make_history(random.Random(7), 60)
         desk.add(history)
         shown = [each for each in history if each.outcome != ANSWERED]

@@ -45,7 +45,7 @@ class TestPercentiles:
                 assert about is not None
                 assert abs(about - exact[cut]) <= end - start
 
-    def test_of_no_durations_are_none(self) -> None:
+    def test_are_none_without_durations(self) -> None:
         assert figures.estimate_percentile([0] * (len(BUCKETS) + 1), 0.5, 0) is None
 
     def test_never_exceed_a_single_duration(self) -> None:
@@ -55,7 +55,7 @@ class TestPercentiles:
 
 
 def bucket_of(ms: float, slowest: int) -> tuple[int, int]:
-    """Start and end, in ms, of the bucket in which this duration is counted."""
+    """Return the start and end, in ms, of the bucket in which this duration is counted."""
     ends = [0, *BUCKETS.values(), max(slowest, 1_800_001)]
     place = max(1, bisect_left(ends, ms))
     return ends[place - 1], ends[place]

@@ -1,4 +1,5 @@
-"""Journeys: one Gadget of real processes and one Chromium for all of them, fresh rows for each."""
+"""Journeys: one Gadget of real processes and one Chromium serve all journeys, each with fresh
+rows."""
 
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ def recorder() -> Iterator[Recorder]:
 def installation(
     django_db_setup: None, django_db_blocker: DjangoDbBlocker, recorder: Recorder
 ) -> Iterator[Installation]:
-    """Yield web, sweeper and a worker, which serve one journey after another."""
+    """Yield a web process, a sweeper and a worker, which serve one journey after another."""
     with Installation(variables={RECORDER_VARIABLE: recorder.url, UNSAFE: ""}) as running:
         running.start_all()
         yield running

@@ -31,7 +31,7 @@ def test_a_card_whose_change_another_run_made_can_be_dismissed_and_its_run_conti
     expect(shown).to_contain_text("Already done")
     expect(shown).to_contain_text(f"run {first.pk}")
     expect(shown.locator(".approve-button")).to_have_count(0)
-    shown.get_by_text("Deny…").click(trial=True)  # nothing covers it
+    shown.get_by_text("Deny…").click(trial=True)  # a trial click: nothing covers it
     visitor.await_stillness(shown)
     shown.get_by_role("button", name="Dismiss").click()
     office.await_end(second.pk)

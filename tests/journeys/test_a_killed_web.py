@@ -1,4 +1,4 @@
-"""Open pages when the web process is killed and another one starts."""
+"""Open pages recover when the web process is killed and another one starts."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""A push reaches the service worker while no page is open; the card is opened, decided, and gone
-elsewhere.
+"""A push reaches the service worker while no page is open; the card is opened and decided, and its
+notification disappears.
 
 The browser's developer protocol delivers the message, because no real push service is used.
 """
@@ -48,7 +48,7 @@ LIST_NOTIFICATIONS = """async () => {
 
 
 class Worker:
-    """The service worker of one browser, watched from an empty page of no site."""
+    """The service worker of one browser, watched from an empty page outside the site."""
 
     def __init__(self, context: BrowserContext, office: Office) -> None:
         context.grant_permissions(["notifications"], origin=office.url)
@@ -77,7 +77,8 @@ class Worker:
         )
 
     def await_notifications(self, *expected: dict[str, str]) -> None:
-        """Wait until exactly these are shown, seen from a page with only a script's text."""
+        """Wait until exactly these notifications are shown, seen from a page on which no script of
+        Gadget runs."""
         page = self._context.new_page()
         page.goto("/service-worker.js")
         said = f"{expected} are shown"

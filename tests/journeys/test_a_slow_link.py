@@ -70,7 +70,7 @@ def test_a_slow_card_is_not_shown_under_a_later_selection(office: Office, visit:
     assert_selected(visitor, third)
 
 
-def test_returning_to_the_shown_card_shows_it_at_once(office: Office, visit: Visit) -> None:
+def test_returning_to_a_loaded_card_shows_it_immediately(office: Office, visit: Visit) -> None:
     first, second, _ = waiting(office)
     visitor, late = visit_slowly(visit, second)
     press(visitor, "j")
@@ -82,7 +82,7 @@ def test_returning_to_the_shown_card_shows_it_at_once(office: Office, visit: Vis
     assert_selected(visitor, first)
 
 
-def test_a_digit_answers_no_question_while_another_is_selected(
+def test_a_digit_does_not_answer_a_question_while_another_is_selected(
     office: Office, visit: Visit
 ) -> None:
     may_ask(office.workshop.employee)
@@ -112,7 +112,9 @@ def test_a_key_does_not_act_on_the_previously_selected_card(
     expect(visitor.page.locator(".actions > details[open]")).to_have_count(0)
 
 
-def test_u_withdraws_no_vote_on_a_card_that_is_not_shown(office: Office, visit: Visit) -> None:
+def test_u_does_not_withdraw_a_vote_on_a_card_that_is_not_shown(
+    office: Office, visit: Visit
+) -> None:
     ApprovalRule.objects.create(
         organization=office.workshop.organization,
         name="two people",

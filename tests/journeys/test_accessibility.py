@@ -182,7 +182,7 @@ WIDTHS = (1440, 360)
 
 
 @pytest.mark.parametrize("width", take_sample(WIDTHS, 2, "widths of the page of the API"))
-def test_the_page_of_the_api_passes_axe_and_fits_every_width(visit: Visit, width: int) -> None:
+def test_the_api_page_passes_axe_and_fits_every_width(visit: Visit, width: int) -> None:
     page = visit("admin").page
     set_width(page, width)
     page.goto("/api/docs")

@@ -1,5 +1,5 @@
-"""axe finds no fault in opened, refused, running and lost states of pages, in light and dark
-mode."""
+"""axe finds no fault in the opened, refused, running and disconnected states of pages, in light and
+dark mode."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SUBMIT = "() => document.querySelector('form.approve').submit()"
 
 
 class StateChecker:
-    """Collects the faults of the states of a page."""
+    """Collects the accessibility faults of a page's states."""
 
     def __init__(self, page: Page) -> None:
         self._page = page
@@ -213,7 +213,7 @@ def test_a_running_run_and_a_lost_connection_pass_axe(
     checker.assert_clear()
 
 
-def test_refusals_pass_axe(office: Office, visit: Visit) -> None:
+def test_pages_of_refusals_pass_axe(office: Office, visit: Visit) -> None:
     update, _ = two_cards(office)
     visitor = visit("viewer")
     page, checker = visitor.page, StateChecker(visitor.page)

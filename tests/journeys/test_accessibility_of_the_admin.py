@@ -71,7 +71,8 @@ def rows(office: Office) -> None:
 
 
 def list_pages(model: type[Model], shown: ScopedAdmin) -> list[str]:
-    """List the list of rows, the newest row and, if rows can be added, the form for a new one."""
+    """List the addresses of the model's list, of its newest row and, if rows can be added, of the
+    form for a new one."""
     base = f"/admin/{model._meta.app_label}/{model._meta.model_name}/"
     newest = model._default_manager.order_by("-pk").first()
     assert newest is not None, f"{model.__name__} needs a row here"

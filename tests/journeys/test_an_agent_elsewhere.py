@@ -1,4 +1,4 @@
-"""In a browser: a key is made, an agent elsewhere works with it, and a person approves its
+"""In a browser: a key is created, an external agent works with it, and a person approves its
 change."""
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""A person is invited by link, joins with a new or an existing account, and can work at once."""
+"""A person is invited by a link, joins with a new or an existing account, and can work
+immediately."""
 
 from __future__ import annotations
 

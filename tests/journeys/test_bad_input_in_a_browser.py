@@ -63,7 +63,7 @@ def test_a_text_that_is_too_long_is_counted_and_kept(
     assert field.evaluate("(field) => field.checkValidity()")
 
 
-def test_an_empty_message_is_refused_with_an_explanation_on_the_page_of_its_run(
+def test_an_empty_message_is_refused_with_an_explanation_on_the_run_page(
     office: Office, visit: Visit
 ) -> None:
     office.workshop.play()

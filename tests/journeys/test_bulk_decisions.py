@@ -208,7 +208,7 @@ def test_a_card_that_changed_meanwhile_stays_open_with_a_notice(
         office.workshop.undo(Approval.objects.get(pk=card.pk))
 
 
-def test_a_snoozed_card_leaves_the_list_and_the_next_one_is_selected(
+def test_a_snoozed_card_leaves_the_list_and_the_next_card_is_selected(
     office: Office, visit: Visit
 ) -> None:
     first, second = await_group(office, ["a@acme.example", "b@acme.example"])

@@ -1,4 +1,4 @@
-"""A card in a browser guards against haste and deception, and shows at once what another person
+"""A card in a browser guards against haste and deception, and shows immediately what another person
 decided."""
 
 from __future__ import annotations
@@ -291,7 +291,7 @@ class TestADestructiveCard:
         expect(shown.get_by_text("Lead 6").first).to_be_visible()
         expect(shown.locator(".approve-button")).to_be_enabled()
 
-    def test_without_scripts_hides_approve_until_the_list_is_open(
+    def test_hides_approve_without_scripts_until_the_list_is_open(
         self, office: Office, visit: Visit
     ) -> None:
         records = [office.workshop.record(name=f"Lead {number}") for number in range(7)]
@@ -332,8 +332,10 @@ class TestADestructiveCard:
         assert not Record.objects.filter(pk=record.pk).exists()
 
 
-class TestACardDecidedElsewhere:
-    def test_shows_on_other_screens_at_once_who_decided(self, office: Office, visit: Visit) -> None:
+class TestACardOnSeveralScreens:
+    def test_shows_immediately_on_every_screen_who_decided(
+        self, office: Office, visit: Visit
+    ) -> None:
         run, (card,) = waiting(office, update(office.workshop.record()))
         decider, on_the_run, in_the_inbox, on_its_page = (
             visit("approver"),
@@ -367,7 +369,9 @@ class TestACardDecidedElsewhere:
         office.end_grace()
         office.await_end(run.pk)
 
-    def test_shows_after_a_late_decision_who_decided(self, office: Office, visit: Visit) -> None:
+    def test_shows_after_a_late_decision_who_had_decided_before(
+        self, office: Office, visit: Visit
+    ) -> None:
         _, (card,) = waiting(office, update(office.workshop.record()))
         visitor = visit("approver")
         visitor.block_sockets()
@@ -379,7 +383,7 @@ class TestACardDecidedElsewhere:
             "already denied by acme-admin"
         )
 
-    def test_that_changed_meanwhile_is_locked_and_offers_the_new_card(
+    def test_is_locked_and_offers_the_new_card_if_edited_on_another_screen(
         self, office: Office, visit: Visit
     ) -> None:
         record = office.workshop.record()
@@ -397,7 +401,7 @@ class TestACardDecidedElsewhere:
         expect(visitor.card(edited.pk).locator(".changed")).to_contain_text("pending")
         assert office.workshop.cards(run) == [edited]
 
-    def test_that_another_person_edits_is_not_replaced_while_it_is_read(
+    def test_is_not_replaced_while_it_is_read_if_edited_on_another_screen(
         self, office: Office, visit: Visit
     ) -> None:
         record = office.workshop.record()
@@ -420,9 +424,7 @@ class TestACardDecidedElsewhere:
         visitor.approve(visitor.card(edited.pk))
         expect(visitor.card(edited.pk)).to_contain_text("Approved by")
 
-    def test_a_viewer_sees_the_card_and_cannot_decide_it(
-        self, office: Office, visit: Visit
-    ) -> None:
+    def test_can_be_seen_but_not_decided_by_a_viewer(self, office: Office, visit: Visit) -> None:
         run, (card,) = waiting(office, update(office.workshop.record()))
         visitor = visit("viewer")
         visitor.open_run(run.pk)

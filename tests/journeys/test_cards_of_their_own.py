@@ -1,5 +1,5 @@
-"""A card on its own page: its result, lost answers, the two-person rule, and parts to open before
-approving."""
+"""A card on its own page: its result, lost responses, the two-person rule, and parts to review
+before approving."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from tools.office.records.models import Record
 
 pytestmark = pytest.mark.once
 
-# The response to the next POST is lost, or replaced by a proxy's error; the request itself arrives
-# or not.
+# The response to the next POST is lost, or replaced by a proxy's error; the request itself may
+# arrive or not.
 LOSE_A_RESPONSE = """([arrives, status]) => {
   const real = window.fetch;
   window.fetch = async (...sent) => {
@@ -47,7 +47,7 @@ class TestACardOnItsOwnPage:
         expect(reader.page.locator("[data-report]")).to_contain_text("Succeeded: ")
         office.await_end(run.pk)
 
-    def test_whose_target_drifted_links_to_its_replacement(
+    def test_links_to_its_replacement_if_its_target_drifted(
         self, office: Office, visit: Visit
     ) -> None:
         record = office.workshop.record()
@@ -66,7 +66,7 @@ class TestACardOnItsOwnPage:
         expect(visitor.card(fresh.pk).locator(".changed")).to_contain_text("pending")
 
     @pytest.mark.parametrize("page", ["/approvals/{card}/", "/approvals/"])
-    def test_decided_during_an_edit_keeps_the_typed_values(
+    def test_keeps_the_typed_values_if_it_is_decided_during_an_edit(
         self, office: Office, visit: Visit, page: str
     ) -> None:
         _, (card,) = waiting(office, update(office.workshop.record()))
@@ -81,7 +81,7 @@ class TestACardOnItsOwnPage:
         expect(shown.locator(".typed-values dd")).to_have_text("pending")
 
     @pytest.mark.parametrize("page", ["/approvals/{card}/", "/runs/{run}/"])
-    def test_whose_call_was_lost_does_not_claim_that_nothing_was_decided(
+    def test_does_not_claim_that_nothing_was_decided_if_its_call_was_lost(
         self, office: Office, visit: Visit, page: str
     ) -> None:
         """The call is lost while the page has no connection, so its newest card asks for the
@@ -114,7 +114,7 @@ class TestACardOnItsOwnPage:
         expect(visitor.page.get_by_text("Nothing was decided")).to_have_count(0)
         office.workshop.resolve(asking_card.tool_call)
 
-    def test_is_shown_unchanged_after_going_back_from_a_corrected_edit(
+    def test_is_shown_as_replaced_after_going_back_from_a_corrected_edit(
         self, office: Office, visit: Visit
     ) -> None:
         _, (card,) = waiting(office, update(office.workshop.record(phone="1")))
@@ -146,7 +146,7 @@ def open_card(visit: Visit, card: Approval) -> Visitor:
 
 @pytest.mark.parametrize("status", [0, 502])
 class TestALostResponse:
-    def test_of_a_decision_that_arrived_shows_it(
+    def test_does_not_hide_a_decision_that_arrived(
         self, office: Office, visit: Visit, status: int
     ) -> None:
         _, (card,) = waiting(office, update(office.workshop.record()))
@@ -155,7 +155,7 @@ class TestALostResponse:
         visitor.approve(visitor.card(card.pk))
         expect(visitor.card(card.pk)).to_contain_text("Approved by acme-approver")
 
-    def test_of_an_undo_that_arrived_shows_it(
+    def test_does_not_hide_an_undo_that_arrived(
         self, office: Office, visit: Visit, status: int
     ) -> None:
         _, (card,) = waiting(office, update(office.workshop.record()))
@@ -166,7 +166,7 @@ class TestALostResponse:
         visitor.card(card.pk).get_by_role("button", name="Undo").click()
         expect(visitor.open_cards).to_have_count(1)
 
-    def test_of_a_decision_that_did_not_arrive_allows_sending_it_again(
+    def test_allows_resending_a_decision_that_did_not_arrive(
         self, office: Office, visit: Visit, status: int
     ) -> None:
         _, (card,) = waiting(office, update(office.workshop.record()))
@@ -178,7 +178,7 @@ class TestALostResponse:
         expect(visitor.card(card.pk)).to_contain_text("Approved by acme-approver")
         assert len(decisions_sent(visitor)) == 1
 
-    def test_of_a_card_that_changed_meanwhile_does_not_claim_that_nothing_was_decided(
+    def test_does_not_claim_that_nothing_was_decided_if_the_card_has_changed(
         self, office: Office, visit: Visit, status: int
     ) -> None:
         record = office.workshop.record()
@@ -193,8 +193,8 @@ class TestALostResponse:
         expect(visitor.page.get_by_text("Nothing was decided")).to_have_count(0)
 
 
-class TestFourEyes:
-    def test_lets_the_person_who_started_the_run_only_deny_and_says_why(
+class TestTheTwoPersonRule:
+    def test_allows_the_person_who_started_the_run_only_to_deny_and_says_why(
         self, office: Office, visit: Visit
     ) -> None:
         office.workshop.organization.four_eyes = True
@@ -262,7 +262,7 @@ class TestTwoApprovers:
 @pytest.mark.parametrize(
     ("count", "what"), [(2, "the shortened values"), (7, "all 7 records and the shortened values")]
 )
-def test_the_hint_names_only_existing_parts(
+def test_the_hint_names_only_the_parts_that_need_review(
     office: Office, visit: Visit, count: int, what: str
 ) -> None:
     long = f"{'x' * 230}@example.com"

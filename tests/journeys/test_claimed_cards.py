@@ -1,5 +1,5 @@
-"""Claimed cards in two browsers: others see the claimant at once, and are warned before they decide
-it."""
+"""Claimed cards in two browsers: others see the claimant immediately, and are warned before they
+decide such a card."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_claimed_card_warns_others_and_is_decided_by_their_second_press(
     assert get_status(first) == ApprovalStatus.APPROVED
 
 
-def test_a_claim_is_released_or_used_by_its_own_person(office: Office, visit: Visit) -> None:
+def test_a_claim_is_released_or_used_by_the_claimant(office: Office, visit: Visit) -> None:
     first, second = waiting(office, 2)
     visitor = in_the_inbox(visit)
     assert_selected(visitor, first)

@@ -1,5 +1,5 @@
 """In a browser: an admin connects a program and an API, chooses tools and grants them; a run uses
-one of each."""
+one tool of each."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def grant(page: Page, employee_id: int) -> None:
     whole_file=True,
 )
 @pytest.mark.every_commit
-def test_a_newly_connected_tool_runs_after_its_approval(
+def test_newly_connected_tools_run_after_an_approval(
     office: Office, visit: Visit, model: ModelServer, pets: Outside
 ) -> None:
     shop = office.workshop

@@ -52,7 +52,7 @@ def test_files_can_be_uploaded_downloaded_and_deleted(
 
 
 @pytest.mark.parametrize("width", [360, 768, 1440])
-def test_no_width_scrolls_sideways(office: Office, visit: Visit, width: int) -> None:
+def test_the_page_scrolls_sideways_at_no_width(office: Office, visit: Visit, width: int) -> None:
     page = visit("admin").page
     page.set_viewport_size({"width": width, "height": 900})
     page.goto("/files/")

@@ -22,13 +22,13 @@ LONG = "everything-that-was-ever-written-" * 20
 
 
 def make_pages(workshop: Workshop) -> None:
-    """Make more standing grants than fit on one page, the newest for a run that its maker
-    requested."""
+    """Create more standing grants than fit on one page, the newest for a run that the creator of
+    the grant requested."""
     workshop.members["operator"] = workshop.approver
     run = workshop.submit()
     proposal = propose_for(workshop, "probe.effect", equals("name", LONG))
     made = [make_grant(workshop.approver, proposal) for _ in range(PAGE_SIZE + 1)]
-    StandingGrant.objects.filter(pk=made[-1].pk).update(run=run)  # the run ends at once
+    StandingGrant.objects.filter(pk=made[-1].pk).update(run=run)  # the run ends immediately
     Organization.objects.update(four_eyes=True)
 
 

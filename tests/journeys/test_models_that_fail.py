@@ -29,9 +29,9 @@ TEMPORARY = {
 }
 QUICKLY_RETRIED = ("500", "a closed connection")
 WITHOUT_END = ("never", "a drip without end")
-# The timeouts for a response: long enough for a slow machine, and short where none will come.
+# The timeouts for a response: long enough for a slow machine, and short if no response will come.
 PATIENT_S, IMPATIENT_S = 30, 3
-# Permanent faults: the run ends at once, and says why.
+# Permanent faults: the run ends immediately, and says why.
 PERMANENT = {
     "HTML": (html(), "The server sent a web page"),
     "401": (failing(401, "wrong key"), "does not accept the API key"),

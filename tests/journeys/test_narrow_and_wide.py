@@ -1,4 +1,4 @@
-"""In a browser: nothing is cut off without a sign, from a phone to a wide screen."""
+"""In a browser: nothing is cut off without a visible sign, from a phone to a wide screen."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def open_page(visit: Visit, path: str, width: int, scripts: bool = True, height:
 
 
 @pytest.mark.parametrize(("width", "height"), [(1024, 768), (1440, 620), (1440, 900)])
-def test_every_link_of_the_menu_is_visible(
+def test_every_menu_link_is_visible_from_1024_pixels(
     office: Office, visit: Visit, width: int, height: int
 ) -> None:
     page = open_page(visit, "/users/", width, height=height)

@@ -1,4 +1,5 @@
-"""Typed text survives the end of the session, decisions of others and viewing another card."""
+"""Typed text survives the end of the session, other people's decisions and a look at another
+card."""
 
 from __future__ import annotations
 
@@ -128,7 +129,7 @@ def test_the_first_refused_request_shows_the_login_if_no_socket_reports_it(
     assert Approval.objects.get(pk=card.pk).status == ApprovalStatus.PENDING
 
 
-def test_a_login_in_another_tab_is_sufficient(office: Office, visit: Visit) -> None:
+def test_a_login_in_another_tab_reconnects_the_page(office: Office, visit: Visit) -> None:
     first, _ = waiting(office, 2)
     visitor = in_the_inbox(visit)
     assert_selected(visitor, first)
@@ -209,7 +210,7 @@ def test_e_focuses_the_most_useful_field_of_the_form(office: Office, visit: Visi
 
 
 @pytest.mark.parametrize("is_shown", [True, False], ids=["of the shown card", "of another card"])
-def test_u_undoes_in_a_second_tab_an_approval_of_the_first(
+def test_u_in_a_second_tab_undoes_an_approval_made_in_the_first(
     office: Office, visit: Visit, is_shown: bool
 ) -> None:
     first, second = waiting(office, 2)
@@ -228,7 +229,9 @@ def test_u_undoes_in_a_second_tab_an_approval_of_the_first(
     )
 
 
-def test_a_button_undoes_without_scripts(office: Office, visit: Visit) -> None:
+def test_an_approval_can_be_undone_with_a_button_without_scripts(
+    office: Office, visit: Visit
+) -> None:
     card, _ = waiting(office, 2)
     plain = visit("approver", scripts=False)
     office.workshop.approve(card, grace_s=60)

@@ -53,7 +53,7 @@ def records(office: Office, model: ModelServer) -> list[Record]:
 
 
 @pytest.mark.every_commit
-def test_one_change_is_approved_one_denied_and_the_model_reads_both(
+def test_one_change_is_approved_one_is_denied_and_the_model_reads_both_results(
     office: Office, model: ModelServer, records: list[Record]
 ) -> None:
     operator, approver = office.api_client("operator"), office.api_client("approver")

@@ -1,4 +1,4 @@
-"""In the browser: a question is answered, and a delegated task is shown inside the panel of the
+"""In a browser: a question is answered, and a delegated task is shown inside the panel of the
 delegating run."""
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class TestAQuestion:
         "An answer that is too long is refused with its length, and never cut",
         "templates/cards/question.html",
     )
-    def test_keeps_a_refused_answer_that_is_too_long(
+    def test_keeps_an_answer_that_is_refused_as_too_long(
         self, office: Office, visit: Visit, run: Run
     ) -> None:
         card = question_of(run)

@@ -112,8 +112,8 @@ class TestASocketWithoutALogin:
         assert get_refusal(office, path.format(run=run.pk), headers) == 403
 
 
-class TestASocketOfAnotherOrganization:
-    def test_does_not_find_the_run(self, office: Office, run: Run) -> None:
+class TestTheSocketOfAMember:
+    def test_does_not_find_a_run_of_another_organization(self, office: Office, run: Run) -> None:
         outsider = build_workshop("globex").admin
         for headers in (
             browser_headers(office, outsider),
@@ -122,7 +122,7 @@ class TestASocketOfAnotherOrganization:
             assert close_code(office, f"/ws/runs/{run.pk}/", headers) == NOT_THERE
 
     @pytest.mark.parametrize("run_id", ["987654", "9" * 30])
-    def test_does_not_find_a_missing_run_either(self, office: Office, run_id: str) -> None:
+    def test_does_not_find_a_missing_run(self, office: Office, run_id: str) -> None:
         assert (
             close_code(
                 office, f"/ws/runs/{run_id}/", browser_headers(office, office.member("admin"))
@@ -130,7 +130,7 @@ class TestASocketOfAnotherOrganization:
             == NOT_THERE
         )
 
-    def test_counts_only_its_own_cards(self, office: Office, run: Run) -> None:
+    def test_counts_only_cards_of_its_own_organization(self, office: Office, run: Run) -> None:
         outsider = ApiClient(office.url, create_token(build_workshop("globex").admin))
         with open_socket(office.url, "/ws/inbox/", outsider.headers) as socket:
             assert socket.next() == {
@@ -146,7 +146,7 @@ class TestASocketOfAnotherOrganization:
             }
 
     @pytest.mark.parametrize("role", ["viewer", "operator", "approver", "admin"])
-    def test_every_role_can_watch_a_run(self, office: Office, run: Run, role: str) -> None:
+    def test_can_watch_a_run_in_every_role(self, office: Office, run: Run, role: str) -> None:
         for headers in (
             browser_headers(office, office.member(role)),
             office.api_client(role).headers,
@@ -232,7 +232,7 @@ class TestEventsOfASocket:
             assert_hears_what_is_next(office, run, socket)
 
     @pytest.mark.parametrize(("length", "code"), [(5000, TOO_LONG), (100_000, None)])
-    def test_end_for_a_client_that_sends_too_much(
+    def test_end_if_the_client_sends_too_much(
         self, office: Office, run: Run, length: int, code: int | None
     ) -> None:
         outside = office.api_client("viewer")

@@ -102,7 +102,9 @@ def test_an_open_page_of_a_run_reports_that_its_employee_was_stopped(
     office.workshop.cancel(run)
 
 
-def test_the_last_line_of_a_run_is_the_same_live_and_loaded(office: Office, visit: Visit) -> None:
+def test_the_last_line_of_a_run_is_the_same_live_and_after_loading(
+    office: Office, visit: Visit
+) -> None:
     run = start_waiting_run(office)
     page = visit("operator").page
     page.goto(f"/runs/{run.pk}/")
@@ -164,7 +166,7 @@ def test_a_stop_and_its_end_are_announced_once_on_every_page(office: Office, vis
     office.workshop.cancel(run)
 
 
-def test_the_page_of_stops_shows_what_others_stop_and_resume(office: Office, visit: Visit) -> None:
+def test_the_stops_page_shows_what_others_stop_and_resume(office: Office, visit: Visit) -> None:
     page = visit("admin").page
     page.goto("/stop/")
     all_, employees, tools = (page.locator(f"#{name}") for name in ("all", "employees", "tools"))

@@ -61,7 +61,9 @@ def test_a_written_task_starts_with_one_shortcut(office: Office, visit: Visit) -
     assert load_run(visitor.run_id()).task == "Say hello"
 
 
-def test_focusing_the_task_neither_scrolls_nor_moves_links(office: Office, visit: Visit) -> None:
+def test_focusing_the_task_field_neither_scrolls_nor_moves_links(
+    office: Office, visit: Visit
+) -> None:
     visitor = visit("operator")
     visitor.page.set_viewport_size({"width": 360, "height": 400})
     visitor.page.goto("/")
@@ -126,7 +128,9 @@ def test_sections_refresh_except_the_one_with_the_focus(office: Office, visit: V
     expect(visitor.page.locator("#waiting")).to_contain_text("all caught up.")
 
 
-def test_a_row_with_the_same_text_links_to_its_own_run(office: Office, visit: Visit) -> None:
+def test_a_refresh_corrects_a_link_even_if_its_text_stays_the_same(
+    office: Office, visit: Visit
+) -> None:
     run = office.submit("Look")
     office.await_end(run.pk)
     visitor = visit("viewer")

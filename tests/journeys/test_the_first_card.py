@@ -1,4 +1,4 @@
-"""A newcomer sees the first card whole, without scrolling."""
+"""A newcomer sees the whole first card without scrolling."""
 
 from __future__ import annotations
 

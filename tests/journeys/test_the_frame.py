@@ -1,4 +1,4 @@
-"""In a browser: the theme, the drawer, the search for everything and the keys of every page."""
+"""In a browser: the theme, the drawer, the search palette and the keys of every page."""
 
 from __future__ import annotations
 
@@ -108,8 +108,9 @@ def test_the_palette_finds_and_opens_pages_by_keyboard(office: Office, visit: Vi
     expect(field).to_be_hidden()
 
 
-def test_enter_opens_the_hit_for_the_last_typed_text(office: Office, visit: Visit) -> None:
-    """Enter right after the last letter waits for its hits, not for those of an earlier text."""
+def test_enter_opens_the_result_for_the_last_typed_text(office: Office, visit: Visit) -> None:
+    """Enter right after the last letter waits for the results of that text, not of an earlier
+    one."""
     page = visit("viewer").page
     page.goto("/runs/")
     press(page, "Control+k")
@@ -119,8 +120,8 @@ def test_enter_opens_the_hit_for_the_last_typed_text(office: Office, visit: Visi
     expect(page).to_have_url(f"{office.url}/drafts/")
 
 
-def test_a_late_response_keeps_the_chosen_hit(office: Office, visit: Visit) -> None:
-    """The hits of the last letter come after an arrow key."""
+def test_a_late_response_keeps_the_chosen_result(office: Office, visit: Visit) -> None:
+    """The results for the last letter come after an arrow key."""
     for name in ("Zebra Farm", "Zebra Works"):
         Record.objects.create(organization=office.workshop.organization, name=name)
     page = visit("viewer").page

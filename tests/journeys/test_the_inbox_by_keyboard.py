@@ -1,5 +1,5 @@
 """The inbox in a browser: single keys move, open, decide and undo, each only once; and the page
-shows the count."""
+shows the number of cards."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def get_status(card: Approval) -> str:
 
 
 def waiting(office: Office, count: int = 3, *, deletes: bool = False) -> list[Approval]:
-    """Cards of one run, each about its own record."""
+    """Create cards of one run, each about its own record."""
     records = [office.workshop.record(name=f"Company {number}") for number in range(count)]
     calls = [
         call("data.updateRecord", record_id=str(each.pk), changes={"status": "inactive"})
@@ -138,7 +138,7 @@ def test_the_message_about_an_approval_has_an_undo_button(office: Office, visit:
     assert Approval.objects.get(pk=first.pk).status == ApprovalStatus.SUPERSEDED
 
 
-def test_holding_a_key_decides_one_card(office: Office, visit: Visit) -> None:
+def test_holding_a_key_decides_only_one_card(office: Office, visit: Visit) -> None:
     """The second press comes before anybody can have read the next card."""
     first, second, _ = waiting(office)
     visitor = in_the_inbox(visit)

@@ -1,5 +1,5 @@
-"""The inbox stays true while cards load, change, snooze and conflict: no key and no click hits
-another card."""
+"""The inbox stays correct while cards load, change, snooze and conflict: no key and no click acts
+on another card."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_cards_on_the_same_target_refer_to_each_other_at_once(office: Office, vi
     office.workshop.undo(Approval.objects.get(pk=first.pk))
 
 
-def test_after_an_edit_elsewhere_the_new_card_is_decided_and_the_next_one_selected(
+def test_after_an_edit_elsewhere_the_new_card_is_decided_and_the_next_card_selected(
     office: Office, visit: Visit
 ) -> None:
     first, second = waiting(office, 2)
@@ -125,7 +125,7 @@ def test_after_an_edit_elsewhere_the_new_card_is_decided_and_the_next_one_select
     assert get_status(replacement) == ApprovalStatus.DENIED
 
 
-def test_a_snoozed_card_stays_away_although_it_is_replaced_and_returns_on_time(
+def test_a_snoozed_card_stays_away_even_if_replaced_and_returns_on_time(
     office: Office, visit: Visit
 ) -> None:
     first, second, _ = waiting(office)

@@ -1,5 +1,5 @@
 """The live panel loses no line and shows none twice, whatever happens to the page, its socket or
-the web."""
+the web process."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def test_an_updated_line_keeps_its_open_details_and_its_focus(office: Office, vi
 PASS_HEADS = "(all) => all.map((line) => line.innerHTML)"
 
 
-def test_a_pass_is_the_same_live_and_loaded(office: Office, visit: Visit) -> None:
+def test_a_pass_is_the_same_live_and_after_loading(office: Office, visit: Visit) -> None:
     """The server draws its part of the timeline and its figures once, for both."""
     reads = [call("utility.calculate", operation="add", a=1, b=number) for number in range(14)]
     office.workshop.play(
@@ -195,7 +195,7 @@ def test_a_pass_is_the_same_live_and_loaded(office: Office, visit: Visit) -> Non
     assert passes.evaluate_all(PASS_HEADS) == live
 
 
-def test_the_badge_is_the_same_live_and_loaded(office: Office, visit: Visit) -> None:
+def test_the_badge_is_the_same_live_and_after_loading(office: Office, visit: Visit) -> None:
     may_ask(office.workshop.employee)
     office.recorder.hold("one")
     changed = {"record_id": str(office.workshop.record().pk), "changes": {"status": "inactive"}}
@@ -231,7 +231,9 @@ def test_the_badge_is_the_same_live_and_loaded(office: Office, visit: Visit) -> 
     assert_same(RunStatus.CANCELLED.label)
 
 
-def test_the_answer_is_on_top_until_the_next_one(office: Office, visit: Visit) -> None:
+def test_an_answer_moves_into_the_panel_when_the_next_answer_comes(
+    office: Office, visit: Visit
+) -> None:
     office.workshop.play(answer="First answer.")
     visitor = visit("operator")
     run_id = visitor.start("Dana", "Answer")

@@ -1,5 +1,5 @@
-"""The main job in a browser: a task is assigned, one change is approved, one is denied, and exactly
-that happens."""
+"""The main job in a browser: a task is assigned, one change is approved, another is denied, and
+nothing else happens."""
 
 from __future__ import annotations
 

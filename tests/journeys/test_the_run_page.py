@@ -110,7 +110,7 @@ def test_the_page_follows_the_newest_line_until_the_reader_scrolls_up(
     page.wait_for_function(IS_NEWEST_IN_VIEW)
 
 
-def test_a_live_run_opens_at_its_newest_line_unless_the_address_names_a_place(
+def test_a_live_run_opens_at_its_newest_line_unless_the_address_points_elsewhere(
     office: Office, visit: Visit
 ) -> None:
     gates = play_gates(office)
@@ -155,7 +155,7 @@ ARE_DRAWN = """() => new Promise((done) => {
 """The page draws lines for up to ten frames before it follows them."""
 
 
-def test_the_page_stays_where_the_reader_selects_writes_or_decides(
+def test_the_page_does_not_scroll_while_the_reader_selects_writes_or_decides(
     office: Office, visit: Visit
 ) -> None:
     changed = {"record_id": str(office.workshop.record().pk), "changes": {"status": "inactive"}}
@@ -262,7 +262,9 @@ def test_a_run_can_be_played_back_and_exported(
     page.close()
 
 
-def test_a_link_to_a_moment_opens_it_whatever_is_skipped(office: Office, visit: Visit) -> None:
+def test_a_link_to_a_moment_opens_that_moment_whatever_the_playback_skips(
+    office: Office, visit: Visit
+) -> None:
     changed = {"record_id": str(office.workshop.record().pk), "changes": {"status": "inactive"}}
     office.workshop.play(asking(call("data.updateRecord", **changed)))
     run = office.submit("Set the record to inactive")

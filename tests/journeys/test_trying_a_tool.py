@@ -1,4 +1,4 @@
-"""In a browser: a read tool is found in the catalog, tried by hand, and the run's page shows its
+"""In a browser: a read tool is found in the catalog, tried by hand, and the run page shows its
 result."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The page of the REST API: reading operations have example ids, and operations that change
+"""The REST API page: operations that only read have example ids, and operations that change
 something have none."""
 
 from __future__ import annotations

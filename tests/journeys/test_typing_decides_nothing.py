@@ -1,5 +1,4 @@
-"""Typed letters decide nothing in any control; they decide only with nothing open and nothing
-focused."""
+"""Typed letters decide nothing in any control; they decide only if nothing is open or focused."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""In the browser: a card names a value from outside, and its link leads to the line of the call
-that brought it."""
+"""In a browser: a card names a value from outside, and its link leads to the line of the call that
+returned it."""
 
 from __future__ import annotations
 

@@ -125,7 +125,7 @@ def test_a_vote_of_the_same_person_elsewhere_removes_the_buttons_without_a_warni
     assert not Vote.objects.filter(withdrawn_at=None).exists()
 
 
-def test_a_deputy_is_told_that_both_share_one_vote_and_cannot_approve(
+def test_a_deputy_sees_that_both_share_one_vote_and_cannot_approve(
     office: Office, visit: Visit
 ) -> None:
     (card,) = waiting(office, 1)
@@ -145,9 +145,7 @@ def test_a_deputy_is_told_that_both_share_one_vote_and_cannot_approve(
     assert get_status(card) == ApprovalStatus.PENDING
 
 
-def test_a_vote_that_no_event_announced_is_caught_by_the_server(
-    office: Office, visit: Visit
-) -> None:
+def test_the_server_detects_a_vote_that_no_event_announced(office: Office, visit: Visit) -> None:
     (card,) = waiting(office, 1)
     visitor = visit("admin")
     visitor.block_sockets()
@@ -245,7 +243,7 @@ def test_u_withdraws_a_vote(office: Office, visit: Visit) -> None:
     assert not Vote.objects.filter(withdrawn_at=None).exists()
 
 
-def test_votes_of_a_bulk_are_undone_together(office: Office, visit: Visit) -> None:
+def test_votes_of_a_bulk_decision_are_undone_together(office: Office, visit: Visit) -> None:
     cards = waiting(office, 2)
     visitor = in_the_inbox(visit)
     assert_selected(visitor, cards[0])

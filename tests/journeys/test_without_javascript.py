@@ -24,7 +24,7 @@ pytestmark = pytest.mark.once
     "templates/cards/decide.html",
 )
 @pytest.mark.every_commit
-def test_a_card_is_approved_another_denied_and_the_answer_read(
+def test_a_card_is_approved_another_is_denied_and_the_answer_is_read(
     office: Office, visit: Visit
 ) -> None:
     records = [office.workshop.record(name=name) for name in ("Acme Corp", "Borealis Freight")]

@@ -82,8 +82,8 @@ class Visitor:
         self.page.goto(f"/runs/{run_id}/")
 
     def approve(self, card: Locator) -> None:
-        """Press Approve once the card has not moved for longer than it ignores clicks; retry if it
-        moved just then."""
+        """Press Approve once the card has stayed in place longer than it ignores clicks; retry if
+        it moved at that moment."""
         for _ in range(3):
             self.await_stillness(card)
             card.locator(".approve-button").click()
@@ -101,7 +101,8 @@ class Visitor:
         await_that(lambda: card.evaluate(STILL) > STANDS_STILL_S * 1000, "the card does not move")
 
     def block_sockets(self) -> None:
-        """Keep the sockets of all later pages silent, so that they learn of no change elsewhere."""
+        """Keep the sockets of all later pages silent, so that they learn of no change made
+        elsewhere."""
         self.page.route_web_socket(re.compile("/ws/"), lambda _socket: None)
 
     # Content of the page

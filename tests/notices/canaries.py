@@ -166,7 +166,7 @@ def is_free(field: Field[object, object]) -> bool:
 
 
 def tell(world: World, card: Approval, kind: NoticeKind) -> None:
-    """Write a notice of this kind; only names given by people are free of canaries."""
+    """Write a notice of this kind; only names that people have given are free of canaries."""
     notice = Notice(organization=world.acme, kind=kind, key=f"{kind}:{card.pk}", detail="Dana")
     if kind in CARD_KINDS or kind in (NoticeKind.CARD_EXPIRED, NoticeKind.BREAK_GLASS):
         notice.run_id, notice.approval_id = card.run_id, card.pk
@@ -188,6 +188,6 @@ def send_all() -> None:
 
 
 def read(message: EmailMessage) -> str:
-    """Return the headers, and each part in plain text."""
+    """Return the headers, and each part as plain text."""
     parts = [str(part.get_content()) for part in message.walk() if not part.is_multipart()]
     return "\n".join([*(f"{name}: {value}" for name, value in message.items()), *parts])

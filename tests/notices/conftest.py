@@ -67,7 +67,7 @@ def add_address(member: Membership, address: str = "") -> Channel:
 
 
 def make_failed_delivery(member: Membership, kind: NoticeKind = NoticeKind.STOPPED) -> Delivery:
-    """Create a notice to the member that could not be sent."""
+    """Create a notice to the member whose delivery has failed."""
     notice = Notice.objects.create(
         organization=member.organization, kind=kind, key=f"{kind}:{member.pk}", detail="Dana"
     )

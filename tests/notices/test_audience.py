@@ -1,4 +1,5 @@
-"""The people who are notified: those who can act, by confirmed channels, by their preferences."""
+"""The people who are notified: those who can act, through confirmed channels, by their
+preferences."""
 
 from __future__ import annotations
 
@@ -106,7 +107,7 @@ def test_an_expired_card_notifies_those_who_could_have_decided_it(world: World) 
     "Members choose their notices and how soon these come; none come during quiet hours",
     "agents/notices/pace.py",
 )
-def test_preferences_determine_the_time(world: World) -> None:
+def test_preferences_determine_the_time_of_delivery(world: World) -> None:
     save_choices(world.member("admin"), {"card": "never"}, ChosenTimes())
     save_choices(world.member("approver"), {"card": "daily"}, ChosenTimes(digest_at="08:00"))
     assert tell(NoticeKind.CARD, world.card()) == ["approver"]
@@ -115,7 +116,7 @@ def test_preferences_determine_the_time(world: World) -> None:
     assert due > timezone.now()
 
 
-def test_each_fact_is_spread_once(world: World) -> None:
+def test_each_notice_is_spread_once(world: World) -> None:
     card = world.card()
     assert tell(NoticeKind.CARD, card)
     assert not add_notice(build_card_notice(NoticeKind.CARD, card))
@@ -123,7 +124,7 @@ def test_each_fact_is_spread_once(world: World) -> None:
     assert Delivery.objects.count() == 2
 
 
-def test_a_hundred_cards_cost_as_many_queries_as_one(
+def test_a_hundred_cards_cost_as_many_queries_as_one_card(
     world: World, django_assert_max_num_queries: object, django_assert_num_queries: object
 ) -> None:
     ApprovalRule.objects.create(organization=world.acme, name="all", needed=2)

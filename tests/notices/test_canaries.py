@@ -1,5 +1,5 @@
-"""No notification contains a value: canaries in every field of cards, and a search that would find
-them."""
+"""No notification contains a value: every field of a card has a canary, and the search would find
+it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Channels: an address is used once its code was entered, and only its owner sees it."""
+"""Channels: an address is used once its code has been entered, and only its owner sees it."""
 
 from __future__ import annotations
 
@@ -48,7 +48,9 @@ def test_the_code_confirms_an_address(world: World) -> None:
         confirm_channel(member, channel.pk, code)
 
 
-def test_a_wrong_code_confirms_nothing_and_a_few_wrong_ones_invalidate_it(world: World) -> None:
+def test_a_wrong_code_confirms_nothing_and_several_wrong_codes_invalidate_the_right_one(
+    world: World,
+) -> None:
     member = world.member("viewer")
     channel = add_email(member, ADDRESS)
     wrong = f"{(int(channel.code) + 1) % 10**8:08}"
@@ -79,7 +81,7 @@ def test_a_malformed_address_is_refused(world: World, text: str) -> None:
     assert not Channel.objects.exists()
 
 
-def test_a_duplicate_address_and_one_over_the_limit_are_refused(world: World) -> None:
+def test_a_duplicate_address_and_an_address_over_the_limit_are_refused(world: World) -> None:
     member = world.member("viewer")
     add_email(member, ADDRESS)
     with pytest.raises(Conflict, match="already"):

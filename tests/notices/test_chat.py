@@ -1,5 +1,5 @@
-"""Chat services: notifications reach fake services over real HTTP, through the guarded client and
-to no other host."""
+"""Chat services: notifications reach fake services over real HTTP, through the guarded client, and
+no other host."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_a_card_is_sent_to_ntfy(world: World, server: ChatServer, ntfy: str) -> 
     assert Delivery.objects.get().status == DeliveryStatus.SENT
 
 
-def test_a_card_is_sent_to_a_webhook_of_slack(world: World, server: ChatServer) -> None:
+def test_a_card_is_sent_to_a_slack_webhook(world: World, server: ChatServer) -> None:
     """Mattermost accepts the same webhooks as Slack, whose own servers cannot run on this
     machine."""
     confirm(add_chat(world.member("approver"), f"mmost://127.0.0.1:{server.port}/{'a' * 26}"))
@@ -123,14 +123,14 @@ class TestSharedChannel:
         remove_channel(other, shared.pk)
         assert not Channel.objects.exists()
 
-    def test_ends_when_its_admin_is_deactivated(
+    def test_gets_nothing_after_its_admin_is_deactivated(
         self, world: World, server: ChatServer, shared: Channel
     ) -> None:
         User.objects.filter(pk=shared.membership.user_id).update(is_active=False)
         tell_card(world)
         assert not server.bodies
 
-    def test_ends_when_its_admin_loses_the_role(
+    def test_gets_nothing_after_its_admin_loses_the_role(
         self, world: World, server: ChatServer, shared: Channel
     ) -> None:
         add_notice(build_card_notice(NoticeKind.CARD, world.card()))
@@ -203,7 +203,7 @@ def test_a_host_that_is_not_allowed_is_not_contacted(
 
 
 @pytest.mark.parametrize(("named", "is_sent"), [("localhost", True), ("other.example", False)])
-def test_a_host_can_be_allowed_by_name(
+def test_a_host_can_be_allowed_by_its_name(
     settings: Settings, server: ChatServer, named: str, *, is_sent: bool
 ) -> None:
     settings.CHAT_HOSTS = PrivateHosts((PrivateHost(name=named),))
@@ -346,7 +346,7 @@ def test_a_refused_address_is_not_repeated(world: World) -> None:
     assert TOKEN not in page.content.decode()
 
 
-def test_the_process_sends_nothing_else_through_requests(server: ChatServer) -> None:
+def test_the_requests_library_can_send_nothing_else(server: ChatServer) -> None:
     assert chat.SERVICES
     with pytest.raises(requests.ConnectionError, match="nothing is sent except notifications"):
         requests.post(f"http://127.0.0.1:{server.port}/", json={}, timeout=5)

@@ -1,4 +1,4 @@
-"""The facts that people are notified of, each read from the events of runs and organizations."""
+"""The events of runs and organizations about which people are notified."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def age(card: Approval, *, lived: timedelta, left: timedelta) -> None:
     Approval.objects.filter(pk=card.pk).update(requested_at=Now() - lived, expires_at=Now() + left)
 
 
-def test_a_card_is_a_fact_with_its_run(workshop: Workshop) -> None:
+def test_a_card_creates_a_notice_that_names_its_run(workshop: Workshop) -> None:
     card = make_card(workshop)
     read_everything()
     notice = Notice.objects.get()
@@ -122,7 +122,7 @@ def test_a_card_that_expires_soon_creates_one_notice(workshop: Workshop) -> None
     [(timedelta(days=5), timedelta(days=2)), (timedelta(hours=1), timedelta(hours=23))],
     ids=["there is time", "it lives for a day and is new"],
 )
-def test_other_cards_create_no_further_notice(
+def test_a_card_that_is_new_or_not_near_expiry_creates_no_expiry_notice(
     workshop: Workshop, lived: timedelta, left: timedelta
 ) -> None:
     age(make_card(workshop), lived=lived, left=left)
@@ -184,7 +184,9 @@ def test_a_card_that_nobody_can_approve_notifies_admins_once(workshop: Workshop)
     assert list_receivers(workshop) == ["acme-admin"]
 
 
-def test_the_sweep_covers_all_cards(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_successive_sweeps_cover_all_cards(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(rule_watch, "MAX_CARDS", 1)
     monkeypatch.setattr(rule_watch, "EVERY_S", 0.0)
     group = add_group(workshop, "Finance")

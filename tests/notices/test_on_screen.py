@@ -1,5 +1,5 @@
-"""Notifications on screens: those of closed cards are removed from their browsers, and no
-others."""
+"""Notifications on screens: when a card is closed, only its own notifications are removed, from
+each browser."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def list_on_screen(channel: Channel) -> list[int | None]:
     return list(shown.values_list("notice__approval", flat=True))
 
 
-def test_a_closed_card_is_removed_from_each_browser_by_its_own_push(
+def test_a_closed_card_is_removed_from_each_browser_with_a_separate_push(
     world: World, service: PushService, second: PushService, channel: Channel
 ) -> None:
     pk = tell_card(world)
@@ -57,7 +57,7 @@ def test_a_closed_card_is_removed_from_each_browser_by_its_own_push(
     )
 
 
-def test_a_push_closes_only_cards_on_the_screen_of_its_browser(
+def test_a_push_closes_only_cards_that_its_browser_shows(
     world: World, service: PushService, second: PushService, channel: Channel
 ) -> None:
     closed, waiting = tell_card(world), tell_card(world)
@@ -75,7 +75,7 @@ def test_a_push_closes_only_cards_on_the_screen_of_its_browser(
     assert Delivery.objects.filter(is_on_screen=False).count() == 2, "control"
 
 
-def test_a_browser_without_a_host_gets_its_own_push_and_others_keep_theirs(
+def test_a_browser_without_a_stored_host_gets_one_and_other_browsers_keep_theirs(
     world: World, second: PushService, channel: Channel
 ) -> None:
     other = Channel.objects.exclude(pk=channel.pk)
@@ -89,7 +89,7 @@ def test_a_browser_without_a_host_gets_its_own_push_and_others_keep_theirs(
     )
 
 
-def test_a_service_that_counts_silent_pushes_gets_none(
+def test_a_service_that_limits_silent_pushes_gets_none(
     world: World, service: PushService, channel: Channel
 ) -> None:
     Channel.objects.filter(pk=channel.pk).update(host=SILENT_PUSH_HOSTS[0])
@@ -108,7 +108,7 @@ def test_a_service_that_counts_silent_pushes_gets_none(
     ]
 
 
-def test_a_decided_card_is_removed_from_the_screen_once(
+def test_the_notification_of_a_decided_card_is_removed_once(
     world: World, service: PushService, channel: Channel
 ) -> None:
     first, second = tell_card(world), tell_card(world)
@@ -123,7 +123,7 @@ def test_a_decided_card_is_removed_from_the_screen_once(
     assert Delivery.objects.get(is_on_screen=True).notice.approval_id == second
 
 
-def test_a_group_is_removed_from_the_screen_with_its_last_card(
+def test_a_group_of_notifications_is_removed_with_its_last_card(
     world: World, service: PushService, channel: Channel
 ) -> None:
     cards = [tell_card(world), tell_card(world)]
@@ -138,7 +138,7 @@ def test_a_group_is_removed_from_the_screen_with_its_last_card(
     ]
 
 
-def test_an_expired_card_stays_on_the_screen(
+def test_the_notification_of_an_expired_card_stays(
     world: World, service: PushService, channel: Channel
 ) -> None:
     card = world.card()

@@ -1,4 +1,4 @@
-"""The times of notices: at once, in a digest or never, and not during quiet hours."""
+"""The times of notices: immediately, in a digest or never, and not during quiet hours."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def find(pace: Pace, now: datetime = NOON, **more: object) -> datetime | None:
     return PaceRules({"card": pace}, **more).find_due_time("card", now)  # type: ignore[arg-type]
 
 
-def test_the_pace_at_once_means_now_and_is_the_default() -> None:
+def test_the_pace_at_once_means_immediately_and_is_the_default() -> None:
     assert find(Pace.AT_ONCE) == NOON
     assert PaceRules().find_due_time("card", NOON) == NOON
 
@@ -50,7 +50,7 @@ def test_cards_and_own_runs_default_to_at_once_and_other_notices_to_daily() -> N
     }
 
 
-def test_the_pace_never_has_no_time() -> None:
+def test_the_pace_never_sets_no_time() -> None:
     assert find(Pace.NEVER) is None
 
 
@@ -58,7 +58,7 @@ def test_the_pace_hourly_means_the_next_full_hour() -> None:
     assert find(Pace.HOURLY) == datetime(2026, 11, 27, 13, tzinfo=UTC)
 
 
-def test_the_pace_daily_means_the_next_digest_in_the_zone_of_the_person() -> None:
+def test_the_pace_daily_means_the_next_digest_in_the_time_zone_of_the_person() -> None:
     zone = ZoneInfo("America/New_York")
     assert find(Pace.DAILY, digest_at=time(8), zone=zone) == datetime(2026, 11, 27, 13, tzinfo=UTC)
     assert find(Pace.DAILY, digest_at=time(7), zone=zone) == datetime(2026, 11, 28, 12, tzinfo=UTC)
@@ -82,7 +82,7 @@ def test_quiet_hours_within_a_day_end_on_the_same_day() -> None:
     st.none() | st.tuples(st.times(), st.times()).filter(lambda both: both[0] != both[1]),
     st.tuples(st.times(), st.sampled_from(ZONES)),
 )
-def test_the_time_is_within_three_days_and_never_in_quiet_hours(
+def test_every_notice_is_due_within_three_days_and_outside_quiet_hours(
     pace: Pace, now: datetime, quiet: tuple[time, time] | None, digest: tuple[time, str]
 ) -> None:
     zone = ZoneInfo(digest[1])

@@ -1,4 +1,4 @@
-"""Notices follow from events after their commit: each once, and nothing in the transactions of
+"""Notices are created from committed events: each once, without statements in the transactions of
 runs."""
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture(autouse=True)
 def nothing_is_given_up(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """Fail a test in which a row could not be read: skipping it would hide the reason."""
+    """Fail a test in which a row could not be read, because skipping it would hide the reason."""
     yield
     assert not [each for each in caplog.get_records("call") if "given up" in each.getMessage()]
 
@@ -49,7 +49,7 @@ def list_statements_about_notices(act: Callable[[], object]) -> list[str]:
     "Notices are written after the commit of their fact, without a statement in the run's own transactions",
     "agents/notices/outbox.py",
 )
-def test_a_card_and_an_end_execute_no_statement_about_notices(workshop: Workshop) -> None:
+def test_a_card_and_the_end_of_a_run_execute_no_statement_about_notices(workshop: Workshop) -> None:
     workshop.play(asking(call("probe.effect", name="a")))
     run = workshop.submit()
     assert list_statements_about_notices(lambda: workshop.drive(run)) == []
@@ -59,7 +59,7 @@ def test_a_card_and_an_end_execute_no_statement_about_notices(workshop: Workshop
     assert list_kinds() == ["card", "run_ended"]
 
 
-def test_a_batch_costs_a_constant_number_of_statements(workshop: Workshop) -> None:
+def test_a_batch_of_events_costs_a_constant_number_of_statements(workshop: Workshop) -> None:
     counts = []
     for runs in (1, 1, 4):  # the first one creates the cursor
         for number in range(runs):
@@ -142,7 +142,7 @@ class TestEventsOfOrganizations:
             tell(NoticeFact(NoticeKind.QUARANTINE, workshop.organization.pk, key))
         assert list_kinds() == ["quarantine", "quarantine"]
 
-    def test_of_a_removed_account_do_not_block_others(self, workshop: Workshop) -> None:
+    def test_do_not_block_others_if_an_account_is_removed(self, workshop: Workshop) -> None:
         removed = workshop.members["viewer"].user
         for user in (removed, workshop.operator.user):
             tell(
@@ -155,7 +155,7 @@ class TestEventsOfOrganizations:
         read_everything()
         assert Notice.objects.get().user == workshop.operator.user
 
-    def test_have_a_cursor_beside_that_of_runs(self, workshop: Workshop) -> None:
+    def test_have_a_separate_cursor_from_events_of_runs(self, workshop: Workshop) -> None:
         workshop.work()
         stops.stop_employee(workshop.operator, workshop.employee.pk)
         read_everything()

@@ -1,5 +1,5 @@
-"""The registry of senders: each kind of channel has one, and an unknown kind is never sent by
-another."""
+"""The registry of senders: each kind of channel has a sender, and an unknown kind is never sent by
+another sender."""
 
 from __future__ import annotations
 

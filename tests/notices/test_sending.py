@@ -1,5 +1,5 @@
-"""Sending: at least once, in one notification for all due notices, without values, and again after
-a failure."""
+"""Sending: at least once, in one notification for all due notices, without values, with retries
+after a failure."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_all_due_notices_are_sent_in_one_notification(world: World, mail: MailSe
     assert received.text.count("A decision is waiting: Update a record, asked by Dana") == 3
 
 
-def test_a_decided_card_is_not_sent(world: World, mail: MailServer) -> None:
+def test_a_notice_about_a_decided_card_is_not_sent(world: World, mail: MailServer) -> None:
     add_address(world.member("approver"))
     card = world.card()
     add_notice(build_card_notice(NoticeKind.CARD, card))
@@ -194,7 +194,7 @@ def test_a_refused_address_is_not_retried(world: World, mail: MailServer) -> Non
     )
 
 
-def test_another_sender_takes_over_from_a_killed_one(world: World, mail: MailServer) -> None:
+def test_another_sender_takes_over_from_a_killed_sender(world: World, mail: MailServer) -> None:
     add_address(world.member("approver"))
     tell_card(world)
     spread_notices()
@@ -265,7 +265,7 @@ def test_a_code_is_sent_alone(world: World, mail: MailServer) -> None:
     assert Channel.objects.get().code in received.text
 
 
-def test_pauses_grow_to_an_hour() -> None:
+def test_pauses_between_attempts_grow_to_an_hour() -> None:
     scale = find_pause(1).total_seconds() / 15
     assert [find_pause(tries).total_seconds() / scale for tries in (1, 2, 3, 4, 5, 8)] == [
         15,
@@ -277,14 +277,14 @@ def test_pauses_grow_to_an_hour() -> None:
     ]
 
 
-def test_the_time_of_an_immediate_notice_has_no_fraction_of_a_second(world: World) -> None:
+def test_the_due_time_of_an_immediate_notice_has_no_fraction_of_a_second(world: World) -> None:
     add_address(world.member("approver"))
     tell_card(world)
     spread_notices()
     assert Delivery.objects.get().due_at.microsecond == 0
 
 
-def test_a_delivery_whose_sender_always_dies_is_given_up(world: World, mail: MailServer) -> None:
+def test_a_delivery_whose_sender_always_crashes_is_given_up(world: World, mail: MailServer) -> None:
     add_address(world.member("approver"))
     tell_card(world)
     spread_notices()
@@ -298,7 +298,9 @@ def test_a_delivery_whose_sender_always_dies_is_given_up(world: World, mail: Mai
     assert mail.received == []
 
 
-def test_an_address_that_cannot_be_decrypted_fails(world: World, mail: MailServer) -> None:
+def test_a_delivery_to_an_address_that_cannot_be_decrypted_fails(
+    world: World, mail: MailServer
+) -> None:
     channel = add_address(world.member("approver"))
     with connection.cursor() as cursor:
         cursor.execute(

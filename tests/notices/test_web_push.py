@@ -1,5 +1,5 @@
-"""Browser push: encrypted for one browser, signed by this installation, forgotten when the browser
-is gone."""
+"""Browser push: encrypted for one browser, signed by this installation, and removed when the
+browser is gone."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def send_all() -> None:
 
 
 @pytest.mark.usefixtures("channel")
-def test_a_browser_receives_the_sentence_the_page_and_the_number_of_cards(
+def test_a_browser_receives_a_sentence_the_address_of_the_page_and_the_number_of_cards(
     world: World, service: PushService
 ) -> None:
     pk = tell_card(world)
@@ -141,7 +141,7 @@ def test_the_code_confirms_a_browser(world: World, service: PushService) -> None
 
 
 @pytest.mark.parametrize("status", [404, 410])
-def test_a_lost_browser_is_removed_after_the_third_response(
+def test_a_browser_is_removed_after_the_third_response_that_it_is_gone(
     world: World, service: PushService, channel: Channel, status: int
 ) -> None:
     service.status = status
@@ -155,7 +155,7 @@ def test_a_lost_browser_is_removed_after_the_third_response(
 
 
 @pytest.mark.parametrize("status", [401, 403])
-def test_a_subscription_for_another_key_ends_with_the_words_of_the_service(
+def test_a_subscription_for_another_key_shows_the_error_of_the_service_and_ends(
     world: World, service: PushService, channel: Channel, status: int
 ) -> None:
     service.status, service.words = status, "the key\n does not  match"
@@ -314,7 +314,7 @@ def send_and_close() -> None:
         connection.close()
 
 
-def test_a_browser_that_works_again_is_kept(
+def test_a_browser_that_responds_again_is_kept(
     world: World, service: PushService, channel: Channel
 ) -> None:
     service.status = 410

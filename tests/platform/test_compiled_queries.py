@@ -1,4 +1,4 @@
-"""Compiled queries return rows with named columns, converted like by the ORM."""
+"""Compiled queries return rows with named columns, with values converted as by the ORM."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.django_db
 
 
 class Found(NamedTuple):
-    """An organization by its slug."""
+    """An organization, found by its slug."""
 
     title: str
     plan_features: list[str]

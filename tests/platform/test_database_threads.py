@@ -1,5 +1,5 @@
-"""Threads that serve asynchronous code: between two uses, they hold no connection that others
-need."""
+"""Threads that serve asynchronous code: between two uses, they hold no connection that other
+threads need."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def thread() -> Iterator[ThreadPoolExecutor]:
 
 
 def use(thread: ThreadPoolExecutor, error: type[Exception] | None = None) -> object:
-    """Use the database in the thread, and fail afterwards with this error; return the driver's own
-    connection."""
+    """Use the database in the thread, and return the driver's own connection; raise `error`
+    afterwards, if given."""
 
     def connect() -> object:
         connection.ensure_connection()
@@ -41,14 +41,14 @@ def held(thread: ThreadPoolExecutor) -> object:
     return thread.submit(lambda: connection.connection).result()
 
 
-def test_a_use_keeps_the_file_of_sqlite_open_and_returns_the_connection_of_postgresql(
+def test_after_a_use_sqlite_stays_open_and_the_postgresql_connection_is_returned(
     thread: ThreadPoolExecutor,
 ) -> None:
     used = use(thread)
     assert held(thread) is (used if connection.vendor == "sqlite" else None)
 
 
-def test_a_failure_returns_the_connection(thread: ThreadPoolExecutor) -> None:
+def test_a_failed_use_returns_the_connection(thread: ThreadPoolExecutor) -> None:
     use(thread)
     with pytest.raises(LookupError):
         use(thread, LookupError)

@@ -1,4 +1,5 @@
-"""A part with another files folder, or with other keys, reports it and does not start."""
+"""A part that finds the files folder or the keys of another installation reports this and does not
+start."""
 
 from __future__ import annotations
 
@@ -56,7 +57,7 @@ def test_the_first_start_records_the_installation_and_later_ones_match(files: Pa
     assert (files / installation.ID_FILE).read_text() == folder_id
 
 
-def test_simultaneous_first_starts_agree(files: Path) -> None:
+def test_simultaneous_first_starts_agree_on_the_installation(files: Path) -> None:
     start, found = threading.Barrier(6), []
 
     def confirm() -> None:
@@ -93,14 +94,14 @@ def test_only_one_of_two_simultaneous_starts_succeeds_without_a_shared_folder(
     files: Path, settings: Settings
 ) -> None:
     settings.GADGET_FILES_DIR = files.parent / "elsewhere"
-    installation._create_folder_id()  # the other machine has got this far …
+    installation._create_folder_id()  # the other machine gets this far …
     settings.GADGET_FILES_DIR = files
-    assert not refusal()  # … when this one is faster
+    assert not refusal()  # … before this machine finishes first
     settings.GADGET_FILES_DIR = files.parent / "elsewhere"
     assert "belongs to another installation" in refusal()
 
 
-def test_a_new_database_does_not_accept_the_files_of_an_old_one(
+def test_a_new_database_does_not_accept_the_files_of_an_old_database(
     files: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(installation, "FIRST_START_S", 0.1)
@@ -110,7 +111,7 @@ def test_a_new_database_does_not_accept_the_files_of_an_old_one(
     assert "holds the files of another database" in refusal()
 
 
-def test_a_moved_or_accepted_folder_matches(files: Path, settings: Settings) -> None:
+def test_a_moved_or_adopted_folder_is_accepted(files: Path, settings: Settings) -> None:
     assert not refusal()
     settings.GADGET_FILES_DIR = shutil.copytree(files, files.parent / "moved")
     assert not refusal()
@@ -152,14 +153,14 @@ def test_other_audit_keys_are_refused(files: Path, settings: Settings) -> None:
     assert "No key in GADGET_AUDIT_KEYS signed" in refusal()
 
 
-def test_everything_matches_after_a_restored_backup(files: Path) -> None:
+def test_a_part_starts_after_a_backup_was_restored(files: Path) -> None:
     assert not refusal()
     call_command("after_restore", verbosity=0)
     assert not refusal()
 
 
 @pytest.mark.usefixtures("redis_url")
-def test_the_doctor_reports_the_same_differences(files: Path, settings: Settings) -> None:
+def test_the_doctor_reports_another_folder_and_other_keys(files: Path, settings: Settings) -> None:
     assert not refusal()
     assert "belong to this database" in told_of("identity")
     settings.GADGET_ENCRYPTION_KEYS = [new_key()]
@@ -217,7 +218,7 @@ def test_an_unreachable_redis_delays_no_start(files: Path, settings: Settings) -
     [build_web_process(), build_worker_process(1), build_sweeper_process()],
     ids=lambda part: part.name,
 )
-def test_no_part_starts_with_another_folder_and_other_keys(
+def test_no_part_starts_with_another_folder_or_other_keys(
     installation: Installation, files: Path, part: object
 ) -> None:
     assert not refusal()

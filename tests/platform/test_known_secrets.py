@@ -1,4 +1,5 @@
-"""The log hides known secrets in every encoding, and nobody can make it forget those of others."""
+"""The log hides known secrets in every encoding, and no organization can displace the secrets of
+others."""
 
 from __future__ import annotations
 

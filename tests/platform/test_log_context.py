@@ -1,5 +1,5 @@
-"""The log knows the organization of a request and of a run, so that it hides that organization's
-short secrets, too."""
+"""The log knows the organization of a request or run, so that it hides that organization's secrets,
+even short ones."""
 
 import pytest
 
@@ -16,17 +16,17 @@ def world() -> World:
     return make_world()
 
 
-def test_a_page_sets_the_organization_of_its_member(world: World) -> None:
+def test_a_page_request_sets_the_organization_of_the_member(world: World) -> None:
     world.client("outsider").get("/")
     assert get_logged_organization() == world.globex.pk
 
 
-def test_a_token_sets_its_organization(world: World) -> None:
+def test_an_api_request_sets_the_organization_of_its_token(world: World) -> None:
     _, secret = issue_token(world.member("operator"), "tests")
     world.client("outsider").get("/api/employees", headers={"authorization": f"Bearer {secret}"})
     assert get_logged_organization() == world.acme.pk
 
 
-def test_a_stranger_sets_no_organization(world: World) -> None:
+def test_a_request_of_a_stranger_sets_no_organization(world: World) -> None:
     assert nobody().get("/login/").status_code == 200
     assert get_logged_organization() is None

@@ -25,7 +25,7 @@ REMOVING = (DeleteModel, RemoveField, RenameField, RenameModel)
 
 
 def list_required_versions(migration: Migration) -> list[int]:
-    """List the schema versions that the migration requires of code."""
+    """List the schema versions that the migration requires the code to have."""
     codes = [
         operation.code for operation in migration.operations if isinstance(operation, RunPython)
     ]
@@ -49,7 +49,7 @@ def may_be_left_out(field: Field[Any, Any]) -> bool:
     return isinstance(field, ManyToManyField) or field.null or field.db_default is not NOT_PROVIDED
 
 
-def test_a_column_that_a_later_migration_adds_may_be_left_out_by_older_code() -> None:
+def test_older_code_can_insert_rows_without_columns_that_later_migrations_added() -> None:
     added = [
         f"{migration}: {operation.model_name}.{operation.name}"
         for migration in list_own_migrations()

@@ -25,8 +25,8 @@ AND indexname NOT IN (SELECT conindid::regclass::text FROM pg_constraint)
 
 
 def leave_only(index: str, table: str) -> None:
-    """Drop the other indexes of the table until the test ends: on few rows they may cost no more
-    than this one."""
+    """Drop the other indexes of the table until the test ends: for few rows, the planner may prefer
+    them."""
     with connection.cursor() as cursor:
         cursor.execute(OTHERS, [table, index])
         for (name,) in cursor.fetchall():
@@ -45,7 +45,7 @@ def plan_without_params(rows: QuerySet[Any]) -> str:
             "bitmapscan",
             "sort",
             "incremental_sort",
-        ):  # on few rows, they may cost no more than the index
+        ):  # for few rows, they may cost no more than the index
             cursor.execute(f"SET LOCAL enable_{way} = off")
         cursor.execute(f"PREPARE probe AS {numbered}")
         cursor.execute(f"EXPLAIN EXECUTE probe({values})")

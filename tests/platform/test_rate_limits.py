@@ -1,4 +1,4 @@
-"""Limits of rates: no span of time has more calls than the limit, wherever it begins."""
+"""Rate limits: no period, whenever it begins, contains more calls than the limit."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_the_start_of_a_new_minute_allows_no_extra_calls() -> None:
     assert limiter.seconds_to_wait("key", THREE) == 0
 
 
-def test_each_call_counts_for_its_own_minute() -> None:
+def test_each_call_counts_for_a_minute_from_its_start() -> None:
     clock = Clock(0.0)
     limiter = ProcessRateLimiter(clock)
     for clock.now in (0.0, 10.0, 20.0):
@@ -54,7 +54,7 @@ def test_a_refused_call_does_not_delay_later_ones() -> None:
     assert limiter.seconds_to_wait("key", ONE) == 0
 
 
-def test_unknown_subjects_are_forgotten_after_a_minute() -> None:
+def test_keys_without_recent_calls_are_forgotten_after_a_minute() -> None:
     clock = Clock(0.0)
     limiter = ProcessRateLimiter(clock)
     for number in range(100):

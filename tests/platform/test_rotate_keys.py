@@ -1,5 +1,5 @@
-"""Rotating keys: all values are encrypted with the first key, repeatably, and undecryptable ones
-are reported."""
+"""Key rotation: all values are encrypted with the first key, repeatably, and undecryptable ones are
+reported."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def stored() -> dict[str, Any]:
     "Encryption keys are rotated while Gadget runs",
     "agents/platform/key_rotation.py",
 )
-def test_everything_is_encrypted_with_the_first_key_and_the_old_one_is_not_needed(
+def test_everything_is_encrypted_with_the_first_key_and_the_old_key_is_not_needed(
     acme: Organization, settings: Settings
 ) -> None:
     before = stored()
@@ -148,7 +148,9 @@ class TestTheDoctor:
         providers = {finding.text for finding in check_providers()}
         assert "acme/Real: bad_key: the key of the provider 'Real' cannot be read" in providers
 
-    def test_reports_values_under_an_old_key(self, acme: Organization, settings: Settings) -> None:
+    def test_reports_values_encrypted_with_an_old_key(
+        self, acme: Organization, settings: Settings
+    ) -> None:
         settings.GADGET_ENCRYPTION_KEYS = [NEW, OLD]
         (line,) = self.told()
         assert line.startswith("encrypted with an older key: the")

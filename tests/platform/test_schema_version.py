@@ -1,4 +1,4 @@
-"""Older code neither runs on a database of newer code nor migrates or backs it up, unless the newer
+"""Older code does not use, migrate or back up a database that newer code migrated, unless the newer
 code allows it."""
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ BOTH_VERSIONS = (
 
 @pytest.fixture
 def newer_migration() -> Iterator[str]:
-    """A migration that only newer code has, applied."""
+    """Record a migration that only newer code has as applied, and yield its name."""
     recorder = MigrationRecorder(connection)
     recorder.record_applied("runs", "9999_of_the_next_version")
     yield "runs.9999_of_the_next_version"
@@ -45,7 +45,7 @@ def newer_migration() -> Iterator[str]:
 
 @pytest.fixture
 def ended_support(newer_migration: str) -> None:
-    """The database after a migration that this code may not run on."""
+    """Apply a migration that ends the support for this code."""
     models = MigrationLoader(connection).project_state().apps
     require_schema(NEXT, "9.1").code(models, connection.schema_editor())
 
@@ -60,7 +60,9 @@ def test_no_part_starts_on_a_database_that_needs_newer_code(ended_support: None)
         installation.confirm()
 
 
-def test_a_refused_process_ends_with_one_sentence(ended_support: None, tmp_path: Path) -> None:
+def test_a_process_that_may_not_start_ends_with_one_sentence(
+    ended_support: None, tmp_path: Path
+) -> None:
     environment = {
         **os.environ,
         "GADGET_TESTS_GIVEN": "1",

@@ -106,7 +106,7 @@ def two_calls(workshop: Workshop) -> tuple[ToolCall, ToolCall]:
     return calls(work(workshop))[0], calls(work(workshop))[0]
 
 
-def test_calls_over_a_proposed_number_need_approval(workshop: Workshop) -> None:
+def test_calls_over_a_proposed_count_need_approval(workshop: Workshop) -> None:
     for _ in range(3):
         work(workshop)
     report = run_simulation(workshop, at_most(2))
@@ -116,7 +116,7 @@ def test_calls_over_a_proposed_number_need_approval(workshop: Workshop) -> None:
     ]
 
 
-def test_calls_of_one_response_count_toward_the_limit_of_each_other(workshop: Workshop) -> None:
+def test_calls_of_one_response_count_together_toward_the_limit(workshop: Workshop) -> None:
     work(workshop, asking(sleep("a"), sleep("b"), sleep("c")))
     report = run_simulation(workshop, at_most(2))
     assert report.verdicts == Counter({RUNS: 2, ASKS: 1})
@@ -187,7 +187,9 @@ def test_calls_of_another_tool_do_not_count(workshop: Workshop) -> None:
     assert count(workshop, calls(work(workshop))[0]) == 0
 
 
-def test_a_call_needs_an_earlier_one_with_the_same_value_in_its_run(workshop: Workshop) -> None:
+def test_a_required_earlier_call_must_have_the_same_value_in_the_same_run(
+    workshop: Workshop,
+) -> None:
     search = asking(call(SEARCH, text="a"))
     work(workshop, search, asking(sleep("a"), sleep("b")))
     work(workshop, asking(sleep("a")), search)
@@ -199,7 +201,7 @@ def test_a_call_needs_an_earlier_one_with_the_same_value_in_its_run(workshop: Wo
     }
 
 
-def test_calls_before_the_oldest_judged_one_count_too(workshop: Workshop) -> None:
+def test_calls_before_the_oldest_judged_call_count(workshop: Workshop) -> None:
     work(workshop, asking(call(SEARCH, text="a")), asking(sleep("a")))
     limit = PolicyChange(ChangeKind.LIMIT, SLEEP, condition=AFTER_SEARCH)
     assert simulate(workshop.organization.pk, [limit], 1).verdicts == Counter([RUNS])
@@ -243,7 +245,7 @@ def test_recorded_counts_take_precedence_over_rebuilt_ones(workshop: Workshop) -
     )
 
 
-def test_a_sum_with_erased_amounts_is_unknown_and_a_count_is_not(workshop: Workshop) -> None:
+def test_a_sum_with_erased_amounts_is_unknown_but_a_count_is_known(workshop: Workshop) -> None:
     earlier, judged = two_calls(workshop)
     ToolCall.objects.filter(pk=earlier.pk).update(judgment={"erased": True})
     assert count(workshop, judged) == 1
@@ -291,7 +293,7 @@ def test_the_shadow_of_a_policy_draft_counts_earlier_calls(workshop: Workshop) -
     assert policy_draft.counts == {"auto auto": 1, "auto ask": 1}
 
 
-def test_a_proposed_limit_costs_one_query_and_one_for_the_time(workshop: Workshop) -> None:
+def test_proposed_limits_cost_two_queries_whatever_their_number(workshop: Workshop) -> None:
     stop, limit = (
         PolicyChange(ChangeKind.STOP, SLEEP),
         PolicyChange(ChangeKind.LIMIT, SLEEP, condition=at_most(2)),

@@ -85,7 +85,7 @@ def test_the_traits_and_the_rules_have_every_field() -> None:
     assert stored["policy"].keys() == {each.name for each in fields(Policy)}
 
 
-def test_rules_without_pins_and_lost_modes_keep_their_stored_form() -> None:
+def test_rules_without_pins_or_lost_modes_keep_their_stored_form() -> None:
     stored = RecordedRules.of(Grants(), Policy(modes=frozenset({"general"})), {}).as_json()
     assert "pinned" not in stored["grants"]
     assert "modes" not in stored["policy"]
@@ -122,7 +122,7 @@ class Fetch(Echo):
         return frozenset({params.text})
 
 
-def test_a_policy_draft_that_needs_an_unrecorded_fact_names_it() -> None:
+def test_a_policy_draft_that_needs_an_unrecorded_fact_names_the_fact() -> None:
     call, rules = record(Echo(), {"text": "hi"}, GRANTED)
     limited = replace(rules, grants=replace(rules.grants, conditions={NAME: (NOT_OUTSIDE,)}))
     with pytest.raises(MissingFact, match="'provenance'"):

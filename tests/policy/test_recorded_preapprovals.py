@@ -92,7 +92,7 @@ def test_the_snapshot_names_the_grants_compared_with_a_card(answered: StandingGr
     assert rules["standing_grants"] == [answered.pk]
 
 
-def test_a_card_approved_by_no_grant_is_replayed_too(
+def test_a_card_that_no_grant_approved_is_replayed(
     workshop: Workshop, answered: StandingGrant
 ) -> None:
     workshop.play(asking(call("probe.effect", name="b")))
@@ -119,7 +119,7 @@ def test_a_matching_grant_without_uses_left_is_recorded_as_withheld(
     assert check() == {"equal": 2}
 
 
-def test_a_card_that_names_a_grant_that_did_not_approve_it_is_a_difference(
+def test_a_card_that_names_the_wrong_grant_is_reported_as_a_difference(
     answered: StandingGrant,
 ) -> None:
     keep(answered, grant=None)

@@ -114,7 +114,7 @@ def damage(ruling: dict[str, Any]) -> None:
         damage,
     ],
 )
-def test_a_changed_ruling_is_a_difference(
+def test_a_changed_ruling_is_reported_as_a_difference(
     approved: Approval, spoil: Callable[[dict[str, Any]], None]
 ) -> None:
     ruling = Approval.objects.get(pk=approved.pk).ruling

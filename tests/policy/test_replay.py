@@ -123,7 +123,7 @@ def test_equal_rules_are_stored_once_and_changed_rules_again(workshop: Workshop)
     assert first.pk != second.pk
 
 
-def test_a_changed_verdict_is_a_difference(workshop: Workshop) -> None:
+def test_a_changed_verdict_is_reported_as_a_difference(workshop: Workshop) -> None:
     changed, _ = two_runs(workshop)
     judgment = {**(changed.judgment or {}), "verdict": "ask"}
     ToolCall.objects.filter(pk=changed.pk).update(judgment=judgment)
@@ -134,7 +134,7 @@ def test_a_changed_verdict_is_a_difference(workshop: Workshop) -> None:
         call_command("replay_policy", processes=1, stdout=StringIO())
 
 
-def test_current_rules_are_not_used(workshop: Workshop) -> None:
+def test_a_replay_does_not_use_the_current_rules(workshop: Workshop) -> None:
     two_runs(workshop)
     Grant.objects.all().delete()
     assert replay_all().counts == Counter(equal=2)
@@ -237,7 +237,7 @@ def test_only_the_chosen_calls_are_replayed(workshop: Workshop) -> None:
             call_command("replay_policy", stdout=StringIO(), **wrong)
 
 
-def test_the_parts_cover_every_call_once(
+def test_the_parts_of_a_replay_cover_every_call_once(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(replays, "CALLS_AT_ONCE", 1)

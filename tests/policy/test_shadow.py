@@ -114,7 +114,7 @@ def test_only_admins_can_save_and_start_policy_drafts(workshop: Workshop) -> Non
         shadow.delete_policy_draft(workshop.operator, policy_draft.pk)
 
 
-def test_a_shadow_has_an_end_and_runs_once(workshop: Workshop) -> None:
+def test_shadow_mode_has_an_end_and_runs_once(workshop: Workshop) -> None:
     policy_draft = shadow.save_policy_draft(workshop.admin, "No clock", STOP)
     for days in (0, 31):
         with pytest.raises(Invalid, match="1 to 30 days"):

@@ -130,7 +130,7 @@ def test_other_organizations_are_not_compared(workshop: Workshop) -> None:
     assert shadow.compare_cards(policy_draft) == 1
 
 
-def test_only_policy_drafts_with_rules_compare_decisions_and_only_others_compare_calls(
+def test_a_policy_draft_compares_decisions_for_rules_and_calls_for_other_changes(
     workshop: Workshop,
 ) -> None:
     stop = (PolicyChange(ChangeKind.STOP, "probe.clock"),)

@@ -1,5 +1,5 @@
-"""A standing grant is a change of a policy draft: calls that ask and match its terms count as
-approved."""
+"""A standing grant is a change in a policy draft: calls that need approval and match its terms
+count as approved."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def run_simulation(workshop: Workshop, *changes: PolicyChange) -> SimulationRepo
     return simulate(workshop.organization.pk, changes, 1_000)
 
 
-def test_calls_that_match_the_terms_are_approved_and_others_still_ask(workshop: Workshop) -> None:
+def test_only_calls_that_match_the_terms_are_approved(workshop: Workshop) -> None:
     ask(workshop)
     ask(workshop, name="b")
     report = run_simulation(workshop, answering(workshop, A))
@@ -98,7 +98,7 @@ def test_a_grant_for_one_employee_approves_only_its_calls(workshop: Workshop) ->
         {"kind": ChangeKind.LIMIT, "condition": Condition("name", Rule.ONE_OF, ["b", "c"])},
     ],
 )
-def test_a_call_that_asks_because_of_a_limit_or_a_raised_level_is_not_approved(
+def test_a_call_that_needs_approval_due_to_a_limit_or_a_raised_level_is_not_approved(
     workshop: Workshop, stricter: dict[str, Any]
 ) -> None:
     ask(workshop)
@@ -125,7 +125,7 @@ def test_a_param_that_the_grant_does_not_name_must_be_absent(workshop: Workshop)
     assert run_simulation(workshop, with_code).verdicts == Counter([IS_PREAPPROVED])
 
 
-def test_the_origin_of_an_open_param_is_unknown_if_nobody_searched_for_it(
+def test_the_origin_of_an_open_param_is_unknown_if_it_was_not_recorded(
     workshop: Workshop,
 ) -> None:
     AllowedHost.objects.create(

@@ -47,7 +47,7 @@ def _recorder(recorder: Recorder) -> None:
 
 @pytest.fixture
 def finance(workshop: Workshop) -> ApproverGroup:
-    """A group with the admin alone."""
+    """A group whose only member is the admin."""
     group = ApproverGroup.objects.create(organization=workshop.organization, name="Finance")
     group.members.set([workshop.admin])
     return group
@@ -61,7 +61,9 @@ def judge_one(workshop: Workshop, *changes: PolicyChange) -> JudgedCard:
     return judged
 
 
-def test_a_card_approved_by_one_person_needs_two_under_a_rule_for_two(workshop: Workshop) -> None:
+def test_a_card_approved_by_one_person_needs_one_more_under_a_rule_for_two(
+    workshop: Workshop,
+) -> None:
     card = approve(workshop, workshop.approver)
     judged = judge_one(workshop, propose(needed=2))
     assert (judged.row.pk, judged.outcome, judged.needs) == (
@@ -174,7 +176,9 @@ def test_a_rule_that_no_current_member_can_meet_is_counted(
     assert run_simulation(workshop, propose(group=board.as_group())).by_tool[EFFECT].stuck == 1
 
 
-def test_other_rules_of_the_time_still_apply(workshop: Workshop, finance: ApproverGroup) -> None:
+def test_other_rules_that_applied_at_the_time_still_apply(
+    workshop: Workshop, finance: ApproverGroup
+) -> None:
     rule = make_rule(workshop, group=finance)
     card = approve(workshop, workshop.admin)
     rule.delete()
@@ -185,7 +189,7 @@ def test_other_rules_of_the_time_still_apply(workshop: Workshop, finance: Approv
     assert judge_one(workshop, propose()).needs == f"needs someone from group {finance.pk}"
 
 
-def test_a_changed_rule_replaces_the_one_in_the_recorded_ruling(workshop: Workshop) -> None:
+def test_a_changed_rule_replaces_the_rule_in_the_recorded_ruling(workshop: Workshop) -> None:
     rule = make_rule(workshop, needed=2)
     card = approve(workshop, workshop.approver, workshop.admin)
     judged = judge_one(workshop, propose(id=rule.pk, needed=1))

@@ -113,7 +113,7 @@ def test_a_denied_call_that_would_now_run_is_listed_first_with_a_warning(
     assert report.listed[0].row.run_id == run.pk
 
 
-def test_a_denied_call_that_still_asks_gets_no_warning(workshop: Workshop) -> None:
+def test_a_denied_call_that_still_needs_approval_gets_no_warning(workshop: Workshop) -> None:
     denied = deny_update(workshop)
     report = run_simulation(
         workshop, PolicyChange(ChangeKind.LEVEL, UPDATE, level=Level.DESTRUCTIVE)

@@ -1,5 +1,5 @@
-"""A pass under known rules runs no statement for its snapshot, and one under new rules a single
-insert."""
+"""A pass under known rules executes no statement for its snapshot; a pass under new rules executes
+a single insert."""
 
 from __future__ import annotations
 

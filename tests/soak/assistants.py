@@ -1,8 +1,8 @@
-"""Command-line assistants as MCP clients: the real programs, with a stub of the wire of each one's
-model.
+"""Command-line assistants as MCP clients: the real programs, with a stub that speaks the protocol
+of each one's model.
 
-The model asks for the calls that the soak wants, and what it is sent back is what an assistant
-shows its model.
+The stub requests the calls that the soak wants, and receives the results as an assistant shows them
+to its model.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Event:
 
 
 class Wire:
-    """The wire protocol of a model's server: how it is requested, and how it answers."""
+    """The protocol of a model's server: how it is requested, and how it answers."""
 
     def read(self, body: Any) -> Turn:
         """Read a request."""
@@ -59,7 +59,7 @@ class Wire:
 
 
 class Messages(Wire):
-    """The wire of Claude Code."""
+    """The protocol of Claude Code's model."""
 
     def read(self, body: Any) -> Turn:
         tools = [tool["name"] for tool in body.get("tools") or ()]
@@ -100,7 +100,7 @@ class Messages(Wire):
 
 
 class Responses(Wire):
-    """The wire of Codex, which offers the tools of a server as a namespace."""
+    """The protocol of Codex's model, which offers the tools of a server as a namespace."""
 
     def __init__(self) -> None:
         self._spaces: dict[str, tuple[str, str]] = {}
@@ -150,7 +150,7 @@ class Responses(Wire):
 
 
 class GenerateContent(Wire):
-    """The wire of Gemini CLI."""
+    """The protocol of Gemini CLI's model."""
 
     def read(self, body: Any) -> Turn:
         declared = [
@@ -182,7 +182,7 @@ def _join(content: Any) -> str:
 
 class StubModel:
     """A model's server: it takes the next call from the soak, and gives the soak the result of the
-    last one."""
+    last call."""
 
     def __init__(self, wire: Wire) -> None:
         self.wire = wire
@@ -202,8 +202,8 @@ class StubModel:
         self._server.server_close()
 
     def answer(self, body: Any) -> list[Event]:
-        """Answer a request; one without Gadget's tools is no turn of the task, such as one for a
-        title."""
+        """Answer a request; a request without Gadget's tools, such as one for a title, is no turn
+        of the task."""
         turn = self.wire.read(body)
         self.number += 1
         if not any("gadget" in name for name in turn.tools):

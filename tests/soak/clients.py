@@ -1,5 +1,5 @@
-"""The soak of agents elsewhere: real MCP clients of different makers list, read, write by ticket,
-and cancel.
+"""The soak of external agents: real MCP clients from different vendors list, read, write with
+tickets, and cancel.
 
 People approve and deny meanwhile. `python -m tests.soak.clients` is a part of `python -m
 tests.soak`; it installs the newest version of each client from PyPI or npm.
@@ -45,7 +45,7 @@ MANY = 60
 
 
 def main() -> int:
-    """Let each client work; return 0 if every one did everything."""
+    """Let each client work; return 0 if all of them did everything."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
         "--client", choices=KINDS, action="append", help="only this one; may be repeated"

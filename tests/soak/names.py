@@ -1,5 +1,5 @@
-"""The soak of tool names on the wire: random names, also similar ones, and the names of published
-APIs.
+"""The soak of tool names on the wire: random names, including similar ones, and the names of
+published APIs.
 
 `python -m tests.soak.names` is a part of `python -m tests.soak`.
 """

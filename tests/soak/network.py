@@ -32,7 +32,7 @@ class Network:
     removes them.
 
     Args:
-        name: of a network that another process has created; without it, one of our own.
+        name: the name of a network that another process has created; empty to create one.
     """
 
     def __init__(self, name: str = "") -> None:

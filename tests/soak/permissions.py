@@ -75,7 +75,7 @@ def _report(what: str) -> Iterator[Counter[str]]:
 
 
 def _judge(count: int, chosen: int) -> Counter[str]:
-    """Count the permissions of correct verdicts; raise AssertionError with the smallest call whose
+    """Count the correct verdicts by permission; raise AssertionError with the smallest call whose
     verdict is wrong."""
     decisions: Counter[str] = Counter()
 

@@ -1,4 +1,5 @@
-"""Random trouble on one host: SIGKILL and SIGSTOP for workers, dead sweepers, an emptied Redis."""
+"""Random trouble on one host: SIGKILL and SIGSTOP for workers, killed sweepers, an emptied
+Redis."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The surroundings of the soak: a slow outside, and people who start and cancel runs and decide
-cards."""
+"""The surroundings of the soak: a slow outside world, and people who start and cancel runs and
+decide cards."""
 
 from __future__ import annotations
 

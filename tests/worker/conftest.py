@@ -1,4 +1,4 @@
-"""Tests of the worker on the engine's fixtures."""
+"""The engine's fixtures, for the tests of the worker."""
 
 from tests.workshop.fixtures import (  # noqa: F401
     _django_db_helper,

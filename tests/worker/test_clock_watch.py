@@ -1,5 +1,5 @@
-"""A clock that was ahead silences nothing: a wait longer than the code can produce is computed
-again and logged."""
+"""A clock that was ahead delays nothing forever: a wait longer than the code can produce is
+recomputed and logged."""
 
 from __future__ import annotations
 
@@ -114,14 +114,14 @@ def set_time(row: Model, column: str, time: datetime) -> datetime | None:
 
 @pytest.mark.parametrize("wait", BOUNDED_WAITS, ids=lambda wait: wait.name.replace(" ", "_"))
 class TestEachWait:
-    def test_beyond_its_maximum_is_recomputed_and_logged(
+    def test_is_recomputed_and_logged_if_it_exceeds_its_maximum(
         self, workshop: Workshop, caplog: pytest.LogCaptureFixture, wait: BoundedWait
     ) -> None:
         found = set_time(MAKERS[wait.name](workshop), wait.column, timezone.now() + AHEAD)
         assert found is None or found <= timezone.now() + wait.longest() + CLOCK_SLACK
         assert f"the clock was ahead: corrected the wait of 1 {wait.name}" in caplog.text
 
-    def test_within_its_maximum_stays(
+    def test_stays_unchanged_up_to_its_maximum(
         self, workshop: Workshop, caplog: pytest.LogCaptureFixture, wait: BoundedWait
     ) -> None:
         time = (timezone.now() + wait.longest()).replace(microsecond=0)
@@ -148,16 +148,16 @@ class TestWaitingDeliveries:
             membership=workshop.approver, paces={NoticeKind.STOPPED.value: pace}
         )
 
-    def test_after_an_attempt_are_retried_soon(self, workshop: Workshop) -> None:
+    def test_are_retried_soon_if_they_were_attempted_before(self, workshop: Workshop) -> None:
         found = set_time(self.add(workshop, tries=1), "due_at", timezone.now() + AHEAD)
         assert found is not None
         assert found < timezone.now() + NEAR
 
-    def test_within_their_pause_stay(self, workshop: Workshop) -> None:
+    def test_stay_unchanged_within_their_pause(self, workshop: Workshop) -> None:
         time = (timezone.now() + timedelta(hours=1) * timing().scale).replace(microsecond=0)
         assert set_time(self.add(workshop, tries=5), "due_at", time) == time
 
-    def test_created_while_the_clock_was_ahead_follow_the_preferences(
+    def test_follow_the_preferences_if_created_while_the_clock_was_ahead(
         self, workshop: Workshop
     ) -> None:
         self.choose(workshop, "at_once")
@@ -166,7 +166,7 @@ class TestWaitingDeliveries:
         assert found is not None
         assert found < timezone.now() + NEAR
 
-    def test_created_while_the_clock_was_ahead_are_sent_with_the_next_daily_digest(
+    def test_are_sent_with_the_next_daily_digest_if_created_while_the_clock_was_ahead(
         self, workshop: Workshop
     ) -> None:
         self.choose(workshop, "daily")
@@ -178,7 +178,7 @@ class TestWaitingDeliveries:
         assert timezone.now() < found <= timezone.now() + timedelta(days=1)
         assert (found.hour, found.minute) == (8, 0)
 
-    def test_of_the_digest_of_today_stay(self, workshop: Workshop) -> None:
+    def test_stay_unchanged_for_the_next_daily_digest(self, workshop: Workshop) -> None:
         self.choose(workshop, "daily")
         time = (timezone.now() + LONGEST_DELAY).replace(microsecond=0)
         assert set_time(self.add(workshop), "due_at", time) == time
@@ -208,7 +208,7 @@ class TestApprovedCall:
         assert statuses(run) == ["succeeded"]
         assert list(recorder.effects.values()) == [1]
 
-    def test_within_its_grace_period_stays_unchanged(self, workshop: Workshop) -> None:
+    def test_stays_unchanged_within_its_grace_period(self, workshop: Workshop) -> None:
         card = add_card(workshop)
         workshop.approve(card, grace_s=MAX_GRACE_S)
         before = Approval.objects.get(pk=card.pk)
@@ -228,7 +228,7 @@ def test_a_run_queued_while_the_clock_was_ahead_is_driven(workshop: Workshop) ->
 
 
 @pytest.mark.django_db
-def test_each_column_with_the_end_of_a_wait_is_bounded() -> None:
+def test_every_column_that_ends_a_wait_is_bounded() -> None:
     bounded = {f"{wait.select().model._meta.label}.{wait.column}" for wait in BOUNDED_WAITS}
     found = {
         f"{model._meta.label}.{field.name}"

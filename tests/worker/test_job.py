@@ -1,4 +1,5 @@
-"""The job: no failure escapes it, and a worker full of hanging tools shuts down."""
+"""The job that drives a run: no failure escapes it, and a worker full of hanging tools shuts
+down."""
 
 import signal
 import threading
@@ -31,7 +32,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 class Stubborn(Tool):
-    """A read that runs beyond its timeout until it is released."""
+    """A read that ignores its timeout until it is released."""
 
     name = "probe.stubborn"
     description = "Does not listen."
@@ -71,7 +72,7 @@ def test_a_job_for_a_missing_run_does_nothing(
     assert not caplog.records
 
 
-def test_a_failure_of_the_engine_stays_inside_and_ends_the_run_after_five_times(
+def test_a_failure_of_the_engine_does_not_escape_and_ends_the_run_the_fifth_time(
     workshop: Workshop,
 ) -> None:
     """The stored conditions of the grants have an unknown form, so no call can be judged."""

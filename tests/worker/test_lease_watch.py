@@ -96,7 +96,7 @@ class TestTheSweeper:
         lose_worker(run)
 
     @pytest.mark.usefixtures("redis_url")
-    def test_sends_another_hint_if_the_last_one_is_in_the_future(self, workshop: Workshop) -> None:
+    def test_sends_another_hint_if_the_last_hint_is_in_the_future(self, workshop: Workshop) -> None:
         run = workshop.submit()
         Run.objects.filter(pk=run.pk).update(hinted_at=Now() + AN_HOUR)
         assert sweep_once() == 1

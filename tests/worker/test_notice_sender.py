@@ -1,4 +1,4 @@
-"""The threads that send notices and webhooks end when told to, whatever they are doing."""
+"""The threads that send notices and webhooks end when asked to, whatever they are doing."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_a_thread_stopped_while_it_clears_a_wake_up_ends_at_once() -> None:
     assert not thread.is_alive()
 
 
-def test_a_thread_told_to_finish_starts_no_further_work() -> None:
+def test_a_thread_that_is_asked_to_finish_starts_no_further_work() -> None:
     begun, go_on, done = threading.Event(), threading.Event(), []
 
     def work() -> bool:

@@ -1,4 +1,4 @@
-"""A worker drives runs that the queue has not delivered, as far as it has free slots."""
+"""A worker drives runs that the queue has not delivered, as long as it has free slots."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.workshop import Workshop, again, eventually
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_a_run_that_is_due_at_two_polls_is_driven(workshop: Workshop) -> None:
+def test_a_run_that_is_due_at_two_successive_polls_is_driven(workshop: Workshop) -> None:
     workshop.play()
     run = workshop.submit()
     poller = RunPoller(2, advance_run)
@@ -34,7 +34,7 @@ def test_no_more_runs_are_driven_than_there_are_free_slots(workshop: Workshop) -
     poller.stop()
 
 
-def test_a_run_that_nobody_could_acquire_yet_is_chosen_once(workshop: Workshop) -> None:
+def test_a_run_whose_lease_is_not_acquired_yet_is_chosen_once(workshop: Workshop) -> None:
     workshop.submit()
     may_acquire = threading.Event()
 

@@ -61,7 +61,9 @@ def fire_and_die(schedule: Schedule) -> None:
 
 
 class TestADueTime:
-    def test_starts_a_run_on_behalf_of_the_person_and_advances(self, workshop: Workshop) -> None:
+    def test_starts_a_run_on_behalf_of_the_creator_and_advances_the_schedule(
+        self, workshop: Workshop
+    ) -> None:
         schedule = create(workshop)
         time = make_due(schedule)
         sweep_once()
@@ -84,14 +86,14 @@ class TestADueTime:
         assert (schedule.last_run, schedule.last_at, schedule.fired) == (run, time, 1)
         assert schedule.next_at == parse_cron(*EVERY_DAY).next_after(datetime.now(UTC))
 
-    def test_starts_a_run_like_any_other(self, workshop: Workshop) -> None:
+    def test_starts_a_run_that_succeeds_like_any_other(self, workshop: Workshop) -> None:
         workshop.play(answer="I looked.")
         make_due(create(workshop))
         sweep_once()
         run = workshop.drive(Run.objects.get())
         assert (run.status, run.answer) == (RunStatus.SUCCEEDED, "I looked.")
 
-    def test_in_the_future_starts_nothing(self, workshop: Workshop) -> None:
+    def test_starts_nothing_before_it_arrives(self, workshop: Workshop) -> None:
         schedule = create(workshop)
         assert sweep_once() == 0
         assert not schedules.fire(schedule.pk)
@@ -151,8 +153,10 @@ class TestADueTime:
         assert restored.next_at is not None
         assert restored.next_at > time
 
-    def test_is_paused_after_a_backup_was_restored(self, workshop: Workshop) -> None:
-        """It may have been cancelled, or its time may have come, after the backup was taken."""
+    def test_does_not_fire_after_a_restore_until_the_schedule_is_resumed(
+        self, workshop: Workshop
+    ) -> None:
+        """The schedule may have been cancelled, or may have fired, after the backup was taken."""
         schedule, later = create(workshop), create(workshop, "Later")
         make_due(schedule)
         call_command("after_restore", stdout=StringIO())
@@ -195,7 +199,7 @@ class TestClocksAndMissedTimes:
         told = Notice.objects.get(kind=NoticeKind.SCHEDULE)
         assert (told.user, told.detail) == (workshop.operator.user, f"schedule {schedule.pk}")
 
-    def test_do_not_fire_a_time_again_that_fired_while_the_clock_was_ahead(
+    def test_do_not_repeat_a_time_that_fired_while_the_clock_was_ahead(
         self, workshop: Workshop
     ) -> None:
         schedule = create(workshop)
@@ -209,7 +213,7 @@ class TestClocksAndMissedTimes:
         "when",
         [EVERY_DAY, ("*/5 * * * *", "UTC"), ("0 0 29 2 *", "UTC"), ("30 2 * * *", "Europe/Berlin")],
     )
-    def test_keep_a_next_time_of_the_expression(
+    def test_keep_a_next_time_that_matches_the_expression(
         self, workshop: Workshop, when: tuple[str, str]
     ) -> None:
         schedule = create(workshop, when=when)
@@ -234,7 +238,7 @@ class TestClocksAndMissedTimes:
         sweep_once()
         assert payloads(Run.objects.get(), "run_started")[0]["missed"] == schedules.MAX_MISSED
 
-    def test_fire_no_time_again_after_the_clock_is_set_back(self, workshop: Workshop) -> None:
+    def test_repeat_no_time_after_the_clock_is_set_back(self, workshop: Workshop) -> None:
         """After a time has fired, the row has the next one, so no earlier moment is due."""
         schedule = create(workshop)
         make_due(schedule)
@@ -254,7 +258,7 @@ class TestClocksAndMissedTimes:
 
 class TestStopsAndPauses:
     @pytest.mark.parametrize("what", ["everything", "the employee"])
-    def test_delay_a_schedule_and_it_fires_once_when_resumed(
+    def test_delay_a_due_schedule_which_fires_once_after_the_stop(
         self, workshop: Workshop, what: str
     ) -> None:
         schedule = create(workshop)
@@ -274,7 +278,7 @@ class TestStopsAndPauses:
         all_at_once([sweep_once] * 3)
         assert Run.objects.count() == 1
 
-    def test_or_a_cancellation_fire_nothing_until_resumed(self, workshop: Workshop) -> None:
+    def test_prevent_firing_until_the_schedule_is_resumed(self, workshop: Workshop) -> None:
         paused, cancelled = create(workshop), create(workshop, "Other")
         schedules.pause(workshop.operator, paused.pk)
         schedules.cancel(workshop.operator, cancelled.pk)
@@ -373,7 +377,7 @@ class TestASwitchedOffSchedule:
         sweep_once()
         assert Run.objects.get().created_by == workshop.approver.user
 
-    def test_does_not_delay_others(self, workshop: Workshop) -> None:
+    def test_does_not_delay_other_schedules(self, workshop: Workshop) -> None:
         first, second = create(workshop, "One"), create(workshop, "Two")
         Schedule.objects.filter(pk=first.pk).update(
             task=""
@@ -397,7 +401,7 @@ class TestEveryActionOnASchedule:
             "schedule_cancelled",
         ]
 
-    def test_of_another_organization_changes_nothing(self, workshop: Workshop) -> None:
+    def test_is_refused_in_another_organization(self, workshop: Workshop) -> None:
         schedule, other = create(workshop), build_workshop("other")
         for act in (schedules.pause, schedules.resume, schedules.cancel):
             with pytest.raises(NotFound):
@@ -406,7 +410,7 @@ class TestEveryActionOnASchedule:
             schedules.create(other.admin, workshop.employee.pk, "Work", EVERY_DAY)
         assert reload(schedule).state == "active"
 
-    def test_of_a_viewer_is_refused(self, workshop: Workshop) -> None:
+    def test_is_refused_to_a_viewer(self, workshop: Workshop) -> None:
         schedule, viewer = create(workshop), workshop.members["viewer"]
         for act in (schedules.pause, schedules.resume, schedules.cancel):
             with pytest.raises(Forbidden):
@@ -414,7 +418,7 @@ class TestEveryActionOnASchedule:
         with pytest.raises(Forbidden):
             schedules.create(viewer, workshop.employee.pk, "Work", EVERY_DAY)
 
-    def test_pausing_while_it_fires_happens_before_or_after(self, workshop: Workshop) -> None:
+    def test_happens_before_or_after_a_simultaneous_firing(self, workshop: Workshop) -> None:
         schedule = create(workshop)
         make_due(schedule)
         all_at_once(

@@ -1,4 +1,4 @@
-"""The sweeper recovers from lost hints and workers; two sweeps at once act once."""
+"""The sweeper recovers runs after lost hints and workers; two simultaneous sweeps act only once."""
 
 import time
 from contextlib import ExitStack
@@ -60,9 +60,7 @@ class TestAQueuedRun:
         assert again(run).hinted_at is None
         assert sweep_once() == 1
 
-    def test_is_queued_for_the_worker_by_its_id_alone(
-        self, workshop: Workshop, redis_url: str
-    ) -> None:
+    def test_is_sent_to_the_queue_as_its_id_alone(self, workshop: Workshop, redis_url: str) -> None:
         run = workshop.submit()
         take_jobs(redis_url)
         found: list[QueuedJob] = []
@@ -78,7 +76,7 @@ class TestAQueuedRun:
 
 
 class TestARunningRun:
-    def test_that_lost_its_worker_repeatedly_restarts_at_a_random_moment(
+    def test_restarts_at_a_random_moment_if_it_lost_its_worker_repeatedly(
         self, workshop: Workshop
     ) -> None:
         """Otherwise a run that kills its workers would end the same other runs each time."""
@@ -91,13 +89,13 @@ class TestARunningRun:
         assert None not in moments
         assert len(moments) == 3
 
-    def test_with_a_live_lease_is_left_to_its_worker(self, workshop: Workshop) -> None:
+    def test_is_left_to_its_worker_while_the_lease_is_live(self, workshop: Workshop) -> None:
         run = workshop.submit()
         assert lease.acquire(run.pk) is not None
         assert sweep_once() == 0
         assert again(run).status == RunStatus.RUNNING
 
-    def test_whose_lease_expired_is_recovered_once_by_many_sweepers(
+    def test_is_recovered_once_by_many_sweepers_after_its_lease_expired(
         self, workshop: Workshop
     ) -> None:
         run = workshop.submit()
@@ -130,7 +128,7 @@ class TestARunningRun:
         sweep_once()
         assert again(run).status == RunStatus.QUEUED
 
-    def test_whose_row_is_locked_counts_as_alive(self, workshop: Workshop) -> None:
+    def test_counts_as_alive_while_its_row_is_locked(self, workshop: Workshop) -> None:
         """The sweeper skips a locked row; if the whole database is locked, it waits and checks
         again."""
         run = workshop.submit()
@@ -208,7 +206,7 @@ class TestARunBeyondItsDeadline:
         assert workshop.drive(run).status == RunStatus.SUCCEEDED
 
 
-class TestTheEndOfGrace:
+class TestTheEndOfTheGracePeriod:
     def test_resumes_the_run_once(self, workshop: Workshop, recorder: Recorder) -> None:
         workshop.play(asking(call("probe.effect", name="a")))
         run = workshop.work()

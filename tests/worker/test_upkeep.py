@@ -30,7 +30,7 @@ def add_session(expires_in: timedelta) -> str:
     return str(store.session_key)
 
 
-def test_expired_sessions_are_deleted_and_living_ones_stay(world: World) -> None:
+def test_expired_sessions_are_deleted_and_valid_ones_stay(world: World) -> None:
     client: Client = world.client("approver")
     living = {add_session(timedelta(minutes=1)), str(client.session.session_key)}
     expired = [add_session(timedelta(seconds=-1)) for _ in range(3)]

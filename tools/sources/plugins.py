@@ -219,7 +219,7 @@ def _name_package(entry_point: EntryPoint) -> str:
 
 
 def _find_origin(entry_point: EntryPoint) -> _Origin:
-    """Return the plugin's name and the package's author, or the package's name if it has none."""
+    """Return the plugin's name and the package's author, or else the package's name."""
     if entry_point is _SHIPPED.get(entry_point.name):
         return _Origin(Tool.source, Tool.author)
     metadata = dict(entry_point.dist.metadata.json) if entry_point.dist else {}

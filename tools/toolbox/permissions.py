@@ -1,6 +1,6 @@
 """The gate: one pure function judges whether a call runs, waits for a person, or is refused."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
@@ -231,6 +231,11 @@ def find_refusal(tool: ToolTraits, grants: Grants, policy: Policy) -> ToolError 
         or _refuse_missing_capabilities(tool, grants, policy)
         or _refuse_missing_features(tool, grants, policy)
     )
+
+
+def select_usable(tools: Iterable[Tool], grants: Grants, policy: Policy) -> list[Tool]:
+    """Select the tools that this employee may use, in the same order."""
+    return [tool for tool in tools if find_refusal(tool, grants, policy) is None]
 
 
 def determine_level(tool: ToolTraits, grants: Grants) -> Level:

@@ -29,9 +29,9 @@ from tools.toolbox.permissions import (
     Grants,
     Permission,
     Policy,
-    find_refusal,
     is_in_mode,
     judge_call,
+    select_usable,
 )
 
 logger = logging.getLogger("gadget.tools")
@@ -176,7 +176,7 @@ class Toolbox:
                     raise ValueError(f"{tool.id} exists twice: {classes}; rename one of them")
                 by_id[tool.id] = tool
                 if modes is not None:
-                    tool.modes = modes  # type: ignore[assignment] # converted by the tool's rule
+                    tool.modes = modes  # type: ignore[assignment] # converted by Tool.__setattr__
             self._replace(by_id)
             started = self._started
         for tool in tools if started else ():
@@ -250,12 +250,8 @@ class Toolbox:
         In a mode that does not exist, it may use none.
         """
         rules, granted = policy or self.policy, grants.tools
-        offered = (self.get_granted_tool(name, grants) for name in self._by_name if name in granted)
-        return [
-            tool
-            for tool in offered
-            if tool is not None and find_refusal(tool, grants, rules) is None
-        ]
+        found = [self.get_granted_tool(name, grants) for name in self._by_name if name in granted]
+        return select_usable(filter(None, found), grants, rules)
 
     def definitions(self, grants: Grants, policy: Policy | None = None) -> list[dict[str, Any]]:
         """List the definitions of `available_tools` for the model, always in the same order."""

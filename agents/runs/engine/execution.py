@@ -180,7 +180,7 @@ def run_ready(
         with lease.transaction() as tx:
             _record_reports(tx, context, running, reports)
             started = []
-            # otherwise no call waits for a slot, unless an agent elsewhere has requested more
+            # calls wait only if every slot was taken; an MCP client can add calls at any time
             if len(running.calls) >= context.calls_at_once or _takes_more(context):
                 context = context.with_current_rules()
                 started = start_ready(tx, context, running.count)

@@ -63,7 +63,7 @@ class Timing:
 
     @property
     def restart_spread(self) -> timedelta:
-        """Time over which runs that lost their worker repeatedly restart, each at a random
+        """Time over which runs that lost their worker more than once restart, each at a random
         moment."""
         return timedelta(seconds=30 * self.scale)
 

@@ -55,7 +55,7 @@ class AskingReasons:
 
 
 def describe_reasons(why: str, asking: CallToExplain) -> AskingReasons:
-    """Describe the reasons of a card whose text is `why`."""
+    """Describe why a card needs approval; `why` is the reason written on the card."""
     rules = describe_rules(asking)
     return AskingReasons(find_notice(why, asking.call) if rules else why, rules)
 

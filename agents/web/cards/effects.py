@@ -70,7 +70,7 @@ class Effect:
 
     @property
     def target(self) -> str:
-        """The label of a single target, or the number of several; empty if there are none."""
+        """The label of the only target, or the number of several targets; empty without any."""
         if len(self._targets) == 1:
             return str(self._targets[0]["label"])
         return self.count_label if self._targets else ""

@@ -214,8 +214,10 @@ class InboxFeed(Feed):
         )
 
     def _take_changes(self, subscriber: InboxSubscriber) -> list[InboxChange]:
-        """Return the changes that the subscriber has not sent; none if some of them are too old to
-        be kept."""
+        """Return the changes that the subscriber's socket has not sent yet, and count them as sent.
+
+        The list is empty if some are no longer kept.
+        """
         sent = self.change_count if subscriber.sent_changes is None else subscriber.sent_changes
         subscriber.sent_changes = self.change_count
         unsent = self.change_count - sent

@@ -156,17 +156,19 @@ def _format_markdown(text: str, under: int, portions: float) -> SafeString:
 
 def _show_as_written(text: str, max_bytes: int) -> SafeString:
     """Return the unformatted text in a box; cut it, with a note, if its HTML would be too large."""
+    room = max_bytes - MARKUP_RESERVE
     readable = replace_hidden_characters(text)
-    if len(readable) + MARKUP_RESERVE <= max_bytes:
-        shown = escape(flag_mixed_alphabets(readable))
-        if len(shown.encode()) + MARKUP_RESERVE <= max_bytes:
-            return format_html("<p><em>{}</em></p><pre>{}</pre>", NOTE, shown)
-    beginning = escape(
-        flag_mixed_alphabets(
-            replace_hidden_characters(text[: (max_bytes - MARKUP_RESERVE) // LARGEST_CHARACTER])
-        )
-    )
-    return format_html("<p><em>{}</em></p><pre>{}</pre>", CUT_NOTE, beginning)
+    if len(readable) <= room and len((shown := _escape(readable)).encode()) <= room:
+        return format_html("<p><em>{}</em></p><pre>{}</pre>", NOTE, shown)
+    kept = room // LARGEST_CHARACTER
+    while len((shown := _escape(text[:kept])).encode()) > room:  # flags make short words longer
+        kept = kept * 3 // 4
+    return format_html("<p><em>{}</em></p><pre>{}</pre>", CUT_NOTE, shown)
+
+
+def _escape(text: str) -> SafeString:
+    """Escape a text for HTML, and show what its characters hide."""
+    return escape(flag_mixed_alphabets(replace_hidden_characters(text)))
 
 
 def _walk_tokens(tokens: Iterable[Token]) -> Iterator[Token]:

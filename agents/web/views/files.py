@@ -107,7 +107,7 @@ def delete_file(request: HttpRequest, member: Membership, path: str) -> HttpResp
             member, "file_deleted", join_path(names), files=len(paths), paths=paths[:MAX_SHOWN]
         )
 
-    release_connection()  # this may wait for other writers
+    release_connection()  # the write may wait for other writers
     with _refuse_path_errors():
         FILE_STORE.get().delete_files(member.organization_id, names, confirm)
     if FILE_STORE.get().is_folder(member.organization_id, names):

@@ -18,8 +18,8 @@ from tests.workshop.invariants import assert_invariants
 
 @pytest.fixture(autouse=True)
 def _no_other_connection_is_open() -> None:
-    """Close all SQLite connections that threads of earlier tests still hold, because a restore has
-    to be alone."""
+    """Close all SQLite connections that threads of earlier tests still hold, because a restore
+    needs the database for itself."""
     for one in gc.get_objects():
         if (
             issubclass(type(one), BaseDatabaseWrapper)

@@ -1,4 +1,4 @@
-"""Fill every table of the database, and use every foreign key of it at least once."""
+"""Fill every table of the database, and use every foreign key at least once."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ def list_unused() -> list[str]:
 
 
 def _work(workshop: Workshop) -> None:
-    """Leave a delegated task, a call of a standing grant that has not started, an approved one, and
-    a running read."""
+    """Leave a delegated task, a call under a standing grant that has not started, an approved call,
+    and a running read."""
     may_ask(workshop.employee)
     may_delegate(
         workshop.employee, hire(workshop, "Kim", asking(call("probe.effect", name="child")))

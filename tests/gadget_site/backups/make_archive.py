@@ -1,13 +1,13 @@
-"""Make the archive of an older version that the tests restore: every table has rows, every foreign
-key is used.
+"""Create the archive of an older version that the tests restore: every table has rows, and every
+foreign key is used.
 
     python -m tests.gadget_site.backups.make_archive FILE
-    # SQLite GADGET_TEST_DATABASE=postgresql TEST_DATABASE_URL=… python -m
-    tests.gadget_site.backups.make_archive FILE
 
-Run it in a checkout of that version, with this file and `filling.py` copied into it. The database
-of the address has to be empty. The archive is signed and encrypted with the keys of the tests
-(tests/services.py).
+This uses SQLite. For PostgreSQL, set GADGET_TEST_DATABASE to `postgresql`, and TEST_DATABASE_URL to
+the address of an empty database.
+
+Run it in a checkout of that version, with this file and `filling.py` copied into it. The archive is
+signed and encrypted with the keys of the tests (tests/services.py).
 """
 
 import os

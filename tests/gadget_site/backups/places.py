@@ -20,7 +20,7 @@ from tests.processes import current_database_url
 
 
 def rows() -> dict[str, list[Any]]:
-    """Every stored value of every table, as returned by the database."""
+    """Return every stored value of every table, as the database returns it."""
     found = {}
     for model in apps.get_models(include_auto_created=True):
         table = model._meta.db_table
@@ -31,8 +31,8 @@ def rows() -> dict[str, list[Any]]:
 
 
 def restore_in_process(tmp_path: Path, url: str, archive: Path) -> str:
-    """The output of `restore`, `verify_audit` and a second `restore` without force, in separate
-    processes."""
+    """Return the output of `restore`, `verify_audit` and a second `restore` without force, in
+    separate processes."""
     environment = {
         **os.environ,
         "GADGET_TESTS_GIVEN": "1",
@@ -57,7 +57,7 @@ def restore_in_process(tmp_path: Path, url: str, archive: Path) -> str:
 
 @contextmanager
 def empty_database(tmp_path: Path) -> Iterator[str]:
-    """The address of a database without any table."""
+    """Yield the address of a database without tables."""
     if connection.vendor == "sqlite":
         yield f"sqlite:///{tmp_path}/fresh/gadget.sqlite3"
         return

@@ -132,7 +132,7 @@ class TestAnInterruptedRestore:
         restored.settle()
         installation.confirm()
 
-    def test_when_settled_by_hand_keeps_the_folder_known_to_the_database(
+    def test_keeps_the_folder_known_to_the_database_when_settled_by_hand(
         self, workshop: Workshop
     ) -> None:
         installation.confirm()
@@ -141,8 +141,8 @@ class TestAnInterruptedRestore:
         assert Installation.objects.get().folder_mark == "another"
 
 
-class TestAccessAfterARestore:
-    def test_by_earlier_sessions_tokens_and_links_ends(self, workshop: Workshop) -> None:
+class TestEarlierAccess:
+    def test_ends_for_sessions_tokens_and_links(self, workshop: Workshop) -> None:
         client = login(workshop, Role.ADMIN)
         _, secret = issue_token(workshop.admin, "old")
         Invitation.objects.create(
@@ -163,8 +163,8 @@ class TestAccessAfterARestore:
 
 class TestTheWarningAfterARestore:
     def shown(self, workshop: Workshop, card: Approval) -> list[bool]:
-        """Return True for each of the card's page, the inbox, the run's page and REST that shows
-        it."""
+        """Return, for the card's page, the inbox, the run's page and REST, whether each shows the
+        warning."""
         client = login(workshop, Role.APPROVER)
         pages = [f"/approvals/{card.pk}/", "/approvals/", f"/runs/{card.run_id}/"]
         on_pages = [
@@ -191,7 +191,7 @@ class TestTheWarningAfterARestore:
         workshop.deny(other)
         assert self.shown(workshop, card) == [False] * 4
 
-    def test_is_shown_on_questions_and_unknown_outcomes_too(
+    def test_is_shown_on_questions_and_unknown_outcomes(
         self, workshop: Workshop, recorder: Recorder
     ) -> None:
         Grant.objects.create(employee=workshop.employee, tool="employee.askHuman")
@@ -239,7 +239,9 @@ def test_an_interrupted_write_is_unknown_and_never_started_again(
     assert recorder.effects.total() == 1
 
 
-def test_the_command_for_other_kinds_of_backups_settles_in_the_same_way(workshop: Workshop) -> None:
+def test_the_command_after_restore_does_the_same_for_other_kinds_of_backups(
+    workshop: Workshop,
+) -> None:
     (card,) = waiting(workshop, "a")
     told = StringIO()
     call_command("after_restore", stdout=told)

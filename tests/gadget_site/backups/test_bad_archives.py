@@ -1,5 +1,5 @@
-"""Archives cut at every member, or that unpack to far more than their size, are refused in bounded
-memory."""
+"""Archives that are cut anywhere, or that unpack to far more than their size, are refused within
+bounded memory."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ END_OF_TAR = bytes(1024)
 
 
 def list_cuts(content: bytes) -> Iterator[int]:
-    """List the places before, in and after the header and the content of each member but the
+    """List the places before, in and after the header and the content of every member except the
     last."""
     with tarfile.open(fileobj=io.BytesIO(content)) as tar:
         members = tar.getmembers()
@@ -54,7 +54,7 @@ class TestATruncatedArchive:
         take()
         return tmp_path / "backup.tar.gz"
 
-    def test_at_every_member_is_refused(self, sealed: Path, tmp_path: Path) -> None:
+    def test_is_refused_if_cut_at_any_member(self, sealed: Path, tmp_path: Path) -> None:
         cut, front = tmp_path / "cut.tar.gz", sealed.read_bytes()[: seal.LENGTH]
         content = gzip.decompress(sealed.read_bytes())
         for end in list_cuts(content):
@@ -62,7 +62,7 @@ class TestATruncatedArchive:
                 cut.write_bytes(front + gzip.compress(content[:end] + rest, 1))
                 assert_refused(cut)
 
-    def test_at_any_byte_is_refused(self, sealed: Path, tmp_path: Path) -> None:
+    def test_is_refused_if_cut_at_any_byte(self, sealed: Path, tmp_path: Path) -> None:
         sound, cut = sealed.read_bytes(), tmp_path / "cut.tar.gz"
         for end in {
             *range(seal.LENGTH + 40),
@@ -80,7 +80,7 @@ class TestATruncatedArchive:
                 call_command("restore", str(sealed), force=True)
         assert not Organization.objects.exclude(restored_at=None).exists()
 
-    def test_is_distinguished_from_a_complete_one(self, sealed: Path) -> None:
+    def test_is_distinguished_from_a_complete_archive(self, sealed: Path) -> None:
         assert read_manifest(sealed).database == connection.vendor
 
 

@@ -1,5 +1,5 @@
-"""A restore of a database in which every table has rows and every foreign key is used, and one of
-the first release."""
+"""A restore of a database in which every table has rows and every foreign key is used, and of an
+archive of the first release."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ PutBack = Callable[[], RestoredBackup]
 
 
 @pytest.mark.once
-class TestTheListsOfTables:
+class TestTheListsOfTablesInTheCode:
     def test_contain_each_table_once(self) -> None:
         tables = {model._meta.label for model in apps.get_models(include_auto_created=True)}
         lists = (rights.ENDED, rights.CONFIRMED, rights.WITHOUT_RIGHTS.keys())
@@ -65,13 +65,13 @@ class TestTheListsOfTables:
         assert shown | parts == rights.CONFIRMED
 
 
-class TestRightsAfterARestore:
+class TestARestore:
     @feature(
         "Agents elsewhere",
         "A restore ends standing grants, deputies, claims, votes and keys, and pauses schedules",
         "gadget_site/backup/restored.py",
     )
-    def test_of_a_standing_grant_approve_nothing(
+    def test_ends_standing_grants(
         self, workshop: Workshop, recorder: Recorder, take: Take, put_back: PutBack
     ) -> None:
         made = grant(workshop, "probe.effect", equals("name", "a"), max_uses=5)
@@ -86,7 +86,7 @@ class TestRightsAfterARestore:
         assert workshop.work().status == RunStatus.WAITING
         assert recorder.effects.total() == 1
 
-    def test_of_a_standing_grant_leave_its_unstarted_approval_to_a_person(
+    def test_leaves_an_unstarted_approval_by_a_standing_grant_to_a_person(
         self, workshop: Workshop, recorder: Recorder, take: Take, put_back: PutBack
     ) -> None:
         grant(workshop, "probe.effect", equals("name", "a"))
@@ -99,7 +99,9 @@ class TestRightsAfterARestore:
         run = workshop.work()
         assert [card.status for card in workshop.cards(run)] == [ApprovalStatus.PENDING]
 
-    def test_of_an_unconfirmed_superuser_end_with_the_password(self, workshop: Workshop) -> None:
+    def test_removes_the_password_of_a_superuser_without_a_line_to_confirm(
+        self, workshop: Workshop
+    ) -> None:
         User.objects.create_superuser("root", password="a long password")
         User.objects.filter(pk=workshop.admin.user_id).update(is_superuser=True)
         before = User.objects.get(pk=workshop.admin.user_id).password
@@ -109,7 +111,7 @@ class TestRightsAfterARestore:
             "this one has a line to confirm"
         )
 
-    def test_of_deputies_end(self, workshop: Workshop) -> None:
+    def test_ends_the_rights_of_deputies(self, workshop: Workshop) -> None:
         soon = timezone.now() + timedelta(days=1)
         for start in (timezone.now() - timedelta(hours=1), soon):
             Deputy.objects.create(
@@ -122,7 +124,7 @@ class TestRightsAfterARestore:
         assert not Deputy.objects.filter(ends_at__gt=Now()).exists()
         assert Deputy.objects.count() == 1, "the one whose time had not begun is gone"
 
-    def test_of_claims_and_votes_on_open_cards_end(self, workshop: Workshop) -> None:
+    def test_ends_claims_and_votes_on_open_cards(self, workshop: Workshop) -> None:
         ApprovalRule.objects.create(organization=workshop.organization, name="Two people", needed=2)
         workshop.play(asking(call("probe.effect", name="a")))
         card = workshop.card(workshop.work())
@@ -136,7 +138,7 @@ class TestRightsAfterARestore:
         assert not Claim.objects.exists()
         assert Approval.objects.get(pk=card.pk).status == ApprovalStatus.PENDING
 
-    def test_of_schedules_are_paused_and_their_people_notified(self, workshop: Workshop) -> None:
+    def test_switches_schedules_off_with_an_audit_entry(self, workshop: Workshop) -> None:
         schedule = schedules.create(
             workshop.operator, workshop.employee.pk, "Report", ("0 9 * * *", "UTC")
         )
@@ -149,13 +151,13 @@ class TestRightsAfterARestore:
         )
         assert AuditEntry.objects.filter(action="schedule_switched_off").count() == 1
 
-    def test_do_not_include_the_old_key_of_receipts(self, workshop: Workshop) -> None:
+    def test_replaces_the_key_that_signs_receipts(self, workshop: Workshop) -> None:
         (before,) = list_public_keys()
         restored.stop_everything()
         assert not SigningKey.objects.filter(is_current=True).exists()
         assert list_public_keys()[0] != before
 
-    def test_of_links_for_new_passwords_end(self, workshop: Workshop) -> None:
+    def test_revokes_links_for_new_passwords(self, workshop: Workshop) -> None:
         tomorrow = timezone.now() + timedelta(days=1)
         PasswordReset.objects.create(
             membership=workshop.approver, hash="h", made_by=workshop.admin.user, expires_at=tomorrow
@@ -163,7 +165,7 @@ class TestRightsAfterARestore:
         restored.stop_everything()
         assert PasswordReset.objects.get().revoked_at is not None
 
-    def test_of_webhooks_end_and_nothing_is_sent(self, workshop: Workshop) -> None:
+    def test_switches_webhooks_off_and_sends_nothing(self, workshop: Workshop) -> None:
         webhook = Webhook.objects.create(
             organization=workshop.organization, name="A", address="https://a.example/"
         )

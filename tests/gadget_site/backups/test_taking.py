@@ -1,5 +1,5 @@
-"""A backup is one private file, complete or absent, with everything that the database names and no
-key."""
+"""A backup is one private file, complete or absent, with every file that the database names and
+without keys."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def write(organization_id: int, name: str, content: bytes) -> None:
 
 
 @pytest.mark.once
-def test_a_backup_is_one_file_for_its_owner_alone_and_nothing_else_stays(
+def test_a_backup_is_one_file_that_only_its_owner_can_read_and_leaves_nothing_else(
     workshop: Workshop, take: Take, tmp_path: Path
 ) -> None:
     take()
@@ -44,7 +44,7 @@ def test_a_backup_is_one_file_for_its_owner_alone_and_nothing_else_stays(
 
 
 @pytest.mark.once
-def test_the_command_names_what_is_missing_in_its_last_line(
+def test_the_last_line_of_the_command_says_that_the_keys_are_missing(
     workshop: Workshop, tmp_path: Path
 ) -> None:
     told = StringIO()
@@ -98,7 +98,7 @@ def test_a_failed_backup_leaves_nothing_behind(
 
 
 @pytest.mark.once
-def test_a_backup_holds_all_files_and_folders_as_of_its_moment(
+def test_a_backup_holds_all_files_and_folders_as_of_one_moment(
     workshop: Workshop, take: Take, files: Path
 ) -> None:
     pk = workshop.organization.pk
@@ -115,7 +115,7 @@ def test_a_backup_holds_all_files_and_folders_as_of_its_moment(
 
 
 @pytest.mark.once
-def test_writers_of_files_wait_while_the_moment_is_recorded(workshop: Workshop) -> None:
+def test_writers_of_files_wait_while_a_backup_blocks_changes(workshop: Workshop) -> None:
     pk, written = workshop.organization.pk, threading.Event()
     write(pk, "first.txt", b"1")
 
@@ -157,7 +157,7 @@ def test_files_that_change_while_they_are_copied_are_copied_again(
     assert held == {"changed.txt": b"after!", "new.txt": b"new"}
 
 
-def test_a_backup_contains_every_file_in_the_database_whoever_writes(
+def test_a_backup_contains_every_file_that_its_database_names_despite_writers(
     workshop: Workshop, files: Path, tmp_path: Path
 ) -> None:
     """A writer repeatedly creates a file, names it in the database, then removes both."""

@@ -1,5 +1,5 @@
-"""The demo, built, with its employees driven in this process and their scripts played without
-pauses."""
+"""The demo as its command builds it, with employees driven in this process and scripts played
+without pauses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`manage.py after_restore`: earlier approvals are asked again; nothing waits for a lost worker."""
+"""`manage.py after_restore`: earlier approvals are requested again, and no run waits for a lost
+worker."""
 
 from io import StringIO
 
@@ -23,7 +24,7 @@ def restore() -> str:
     return told.getvalue()
 
 
-def test_an_approval_that_had_not_started_is_asked_again() -> None:
+def test_an_approval_whose_call_had_not_started_is_requested_again() -> None:
     world = build_demo()
     run = world.work("Morgan", TASK)
     (card,) = world.cards(run)

@@ -80,7 +80,7 @@ def test_nobody_is_a_superuser_and_only_admins_can_open_the_admin() -> None:
     }
 
 
-def test_the_employees_use_the_levels_draft_write_and_destructive() -> None:
+def test_the_tools_of_the_employees_reach_up_to_draft_write_and_destructive() -> None:
     run_demo()
     highest = {
         employee.name: max(
@@ -106,13 +106,13 @@ def test_every_example_task_is_known_to_its_script() -> None:
             assert any(find_groups(script.task, task) is not None for script in scripts), task
 
 
-def test_about_500_companies_are_created_and_a_few_elsewhere() -> None:
+def test_500_companies_are_created_and_a_few_in_the_other_organization() -> None:
     run_demo()
     assert Record.objects.filter(organization__slug="acme-demo").count() == 500
     assert Record.objects.filter(organization__slug="other-demo").count() == 3
 
 
-def test_a_repetition_creates_nothing_twice_and_says_so() -> None:
+def test_repeating_the_command_creates_nothing_and_reports_that_the_demo_is_up_to_date() -> None:
     run_demo()
     before = rows()
     assert "up to date" in run_demo()
@@ -177,7 +177,7 @@ def test_an_openai_compatible_server_takes_precedence_over_ollama(settings: Sett
     assert (alex.model, alex.provider.kind) == ("gpt-5-mini", "openai")
 
 
-def test_a_repetition_needs_few_queries(
+def test_repeating_the_command_needs_few_queries(
     django_assert_max_num_queries: DjangoAssertNumQueries,
 ) -> None:
     building.build()
@@ -236,7 +236,7 @@ def test_configuration_is_reset_by_the_command_but_not_by_a_start(settings: Sett
     assert dana.grants.exists()
 
 
-def test_a_start_gives_scripts_to_employees_without_one() -> None:
+def test_a_start_assigns_scripts_to_employees_without_a_script() -> None:
     run_demo()
     Employee.objects.update(model="", instructions="As I say.")
     run_demo("--keep")

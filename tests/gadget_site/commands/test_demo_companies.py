@@ -28,7 +28,7 @@ def test_each_company_is_a_valid_record_on_a_fictional_domain() -> None:
 
 
 @pytest.mark.once
-def test_every_stored_score_equals_the_one_that_the_tools_compute() -> None:
+def test_every_stored_score_equals_the_score_that_the_tools_compute() -> None:
     scored = [company for company in generate_demo_companies() if company.get("score") is not None]
     assert 400 < len(scored) < COUNT
     for company in scored:
@@ -36,7 +36,7 @@ def test_every_stored_score_equals_the_one_that_the_tools_compute() -> None:
 
 
 @pytest.mark.django_db
-def test_the_records_that_demo_scripts_rely_on_exist() -> None:
+def test_the_records_required_by_the_demo_scripts_exist() -> None:
     acme = make_organization()
     assert add_demo_companies(acme.pk) == COUNT
     assert add_demo_companies(acme.pk) == 0

@@ -42,7 +42,7 @@ def assert_answered(run: Run) -> None:
 
 
 class TestTheDataSteward:
-    def test_reads_three_things_at_once_scores_and_drafts_before_asking(
+    def test_reads_in_parallel_then_scores_and_drafts_before_requesting_approval(
         self, world: DemoWorld
     ) -> None:
         run = world.work("Dana", INACTIVE)
@@ -135,7 +135,9 @@ class TestTheDataSteward:
 
 
 class TestTheOfficeManager:
-    def test_asks_before_deleting_and_counts_the_deleted(self, world: DemoWorld) -> None:
+    def test_needs_approval_to_delete_and_reports_the_number_of_deleted_records(
+        self, world: DemoWorld
+    ) -> None:
         run = world.work("Morgan", DELETE)
         (card,) = world.cards(run)
         assert card.tool_call.level == Level.DESTRUCTIVE

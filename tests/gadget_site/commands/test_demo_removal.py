@@ -1,5 +1,5 @@
-"""The demo's accounts do not outlive it: open ones are reported, refuse other machines, and can be
-removed."""
+"""Demo accounts do not outlive the demo: open accounts are reported, prevent listening to other
+machines, and can be removed."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_every_account_with_the_demo_password_is_listed(demo: None) -> None:
     assert sorted(find_open_accounts()) == ["admin", "outsider", "renamed", "root"]
 
 
-def test_the_check_is_limited_in_number(demo: None) -> None:
+def test_the_number_of_accounts_checked_is_limited(demo: None) -> None:
     for number in range(MAX_CHECKED):
         User.objects.create_superuser(f"root{number}", password=PASSWORD)
     assert len(find_open_accounts()) == MAX_CHECKED
@@ -86,7 +86,7 @@ def test_listening_to_other_machines_is_refused_while_demo_accounts_are_open(
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.2", "::1", "localhost"])
-def test_open_accounts_are_only_a_warning_on_this_machine_alone(
+def test_open_accounts_cause_only_a_warning_if_no_other_machine_can_connect(
     demo: None, settings: Settings, host: str
 ) -> None:
     settings.GADGET_HOST = host

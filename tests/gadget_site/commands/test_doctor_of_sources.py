@@ -47,7 +47,7 @@ def acme() -> Organization:
     "`doctor` checks every active source and names those that fail",
     "gadget_site/management/installation_checks.py",
 )
-def test_a_working_source_passes_and_a_failing_one_is_reported(
+def test_a_working_source_passes_and_a_failing_source_is_reported(
     api: Api, acme: Organization, redis_url: str
 ) -> None:
     workshop = build_workshop("globex")
@@ -119,7 +119,7 @@ def test_a_database_without_tables_is_reported_and_other_checks_still_run(
 
 
 def about(subject: str) -> list[dict[str, Any]]:
-    """The doctor's findings about this source."""
+    """Return the doctor's findings about this subject."""
     output = io.StringIO()
     with suppress(SystemExit):
         call_command("doctor", "--json", stdout=output)

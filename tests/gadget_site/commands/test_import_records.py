@@ -1,5 +1,5 @@
-"""`manage.py import_records` creates a record from every good row and reports the bad ones by
-line."""
+"""`manage.py import_records` creates a record from every valid row and reports each invalid row by
+its line."""
 
 from io import StringIO
 from pathlib import Path

@@ -1,4 +1,5 @@
-"""`manage.py migrate` on a database from before the first release, and on one of this version."""
+"""`manage.py migrate` on a database from before the first release, and on a database of this
+version."""
 
 from collections.abc import Iterator
 
@@ -41,7 +42,7 @@ def test_a_database_from_before_the_first_release_is_refused_unchanged(unrelease
     assert read_state() == before
 
 
-def test_doctor_names_the_fix_for_a_database_from_before_the_first_release(
+def test_the_doctor_names_the_fix_for_a_database_from_before_the_first_release(
     unreleased: None,
 ) -> None:
     (finding,) = check_schema_version()

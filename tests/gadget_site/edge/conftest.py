@@ -17,7 +17,7 @@ from tests.world import make_world
 def installation(
     django_db_setup: None, django_db_blocker: DjangoDbBlocker
 ) -> Iterator[Installation]:
-    """The web process, which serves one test after another."""
+    """Run the web process, which serves one test after another."""
     with Installation() as running:
         running.start_web()
         yield running
@@ -27,5 +27,5 @@ def installation(
 
 @pytest.fixture
 def site(transactional_db: None, installation: Installation) -> Site:
-    """The process with fresh rows."""
+    """Return the process with fresh rows."""
     return Site(installation, make_world())

@@ -27,7 +27,7 @@ class Site:
         return Wire(self.installation.port)
 
     def cookies(self, username: str) -> dict[str, str]:
-        """The headers of a browser with this person logged in, also for forms."""
+        """Return the headers of a browser with this person logged in; they also allow forms."""
         client = Client()
         client.force_login(self.world.users[username])
         session = client.cookies[settings.SESSION_COOKIE_NAME].value
@@ -37,11 +37,11 @@ class Site:
         }
 
     def token(self, username: str) -> dict[str, str]:
-        """The header of a program with a token of this person."""
+        """Return the header of a program with this person's token."""
         return {"Authorization": f"Bearer {issue_token(self.world.member(username), 'edge')[1]}"}
 
     def upload(self, name: str, content: bytes, headers: dict[str, str]) -> WireResponse:
-        """Send a file with the form of the page Files."""
+        """Send a file with the form of the Files page."""
         with self.connect() as wire:
             return wire.ask("POST", "/files/upload/", multipart() | headers, form(name, content))
 

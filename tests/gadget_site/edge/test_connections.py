@@ -1,4 +1,4 @@
-"""A connection in memory: rules that no real page breaks."""
+"""A connection in memory, for cases that no real page produces."""
 
 from __future__ import annotations
 
@@ -59,14 +59,14 @@ def test_a_head_response_keeps_the_connection_open() -> None:
     assert talk(app(4, b""), GET.replace(b"GET", b"HEAD"))[1]
 
 
-def test_forms_are_not_parsed_before_the_application() -> None:
+def test_forms_are_not_parsed_before_they_reach_the_application() -> None:
     """Twisted would return 400 here, after it has parsed the form in the event loop."""
     head = "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: multipart/form-data\r\nContent-Length: 1\r\n\r\nx"
     assert talk(app(2, b"ok"), head.encode())[0].startswith(b"HTTP/1.1 200")
 
 
 @pytest.mark.parametrize("value", [b"/x", "/ü".encode()])
-def test_the_root_path_of_a_header_is_ignored(value: bytes) -> None:
+def test_a_header_cannot_set_the_root_path(value: bytes) -> None:
     paths = []
 
     async def answer(scope: Any, receive: Any, send: Any) -> None:

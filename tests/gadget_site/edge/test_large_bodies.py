@@ -1,5 +1,5 @@
-"""A body that is too large is refused before it is received: 1 MB without a login, the page's limit
-with one."""
+"""A body that is too large is refused before it is received: the limit is 1 MB without a login, and
+the page's own with one."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ PATHS = [
 
 
 def head_of(path: str, length: int, headers: dict[str, str] | None = None) -> bytes:
-    """A request that announces a body without sending it."""
+    """Build the head of a request that announces a body of this length."""
     return request("POST", path, {"Content-Length": str(length)} | (headers or {}))
 
 
@@ -67,7 +67,7 @@ def test_a_stranger_is_refused_while_chunks_arrive(site: Site, path: str) -> Non
         assert wire.rest() == b""
 
 
-def test_a_slow_sender_is_refused_too(site: Site) -> None:
+def test_a_slow_sender_is_refused(site: Site) -> None:
     with site.connect() as wire:
         wire.send(
             b"POST /login/ HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nf4241\r\n"
@@ -79,7 +79,7 @@ def test_a_slow_sender_is_refused_too(site: Site) -> None:
         assert wire.read_response().status == 413
 
 
-def test_a_small_body_of_a_stranger_is_accepted(site: Site) -> None:
+def test_a_small_body_from_a_stranger_is_accepted(site: Site) -> None:
     with site.connect() as wire:
         in_chunks(wire, "/login/", [50_000] * 20)
         assert wire.read_response().status == 403
@@ -117,7 +117,7 @@ def test_a_login_allows_bodies_up_to_the_limit_of_the_page(site: Site) -> None:
         assert len(wire.ask("GET", "/files/download/five.bin", cookies).body) == 5 * MB
 
 
-def test_a_login_allows_chunked_bodies_too(site: Site) -> None:
+def test_a_login_allows_chunked_bodies(site: Site) -> None:
     with site.connect() as wire:
         in_chunks(
             wire,

@@ -1,4 +1,4 @@
-"""Many clients that connect at the same moment, while the web process is busy."""
+"""Many clients that connect simultaneously while the web process is busy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A client's address and scheme come from a proxy's headers only where that proxy is trusted."""
+"""A client's address and scheme are taken from a proxy's headers only if that proxy is trusted."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def trusted(settings: Settings) -> Settings:
 
 
 def pass_on(peer: str, kind: str = "http", **headers: str) -> dict[str, Any]:
-    """Return the request as passed on."""
+    """Return the request as passed to the application."""
     written = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
     scope = {"type": kind, "client": [peer, 4000], "headers": written, "root_path": "/moved"}
     return clean(scope | ({"scheme": "http"} if kind == "http" else {}))
@@ -85,7 +85,7 @@ def test_the_client_is_the_rightmost_address_that_is_not_a_trusted_proxy(
         (LIAR, "https", ("http", "ws")),
     ],
 )
-def test_the_scheme_is_the_one_that_a_trusted_proxy_reports(
+def test_the_scheme_is_taken_from_a_trusted_proxy(
     peer: str, proto: str, schemes: tuple[str, str]
 ) -> None:
     kinds = ("http", "websocket")

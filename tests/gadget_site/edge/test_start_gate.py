@@ -34,7 +34,7 @@ def request(kind: str, path: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("path", ["/api/health", "/api/ready", "/api/ready/", "/metrics"])
-def test_a_closed_gate_passes_health_checks(closed: None, path: str) -> None:
+def test_a_closed_gate_lets_health_checks_through(closed: None, path: str) -> None:
     assert request("http", path) == [{"type": "through"}]
 
 
@@ -49,5 +49,5 @@ def test_a_closed_gate_refuses_sockets(closed: None) -> None:
 
 
 @pytest.mark.parametrize("kind", ["http", "websocket"])
-def test_an_open_gate_passes_everything(kind: str) -> None:
+def test_an_open_gate_lets_everything_through(kind: str) -> None:
     assert request(kind, "/runs/") == [{"type": "through"}]

@@ -1,4 +1,4 @@
-"""No byte stays in a connection beyond a response, so that the next one cannot be forged."""
+"""No byte remains in a connection after a response, so that the next response cannot be forged."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LARGE = b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nforged" * 5_000
 
 @pytest.fixture
 def large(site: Site) -> Site:
-    """A file of more than 200 KB, and as much data to show and to export."""
+    """Store a file of more than 200 KB, and as much data to show and to export."""
     cookies = site.cookies("operator")
     assert site.upload("large.bin", LARGE, cookies).status == 302
     rows = [
@@ -72,7 +72,7 @@ def test_a_not_modified_response_has_no_body(large: Site) -> None:
 
 
 def static_file() -> str:
-    """The address of our largest static file, which has more than one part."""
+    """Return the address of our largest static file, which is sent in several parts."""
     found = max((settings.BASE_DIR / "static").rglob("*.*"), key=lambda path: path.stat().st_size)
     assert found.stat().st_size > 1 << 16
     return f"/static/{found.relative_to(settings.BASE_DIR / 'static').as_posix()}"
@@ -84,21 +84,21 @@ class TestOneResponse:
     @pytest.mark.parametrize(
         ("method", "status"), [("HEAD", 200), ("GET", 204), ("GET", 304), ("POST", 204)]
     )
-    def test_without_a_body_sends_one_empty_part(self, method: str, status: int) -> None:
+    def test_sends_one_empty_part_if_it_has_no_body(self, method: str, status: int) -> None:
         sent = answered(method, status, [b"a", b"b"])
         assert sent[1:] == [{"type": "http.response.body", "body": b"", "more_body": False}]
 
     def test_ends_its_body_at_the_announced_length(self) -> None:
         assert bodies(answered("GET", 200, [b"abc", b"def", b"ghi"], length=b"4")) == b"abcd"
 
-    def test_without_an_announced_length_is_sent_whole(self) -> None:
+    def test_is_sent_whole_if_no_length_is_announced(self) -> None:
         assert bodies(answered("GET", 200, [b"abc", b"def"])) == b"abcdef"
 
 
 def answered(
     method: str, status: int, parts: list[bytes], length: bytes = b""
 ) -> list[dict[str, Any]]:
-    """All messages to the server for a response with these parts."""
+    """Return all messages to the server for a response with these parts."""
     sent: list[dict[str, Any]] = []
 
     async def application(_scope: Any, _receive: Any, send: Any) -> None:

@@ -55,11 +55,11 @@ class Wire:
         return WireResponse(code, headers, self._body(headers) if has_body else b"")
 
     def is_silent(self, seconds: float = 0.15) -> bool:
-        """True if nothing is left to read, and nothing arrives for a moment."""
+        """Return True if nothing is left to read, and nothing arrives for a moment."""
         return not self._buffer and not select.select([self._socket], [], [], seconds)[0]
 
     def rest(self) -> bytes:
-        """All bytes until the server closes the connection."""
+        """Return all bytes until the server closes the connection."""
         while data := self._socket.recv(1 << 16):
             self._buffer += data
         return self._buffer

@@ -54,7 +54,7 @@ async def fetch_raw_result(
 
 
 def select_tools_with_headers(result: Any) -> dict[str, Any]:
-    """Select the tools that the protocol's client must see to copy their params into headers."""
+    """Select the tools that the MCP client must know to copy their params into headers."""
     found = result.get("tools") if isinstance(result, dict) else None
     tools = [tool for tool in found if _wants_headers(tool)] if isinstance(found, list) else []
     return {"tools": tools, "resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
