@@ -52,10 +52,8 @@ GADGET_WORKERS = SITE.workers
 GADGET_WORKER_THREADS = SITE.worker_threads
 GADGET_HOST = SITE.host
 GADGET_PORT = SITE.port
-GADGET_TOOLS = [
-    "tools.builtin.BUILTIN_TOOLS",
-    *(["tools.office.demo_register.DEMO_TOOLS"] if SITE.debug else []),
-]
+GADGET_TOOLS = ["tools.builtin.BUILTIN_TOOLS"]
+GADGET_OFFICE_PLUGINS = ["office", *(["office-demo"] if SITE.debug else [])]
 GADGET_DEMO_PACE = SITE.demo_pace
 HEARTBEAT_FILE = SITE.heartbeat_file
 REDIS_URL = SITE.redis_url

@@ -1,8 +1,8 @@
-"""Run the tests: `python -m tests [pytest arguments…]`, on SQLite, and those that need the database
-on PostgreSQL too.
+"""Run the tests: `python -m tests [pytest arguments…]`, on SQLite, and those that need a database
+on PostgreSQL as well.
 
 Without paths, the fixed set of `tests/sampling.py` runs; `--all` runs the whole sets. At most three
-tests that fail beside others run once more alone: one that passes then is listed at the end,
+tests that fail in parallel runs are run again alone: a test that then passes is listed at the end,
 without failing the run.
 """
 
@@ -31,8 +31,8 @@ Five took as long as four, and each process makes the waits of the others longer
 """
 EXTRA = {"sqlite": [], "postgresql": ["--database-tests-only"]}
 MOST_AGAIN = 3
-"""The number of failures beside others, on each database, that are tried again because the machine
-may be at fault."""
+"""The number of failed tests, on each database, that are run again alone, because the machine may
+be at fault."""
 LONGEST_FIXED_MIN = 15
 ROOT = Path(__file__).parents[1]
 
@@ -57,9 +57,7 @@ def main(arguments: list[str]) -> int:
     for database, extra in EXTRA.items():
         alone = ["-m", "alone", *extra, *(arguments or _list_files_with_alone(database))]
         codes[f"{database}, one by one"] = _start(database, alone).wait()
-    os.environ.pop(
-        sampling.FIXED_VARIABLE, None
-    )  # or it would choose some of the cases that failed
+    os.environ.pop(sampling.FIXED_VARIABLE, None)  # or a run would skip some of the failed cases
     unsteady = [test for database in EXTRA for test in _run_again(database, codes)]
     failed = [
         name
@@ -115,7 +113,7 @@ def _run_side_by_side(arguments: list[str]) -> dict[str, int]:
 
 
 def _run_again(database: str, codes: dict[str, int]) -> list[str]:
-    """Run the few tests that failed beside others once more, alone; return those that passed."""
+    """Run the few tests that failed again, alone; return those that passed."""
     part = f"{database}, side by side"
     if codes[part] != pytest.ExitCode.TESTS_FAILED or not _failures_of(database).exists():
         return []
@@ -158,7 +156,7 @@ def _start(
     }
     environment.pop(
         "PYTHONDONTWRITEBYTECODE", None
-    )  # otherwise each of many processes would compile everything again
+    )  # without bytecode, each of many processes would compile everything again
     command = [sys.executable, "-m", "pytest", *arguments]
     return subprocess.Popen(
         command, env=environment, stdout=output, stderr=output and subprocess.STDOUT

@@ -1,4 +1,4 @@
-"""Waits for a condition, never for a fixed time."""
+"""Wait for a condition, never for a fixed time."""
 
 import time
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Test tools that misbehave in every way that a process can survive, and one that behaves."""
+"""Test tools that misbehave in every way that a process can survive, and one correct tool."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ PROGRAMS = (
 )
 DEBIAN_PACKAGES = PROGRAMS[:2]
 LIGHTEST = PROGRAMS[0]
-"""The browser without windows: a new page takes a third of the processor time of the others."""
+"""The browser without windows: a new page takes a third of the CPU time that it takes elsewhere."""
 INSTALL = ("apt-get", "install", "-qq", "--yes")
 MISSING = (
     "The journeys need a browser and none could be installed. Install chromium or google-chrome, or let "
@@ -98,7 +98,7 @@ def _find_in_playwright() -> str | None:
     may be missing."""
     with ThreadPoolExecutor(
         1
-    ) as beside:  # the caller's thread may run a browser already, and then starts no other
+    ) as beside:  # a thread that already runs a browser cannot start a second one
         return beside.submit(_probe_playwright).result()
 
 

@@ -44,7 +44,7 @@ class TransactionalAsk(Ask):
 
 
 class Remember(Tool):
-    """Keeps a value in the run's session, and returns the earlier ones."""
+    """Keeps a value in the run's session, and returns the earlier values."""
 
     name = "probe.remember"
     description = "Remembers."
@@ -100,7 +100,7 @@ class Onboard(Recipe):
 
 
 class Relay(Recipe):
-    """Passes a gate, renames a record and passes another gate; it can be paused in and between its
+    """Passes a gate, renames a record and passes another gate; it can be paused during and between
     steps."""
 
     name = "probe.relay"

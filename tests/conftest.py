@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.conf import settings
+from django.core.signals import setting_changed
+from django.dispatch import receiver
 from pytest_django import DjangoDbBlocker
 from xdist.scheduler import LoadScopeScheduling
 
+from agents.employees.toolboxes import forget_installed_tools
 from gadget_site.garbage_collection import freeze_loaded_objects
 from tests import sampling, services
 from tests.emptying import empty_tables_after_tests
@@ -19,8 +23,8 @@ from tests.processes import Installation
 from tools import caches
 
 LONGEST = ("tests/journeys/", "tests/faults/", "tests/hostile", "tests/tools/sources")
-"""Tests at these paths run first, in this order; otherwise one process would run them while others
-idle."""
+"""Tests at these paths run first, in this order: at the end, one process would run them while the
+others idle."""
 TOGETHER = ("tests/deployment/", "tests/journeys/")
 """The tests of each of these folders run in one process, because they share slow fixtures.
 
@@ -38,7 +42,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 class _GroupedScheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
-    """Keeps the tests of a file in one process, and those of some folders, too."""
+    """Keeps the tests of a file in one process, and also all tests of some folders."""
 
     def _split_scope(self, nodeid: str) -> str:
         path = nodeid.partition("::")[0]
@@ -46,7 +50,9 @@ class _GroupedScheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist ha
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> _GroupedScheduling:
-    config.option.loadscopereorder = False  # otherwise files with many quick tests would run first
+    config.option.loadscopereorder = (
+        False  # xdist's own order runs files with many quick tests first
+    )
     return _GroupedScheduling(config, log)
 
 
@@ -59,7 +65,7 @@ def pytest_report_header() -> list[str]:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Pass over the files that this database does not need: importing all of them takes 8 s."""
+    """Skip the files that this database does not need: importing all of them takes 8 s."""
     path = collection_path.relative_to(config.rootpath).as_posix()
     is_needed = collection_path.is_dir() or sampling.has_file(path, settings.SITE.database.engine)
     return None if is_needed else True
@@ -108,8 +114,16 @@ def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -
 
 @pytest.fixture(autouse=True)
 def clear_caches() -> None:
-    """Clear the caches: organizations of the next test may have the ids of the last one's."""
+    """Clear the caches: organizations of the next test may have the same ids."""
     caches.clear_caches()
+
+
+@receiver(setting_changed)
+def _reload_tools(setting: str, **_: Any) -> None:
+    """Load the tools again if a test has changed the settings that name them."""
+    if setting in {"GADGET_CONFIG", "GADGET_OFFICE_PLUGINS", "GADGET_TOOLS"}:
+        forget_installed_tools()
+        caches.clear_caches()
 
 
 @pytest.fixture(scope="session")

@@ -47,7 +47,7 @@ def _empty_tables() -> None:
     with transaction.atomic(), connection.cursor() as cursor:
         if (
             connection.vendor == "postgresql"
-        ):  # otherwise rows that another process writes meanwhile would stay
+        ):  # this keeps another process from writing rows meanwhile, which would stay
             cursor.execute(f"SET LOCAL lock_timeout = {LOCK_TIMEOUT_MS}")
             cursor.execute(f"LOCK TABLE {', '.join(names)} IN ACCESS EXCLUSIVE MODE")
         cursor.execute(

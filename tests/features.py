@@ -1,5 +1,5 @@
 """The list of features: tests name their feature in a mark, from which docs/internals/features.md
-is made.
+is generated.
 
 `python -m tests.features` writes the page.
 """

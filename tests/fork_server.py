@@ -183,8 +183,8 @@ def _assert_fresh() -> None:
 
 
 def _set_up_process(request: dict[str, Any], output: int) -> list[str]:
-    """Set the process up as `exec` would: with its own session, files, environment and tie to its
-    parent."""
+    """Set the process up as `exec` would: with its own session, files and environment, and bound to
+    its parent."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != request["parent"]:
         sys.exit("The process that asked for this one is gone.")

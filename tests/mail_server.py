@@ -91,7 +91,7 @@ class MailServer:
         }
 
     def use_in(self, settings: Any) -> None:
-        """Make the process send through this server."""
+        """Let the process send through this server."""
         for name, value in self.settings.items():
             setattr(settings, name, value)
 

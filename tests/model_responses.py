@@ -63,8 +63,8 @@ class Response:
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> "Response":
-        """Build a response from a JSON object of fields; `calls` is [{tool, params}]. Others raise
-        ValueError."""
+        """Build a response from a JSON object of fields; `calls` is [{tool, params}]. Other
+        fields raise ValueError."""
         known = {each.name for each in fields(cls)}
         if unknown := set(value) - known:
             raise ValueError(f"an answer has no fields {sorted(unknown)}, only {sorted(known)}")

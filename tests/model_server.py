@@ -116,7 +116,7 @@ class ModelServer:
             self._holds_all = True
 
     def release(self) -> None:
-        """Release all held requests, and hold no further ones."""
+        """Release all held requests, and hold no further requests."""
         with self._changed:
             self._holds_all = False
             self._releases += 1

@@ -99,7 +99,7 @@ class PushService:
 
     Attributes:
         status, words, retry_after: the response to each message.
-        answering: while it is not set, requests hang; `hanging` counts those that do.
+        answering: while it is not set, requests hang; `hanging` counts the hanging requests.
         messages: the decrypted messages, as JSON; `raw` has the received bytes.
         senders: the public keys of those who sent.
     """

@@ -1,4 +1,4 @@
-"""The jobs that wait for the workers, as they stand in Redis."""
+"""The jobs that wait for the workers, as stored in Redis."""
 
 import json
 from base64 import b64decode

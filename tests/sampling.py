@@ -35,8 +35,8 @@ ON_BOTH = (
     "tests/webhooks/test_many_workers",
     "tests/worker/",
 )
-"""What the fixed set tests on PostgreSQL too: engine, approvals, gate, queries, and what differs
-there.
+"""Paths that the fixed set also tests on PostgreSQL: engine, approvals, gate, queries, and code
+that differs there.
 
 The whole sets run all tests with a database on both.
 """
@@ -44,7 +44,7 @@ CASES_ON_POSTGRESQL = 4
 """N: the fixed set has one in N cases of each test, and at least one, on PostgreSQL; SQLite has all
 of them."""
 JOURNEYS = "tests/journeys/"
-"""Tests of which the fixed set has only those marked `every_commit`: one for each subject."""
+"""Paths at which the fixed set has only tests marked `every_commit`: one for each subject."""
 ONE_OF = {
     "tests/faults/": 40,
     "tests/hostile/": 8,
@@ -126,8 +126,8 @@ def choose_cases(names: Iterable[str]) -> frozenset[str]:
 
 
 def is_in_share(name: str, database: str) -> bool:
-    """Return True if a test without `every_commit` is in the fixed set: the seed chooses, for each
-    database others."""
+    """Return True if a test without `every_commit` is in the fixed set: the seed chooses
+    different tests for each database."""
     if name.startswith(JOURNEYS):
         return False
     one_of = next((share for path, share in ONE_OF.items() if name.startswith(path)), 1)

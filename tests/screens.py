@@ -1,7 +1,7 @@
 """`make screens`: pictures of the pages, taken from a Gadget that runs with the demo's data, into
 docs/screens/.
 
-Git ignores them, but for those that a page of the documentation shows.
+Git ignores them, except for those that a page of the documentation shows.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ LOOKS: tuple[tuple[str, ViewportSize, str], ...] = (
 # Only these have a picture 360 px wide in the dark theme, so that the folder stays small.
 IN_EVERY_LOOK = ("login", "start", "run", "approvals", "card", "records", "draft")
 NEWCOMER = "newcomer"
-# The pages of each person; `{run}` and others are ids of rows that the demo's tasks create.
+# The pages of each person; names in braces are ids of rows that the demo's tasks create.
 PAGES: dict[str, dict[str, str]] = {
     "": {"login": "/login/"},
     NEWCOMER: {"start-newcomer": "/"},

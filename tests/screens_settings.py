@@ -1,5 +1,5 @@
-"""The settings of `make screens`: those of tests, without the test tools and with the demo's own
-scripts."""
+"""The settings of `make screens`: the settings of tests, without the test tools and with the demo's
+own scripts."""
 
 from tests.settings import *  # noqa: F403
 

@@ -1,4 +1,4 @@
-"""The settings of tests: those of the product, on private servers and a data folder of their own.
+"""The settings of tests: the product's settings, with private servers and a separate data folder.
 
 Real web, worker and sweeper processes that a test starts use them too, with the test's own
 DATABASE_URL and REDIS_URL.
@@ -30,9 +30,9 @@ _PROBES = (
 )
 GADGET_TOOLS = [
     *GADGET_TOOLS,  # noqa: F405
-    "tools.office.demo_register.DEMO_TOOLS",
     *(f"tests.{module}.PROBES" for module in _PROBES),
 ]
+GADGET_OFFICE_PLUGINS = ["office", "office-demo"]
 
 GADGET_SCRIPTS_DIR = Path(
     os.environ.setdefault(services.SCRIPTS_VARIABLE, str(SITE.data_dir / "scripts"))

@@ -1,4 +1,4 @@
-"""A TCP proxy in front of PostgreSQL that can fall silent: connections stay open, but no byte
+"""A TCP proxy in front of PostgreSQL that can stop forwarding: connections stay open, but no byte
 passes."""
 
 from __future__ import annotations

@@ -8,9 +8,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PRODUCT = ("gadget_site", "agents", "tools")
-"""Packages, highest first: each may import those after it."""
+"""Packages, highest first: each may import the packages after it."""
 NOT_OURS = frozenset({"migrations", "node_modules"})
-"""Folders whose code is generated or of others."""
+"""Folders whose code is generated or third-party."""
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -34,7 +34,7 @@ class Module:
 
     @cached_property
     def functions(self) -> list[tuple[str, Function]]:
-        """Every function with its qualified name, nested ones included."""
+        """Every function with its qualified name, including nested functions."""
         return list(functions_in(self.tree, ""))
 
     @cached_property

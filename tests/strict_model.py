@@ -1,5 +1,5 @@
-"""A model's server that is as strict about tools as the strict ones, and the names that assistants
-give to tools."""
+"""A model server that is as strict about tools as the strictest known servers, and the names that
+assistants give to tools."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PREFIX = "mcp__gadget_eu__"
 
 
 class StrictModel:
-    """It returns 400, with the reason, to any request with a tool that it does not accept."""
+    """A server that returns 400 and the reason for any request with a tool that it refuses."""
 
     def __init__(self) -> None:
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)

@@ -32,7 +32,7 @@ WIDE_SCHEMA = {
     "else": {"required": ["email"]},
     "additionalProperties": False,
 }
-"""The schema that the suite wants to see listed, keyword by keyword."""
+"""The schema that the suite expects in the listing, keyword by keyword."""
 
 
 class SimpleText(Tool):
@@ -63,7 +63,7 @@ class ReportingText(Tool):
     def execute(self, params: Any, context: ToolContext) -> str:
         for fraction in (0.0, 0.5, 1.0):
             context.progress(fraction, f"{fraction:.0%}")
-            time.sleep(0.2)  # two reports at once would be one
+            time.sleep(0.2)  # two reports at once would become one
         return "Done."
 
 

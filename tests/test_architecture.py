@@ -41,16 +41,18 @@ FLOORS = {
         ("schemas",),
     ),
 }
-"""The folders by layer, highest first: each imports only from lower layers, and so never in a
-circle.
+"""The folders by layer, highest first: each imports only from lower layers, so there are no
+cycles.
 
 Lower layers publish events, or call functions that higher ones have registered.
 """
 MAX_FLOORS = 10
 
-PLAIN = ("tools.schemas", "tools.contract", "tools.toolbox")
+PLAIN = ("tools.schemas", "tools.caches", "tools.contract", "tools.toolbox")
 """Plain Python: modules that import only the standard library, each other, and PLAIN_MAY_IMPORT."""
-PLAIN_MAY_IMPORT = {"pydantic", "jsonschema", "jsonschema_specifications", "re2", "referencing"}
+JSON_SCHEMA = {"jsonschema", "jsonschema_specifications", "referencing"}
+"""The libraries of JSON Schema, which `tools.schemas` alone imports."""
+PLAIN_MAY_IMPORT = {"pydantic", "re2", *JSON_SCHEMA}
 
 OFFICE = "tools.office"
 """The tools that ship, and their data: `agents` and `gadget_site` reach them only through what they
@@ -64,6 +66,7 @@ MAX_ARGUMENTS = 4
 MAX_CHARACTERS_OF_A_TEMPLATE_LINE = 120
 
 MANY_ARGUMENTS = {  # besides methods that override a library's
+    "tools/contract/result.py ToolResult.ok": "the parts of a result, most of them named at each call",
     "tools/contract/errors.py ToolError.__init__": "one for each line of the error's text",
     "tools/network/http_client.py request": "what every HTTP client takes, named at each call",
     "tools/network/http_client.py GuardedClient.request": "an HTTP client's arguments, and whether it may be repeated",
@@ -113,7 +116,7 @@ def test_imports_point_from_the_site_to_the_employees_to_the_tools(top: str) -> 
 
 
 @pytest.mark.parametrize("top", FLOORS)
-def test_every_folder_has_a_layer_and_imports_only_from_below_it(top: str) -> None:
+def test_every_folder_has_a_layer_and_imports_only_from_lower_layers(top: str) -> None:
     offences = []
     for module in modules():
         if not is_within(module.name, top) or module.name == top:
@@ -133,7 +136,7 @@ def test_every_folder_has_a_layer_and_imports_only_from_below_it(top: str) -> No
     )
 
 
-def test_there_are_few_layers_and_each_is_named_by_folders() -> None:
+def test_there_are_few_layers_and_each_lists_whole_folders() -> None:
     names = [name for floors in FLOORS.values() for folders in floors for name in folders]
     assert_none(
         [name for name in names if "." in name], "a floor names folders, never a part of one"
@@ -141,7 +144,7 @@ def test_there_are_few_layers_and_each_is_named_by_folders() -> None:
     assert all(len(floors) <= MAX_FLOORS for floors in FLOORS.values())
 
 
-def test_schemas_contract_and_toolbox_are_plain_python() -> None:
+def test_schemas_caches_contract_and_toolbox_are_plain_python() -> None:
     allowed = sys.stdlib_module_names | PLAIN_MAY_IMPORT
     offences = [
         f"{module.place}:{line} imports {name}"
@@ -155,6 +158,18 @@ def test_schemas_contract_and_toolbox_are_plain_python() -> None:
         offences,
         f"{', '.join(PLAIN)} import only the standard library, {', '.join(PLAIN_MAY_IMPORT)}",
     )
+
+
+def test_only_the_folder_of_schemas_imports_the_libraries_of_json_schema() -> None:
+    users = [
+        (module.name, f"{module.place}:{line} imports {name}")
+        for module in product()
+        for name, line in module.imports
+        if name.partition(".")[0] in JSON_SCHEMA
+    ]
+    offences = [offence for name, offence in users if not is_within(name, "tools.schemas")]
+    assert len(users) > len(offences), "the folder imports them"
+    assert_none(offences, "what checks a schema, or a value by one, is in tools/schemas")
 
 
 def test_only_the_office_imports_the_office() -> None:
@@ -271,7 +286,7 @@ def test_functions_take_few_arguments() -> None:
     )
 
 
-# Things that no file may do
+# Forbidden constructs
 
 
 def test_every_function_is_annotated() -> None:

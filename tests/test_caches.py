@@ -1,5 +1,5 @@
 """Values that depend on the database, files or time are cached only in a `Cache`, which tests
-clear. Reads sources.
+clear. These tests read only the sources.
 
 `functools` caches values that depend on arguments, code and settings.
 """
@@ -30,15 +30,25 @@ READING = frozenset(
 )
 """Names in a function that reads the database, a file or the clock."""
 MAPPINGS = frozenset(
-    {"dict", "OrderedDict", "defaultdict", "Counter", "WeakKeyDictionary", "WeakValueDictionary"}
+    {
+        "dict",
+        "OrderedDict",
+        "defaultdict",
+        "Counter",
+        "WeakKeyDictionary",
+        "WeakValueDictionary",
+        "set",
+    }
 )
 KEPT = {
     "agents/providers/scripted.py _failed_times": "how often each script has failed so far, which nothing else knows",
     "agents/deliveries/outboxes.py OUTBOXES": "what registered itself at the start",
     "agents/runs/origins.py ORIGINS": "what registered itself at the start",
     "agents/web/sockets/feeds.py _feeds": "the feeds that are open",
+    "agents/web/sockets/feeds.py _background": "the tasks that run",
+    "tools/toolbox/threads.py _abandoned": "the threads that still run after their time",
 }
-"""Module-level mappings that begin empty but are not caches."""
+"""Module-level mappings and sets that begin empty but are not caches."""
 HOME = "tools/caches.py"
 
 
@@ -53,8 +63,8 @@ def list_cached_reads(module: Module) -> Iterator[str]:
 
 
 def list_growing_mappings(module: Module) -> Iterator[str]:
-    """List mappings of the module that begin empty, and every use of an OrderedDict, of which
-    caches are made."""
+    """List mappings and sets of the module that begin empty, and every use of an OrderedDict, which
+    caches are built from."""
     for node in module.tree.body:
         if isinstance(node, ast.Assign | ast.AnnAssign) and is_empty_mapping(node.value):
             target = node.targets[0] if isinstance(node, ast.Assign) else node.target
@@ -100,6 +110,7 @@ def test_no_mapping_of_a_module_is_a_cache() -> None:
         ("@cache\ndef compile(pattern): return re.compile(pattern)", False),
         ("_seen: dict[int, int] = {}", True),
         ("_seen = defaultdict()", True),
+        ("_seen: set[int] = set()", True),
         ("class Newest:\n    def __init__(self): self._values = OrderedDict()", True),
         ("NAMES = {1: 'one'}", False),
         ("_seen: Cache[int, int] = Cache(10)", False),

@@ -1,4 +1,4 @@
-"""A process from the fork server (tests/fork_server.py) is like one that was started alone."""
+"""A process from the fork server (tests/fork_server.py) is like a process started alone."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def read(text: str) -> Module:
     return Module(ROOT / "agents" / "example.py", "agents.example", text, ast.parse(text))
 
 
-def test_folders_that_import_each_other_are_one_knot_and_one_layer() -> None:
+def test_folders_that_import_each_other_form_one_cycle_and_one_layer() -> None:
     arrows = {
         "web": {"runs"},
         "runs": {"cards"},
@@ -82,7 +82,7 @@ def test_the_write_path_has_a_line_for_each_visit_of_a_module() -> None:
     assert list_most("Hops", Counter(hop.function for hop in hops)).lines[0] == "   3  find"
 
 
-def test_lengths_have_a_median_a_tail_and_a_longest() -> None:
+def test_lengths_are_described_by_median_95th_percentile_and_maximum() -> None:
     assert describe_lengths([*range(1, 20), 57]) == "10.5 / 55 / 57"
 
 

@@ -67,8 +67,8 @@ def is_bare_participle(name: str) -> bool:
 
 
 def may_be_an_adjective(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-    """Return True for properties, and for class methods such as `ToolResult.failed`, which make an
-    object."""
+    """Return True for properties, and for class methods such as `ToolResult.failed`, which create
+    an object."""
     names = {ast.unparse(decorator).rpartition(".")[2] for decorator in function.decorator_list}
     return bool(names & {"property", "cached_property", "setter", "classmethod"})
 
@@ -129,7 +129,7 @@ def definitions() -> list[tuple[Module, Definition]]:
 
 
 def texts_of_the_project() -> list[Path]:
-    """List the files that people read, but for tests, the glossary's own table and third-party
+    """List the files that people read, except for tests, the glossary's own table and third-party
     code."""
     folders = [ROOT / name for name in (*PRODUCT, "templates", "static", "docs", "deploy")]
     paths = [
@@ -149,7 +149,7 @@ def place(module: Module, node: ast.AST) -> str:
 # The glossary
 
 
-def test_the_glossary_has_few_words_each_once() -> None:
+def test_the_glossary_has_few_words_and_none_twice() -> None:
     words = [word for word, *_ in glossary()]
     assert 20 <= len(words) <= MAX_WORDS
     assert len(set(words)) == len(words)
@@ -224,7 +224,7 @@ def single_meanings() -> dict[str, tuple[bool, tuple[str, ...], tuple[str, ...]]
 
 
 def is_at(place: str, name: str, entry: str) -> bool:
-    """Return True if an entry of the table is about this name or its file."""
+    """Return True if an entry of the table applies to this name or its file."""
     if " " in entry:
         qualifier, word = entry.split()
         words = [each.lower() for each in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)]
@@ -271,7 +271,7 @@ def assigned_names(module: Module) -> set[str]:
 
 
 def find_http_answers(tree: ast.Module) -> list[int]:
-    """List the lines in which something of HTTP is called an answer."""
+    """List the lines in which an HTTP response is called an answer."""
     found = [
         node.lineno
         for node in ast.walk(tree)

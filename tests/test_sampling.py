@@ -1,4 +1,4 @@
-"""The default sample is always the same and never empty; another word selects another one."""
+"""The default sample is always the same and never empty; another word selects another sample."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def take(monkeypatch: pytest.MonkeyPatch, commit: str, name: str = "letters") ->
     return sampling.take_sample(ITEMS, 4, name)
 
 
-def test_without_a_word_the_usual_sample_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_word_the_default_sample_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     usual = take(monkeypatch, sampling.USUAL_SAMPLE)
     monkeypatch.delenv(sampling.SAMPLE_VARIABLE)
     assert sampling.take_sample(ITEMS, 4, "letters") == usual
@@ -39,7 +39,7 @@ def test_a_word_always_takes_the_same_sample_in_the_same_order(
     assert len(first) == 3
 
 
-def test_each_item_is_in_the_sample_of_some_word(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_item_is_in_the_sample_of_at_least_one_word(monkeypatch: pytest.MonkeyPatch) -> None:
     assert {item for commit in range(50) for item in take(monkeypatch, str(commit))} == set(ITEMS)
 
 
@@ -54,7 +54,9 @@ def test_a_sample_of_few_items_is_not_empty(monkeypatch: pytest.MonkeyPatch) -> 
     assert len(sampling.take_sample("ab", 4, "few")) == 1
 
 
-def test_the_fixed_set_runs_unless_the_whole_sets_do(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_fixed_set_runs_unless_the_whole_sets_are_requested(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.delenv(sampling.FIXED_VARIABLE, raising=False)
     assert not sampling.is_fixed_set()
     monkeypatch.setenv(sampling.FIXED_VARIABLE, "1")
@@ -91,7 +93,7 @@ def test_a_quarter_of_the_cases_of_each_test_and_at_least_one_run_on_postgresql(
     assert chosen == sampling.choose_cases(names)
 
 
-def test_each_database_runs_another_share_of_the_slowest_tests(
+def test_each_database_runs_a_different_share_of_the_slowest_tests(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv(sampling.SAMPLE_VARIABLE, "one")

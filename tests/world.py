@@ -78,7 +78,7 @@ class World:
         return self.users[username].memberships.get()
 
     def run(self, status: RunStatus = RunStatus.WAITING, **more: Any) -> Run:
-        """Create a run of Acme's employee in this status."""
+        """Create a run of Acme's employee with this status."""
         if status in ENDED:
             more = {
                 "finished_at": Now(),
@@ -152,21 +152,21 @@ class World:
         return Approval.objects.get(pk=card.pk)
 
     def standing_grant(self) -> StandingGrant:
-        """Make a standing grant in the approver's name, for updates of a record that does not
+        """Create a standing grant in the approver's name, for updates of a record that does not
         exist."""
         terms = (Condition("record_id", Rule.EQUALS, "0"),)
         draft = ProposedGrant(UPDATE, self.employee.pk, None, ("record_id",), terms)
         return make_grant(self.member("approver"), draft)
 
     def ask(self) -> Ask:
-        """Make an ask of an agent whose key the operator has."""
+        """Create an ask by an agent that uses the operator's key."""
         _, secret = issue_key(self.member("operator"), self.employee.pk, "Laptop", 30)
         key = authenticate_key(secret)
         assert key is not None
         return submit(key, AskedRequest("deploy", {"version": "1"}, "write"))[0]
 
     def trigger(self, **more: Any) -> Trigger:
-        """Make a trigger of the operator, for messages that GitHub sends."""
+        """Create a trigger of the operator, for messages from GitHub."""
         terms = {
             "name": "Issues",
             "scheme": "github",
@@ -185,7 +185,7 @@ class World:
         return ReceivedMessage.objects.create(trigger=trigger, payload=payload, **columns)
 
     def webhook_delivery(self) -> WebhookDelivery:
-        """Make a webhook of the admin, with a delivery that failed."""
+        """Create a webhook of the admin, with a delivery that failed."""
         terms = WebhookTerms("Acme's warehouse", "https://example.com/x", ["run.started"])
         webhook, _ = make_webhook(self.member("admin"), terms)
         columns = {

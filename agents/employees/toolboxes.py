@@ -24,7 +24,7 @@ from tools.caches import Cache
 from tools.config import Config, ToolSettings
 from tools.connections.connected_tools import load_connected_sources
 from tools.contract import ErrorCode, NetworkAccess, PrivateHosts, ToolError, collect_secrets
-from tools.sources import OFFICE, BrokenPlugin, PluginSource, fill_toolbox, start_plugins
+from tools.sources import BrokenPlugin, PluginSource, fill_toolbox, start_plugins
 from tools.sources.builtin import BuiltinSource
 from tools.toolbox import CallLimits, Policy, Toolbox
 
@@ -34,6 +34,9 @@ logger = logging.getLogger(__name__)
 @lru_cache(maxsize=1)
 def get_installed_toolbox() -> Toolbox:
     """Return the installation's toolbox, which every organization has; there is one per process.
+
+    It depends on the settings and installed packages alone. It is no cache: it holds what was
+    registered and counted since the start.
 
     `settings.GADGET_TOOLS` has the dotted names of lists of tools; `gadget.yaml` names plugins and
     limits all tools.
@@ -61,11 +64,19 @@ def get_installed_toolbox() -> Toolbox:
 
 @lru_cache(maxsize=1)
 def get_installed_plugins() -> tuple[list[PluginSource], list[BrokenPlugin]]:
-    """Return the office and the plugins of `gadget.yaml` that work, and those that do not, with the
-    reason."""
+    """Return the plugins that work, and those that do not, with the reason: the office with its
+    demo, unless `gadget.yaml` switches it off, and the plugins that it names."""
     taken = {tool.name for source in _start_builtin_sources() for tool in source.tools()}
     wanted: ToolSettings = settings.GADGET_CONFIG.tools
-    return start_plugins([*([OFFICE] if wanted.office else []), *wanted.plugins], taken)
+    office = settings.GADGET_OFFICE_PLUGINS if wanted.office else []
+    return start_plugins([*office, *wanted.plugins], taken)
+
+
+def forget_installed_tools() -> None:
+    """Load the installation's tools again when they are next used: for tests, which change
+    settings."""
+    for loaded in (get_installed_toolbox, get_installed_plugins, _start_builtin_sources):
+        loaded.cache_clear()
 
 
 @lru_cache(maxsize=1)

@@ -8,7 +8,6 @@ import uuid
 import redis
 from django.conf import settings
 
-from tools.caches import register
 from tools.contract import RateLimit
 from tools.toolbox import ProcessRateLimiter
 
@@ -50,7 +49,6 @@ class SharedRateLimiter:
 
 
 _limiter = ProcessRateLimiter()
-register(_limiter)
 
 
 def count_or_wait(key: str, most: int, seconds: float = 60.0) -> int:

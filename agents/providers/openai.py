@@ -25,10 +25,13 @@ from agents.providers.response_reader import RawResponse, ResponseReader
 from agents.providers.server_errors import ModelServerError, build_status_error
 from agents.providers.transport import CancelScope, GuardedTransport
 from agents.providers.wire_names import WireNames
+from tools.caches import Cache
 from tools.contract import PrivateHosts
 
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 _NO_KEY = "none"
+MAX_MODELS = 500
+"""Models of one server for which a process remembers adaptations."""
 NO_TOOLS = (
     "But the server says that its model's template does not support tools, so it silently drops them. "
     "Start it with a template that supports tools, or choose another model."
@@ -41,7 +44,7 @@ class OpenAIEndpoint:
 
     def __init__(self, base_url: str, api_key: str, private_hosts: PrivateHosts) -> None:
         self.api_key = api_key
-        self._adaptations: dict[str, tuple[Adaptation, ...]] = {}
+        self._adaptations: Cache[str, tuple[Adaptation, ...]] = Cache(MAX_MODELS)
         self._lock = threading.Lock()
         self.client = OpenAI(
             base_url=base_url,
@@ -58,14 +61,14 @@ class OpenAIEndpoint:
     def list_adaptations(self, model: str) -> tuple[Adaptation, ...]:
         """List the adaptations of requests to the model, in the order in which they were
         learned."""
-        return self._adaptations.get(model, ())
+        return self._adaptations.get(model) or ()
 
     def learn(self, model: str, adaptation: Adaptation) -> None:
         """Remember an adaptation of requests to the model."""
         with self._lock:
-            known = self._adaptations.get(model, ())
+            known = self.list_adaptations(model)
             if all(each.field != adaptation.field for each in known):
-                self._adaptations[model] = (*known, adaptation)
+                self._adaptations.put(model, (*known, adaptation))
 
     def post(self, content: bytes) -> httpx2.Response:
         """Send the body; return the response with its body still unread.

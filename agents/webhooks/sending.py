@@ -27,8 +27,10 @@ from agents.deliveries.models import MAX_PROBLEM
 from agents.deliveries.outboxes import DeliveryBatch, DeliveryEnding, Outbox
 from agents.gateway.models import Ask
 from agents.gateway.redemptions import load_state
+from agents.platform.log_context import correlate, restoring_correlation
 from agents.platform.refusals import Conflict
 from agents.runs.engine.timing import timing
+from agents.runs.models import Run
 from agents.webhooks.changes import fail_waiting, list_webhooks, lock_webhook, record_change
 from agents.webhooks.models import (
     Webhook,
@@ -116,7 +118,9 @@ class WebhookOutbox(Outbox[WebhookDelivery, Webhook]):
             event = SignedEvent(
                 delivery.message_id, json.dumps(content), _list_secrets(batch.receiver)
             )
-            delivery.answer_status = get_channel(KIND).send(batch.receiver.address, event)
+            with restoring_correlation():
+                correlate(_find_correlation(delivery.run_id))
+                delivery.answer_status = get_channel(KIND).send(batch.receiver.address, event)
         except DeliveryError as error:
             delivery.answer_status = error.answer_status
             raise
@@ -180,6 +184,12 @@ def compose(delivery: WebhookDelivery, webhook: Webhook) -> dict[str, Any] | Non
         if webhook.sends_values and (receipt := state.sign()):
             data["receipt"] = receipt
     return {"type": delivery.kind, "timestamp": delivery.created_at.isoformat(), "data": data}
+
+
+def _find_correlation(run_id: int) -> str:
+    """Return the correlation id of the run; empty if it was deleted."""
+    run = Run.objects.only("correlation_id").filter(pk=run_id).first()
+    return run.correlation if run is not None else ""
 
 
 def _list_secrets(webhook: Webhook) -> list[str]:

@@ -10,7 +10,7 @@ from tests.world import World, make_world
 
 @pytest.fixture(autouse=True)
 def _no_wrong_tokens_yet() -> None:
-    """Forget the wrong tokens of other tests, which are counted for each minute."""
+    """Forget the wrong tokens of other tests, which are counted per minute."""
     cache.clear()
 
 

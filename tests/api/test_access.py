@@ -57,7 +57,7 @@ def named(route: Route) -> str:
 ROUTES = routes()
 OPEN_PATHS = {"/api/health", "/api/ready"}
 OF_OWN = {"/api/notices/{notice_id}/retry"}
-"""Changes of what belongs to one member, whatever their role."""
+"""Routes that change a member's own data, whatever their role."""
 DECIDING = {
     "/api/approvals/decide",
     "/api/approvals/undo",
@@ -73,7 +73,7 @@ DECIDING = {
 
 
 class Target(NamedTuple):
-    """Rows of Acme that every route can be pointed at."""
+    """Rows of Acme with the ids for every route."""
 
     world: World
     card: Approval
@@ -82,7 +82,7 @@ class Target(NamedTuple):
 
 
 def undone_bulk(world: World) -> UUID:
-    """Let the approver and the admin undo a bulk approval of the same id, and return that."""
+    """Let the approver and the admin each undo a bulk approval with the same id; return that id."""
     bulk_id = uuid4()
     for role in ("approver", "admin"):
         card, decided = (
@@ -223,12 +223,12 @@ class TestRequestsWithoutAccess:
 @pytest.mark.usefixtures("nothing_changes")
 @pytest.mark.parametrize("route", [route for route in ROUTES if route.changes], ids=named)
 class TestRequestsWithoutTheRole:
-    def test_of_a_viewer_are_refused(self, route: Route, target: Target) -> None:
+    def test_from_a_viewer_are_refused(self, route: Route, target: Target) -> None:
         problem(
             ask(target.world.client("viewer"), route, target), 404 if route.path in OF_OWN else 403
         )
 
-    def test_of_a_browser_without_the_csrf_token_are_refused(
+    def test_from_a_browser_without_the_csrf_token_are_refused(
         self, route: Route, target: Target
     ) -> None:
         assert (
@@ -236,7 +236,7 @@ class TestRequestsWithoutTheRole:
             == "csrf"
         )
 
-    def test_with_other_http_methods_decide_nothing(self, route: Route, target: Target) -> None:
+    def test_with_other_http_methods_are_refused(self, route: Route, target: Target) -> None:
         path, client = route.path.format(**target.ids), target.world.client("admin")
         for method in ("get", "head", "options", "put", "patch", "delete"):
             response = getattr(client, method)(path)
@@ -294,7 +294,7 @@ def test_a_deactivated_user_counts_as_nobody(target: Target) -> None:
     problem(client.get("/api/runs"), 401)
 
 
-def test_a_removed_role_is_lost_at_once(target: Target) -> None:
+def test_a_removed_role_takes_effect_at_once(target: Target) -> None:
     client = target.world.client("approver")
     member = target.world.member("approver")
     member.role = "viewer"
@@ -304,7 +304,7 @@ def test_a_removed_role_is_lost_at_once(target: Target) -> None:
     )
 
 
-def test_the_fixture_contains_what_the_other_tests_assume(target: Target) -> None:
+def test_the_fixture_contains_the_rows_that_the_other_tests_assume(target: Target) -> None:
     assert target.card.status == ApprovalStatus.PENDING
     assert Run.objects.filter(status=RunStatus.WAITING).exists()
     assert ToolCall.objects.filter(status=CallStatus.OUTCOME_UNKNOWN).exists()

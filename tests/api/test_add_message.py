@@ -101,7 +101,7 @@ class TestClientMessageId:
         post(client, f"/api/runs/{run.pk}/cancel")
         assert post(client, f"/api/runs/{run.pk}/messages", message).status_code == 200
 
-    def test_is_bound_to_one_text_of_one_person_in_one_run(self, world: World) -> None:
+    def test_is_bound_to_its_text_its_author_and_its_run(self, world: World) -> None:
         run, other, client = world.run(), world.run(), world.client("operator")
         message = {"text": "Hurry.", "client_message_id": "m-1"}
         post(client, f"/api/runs/{run.pk}/messages", message)

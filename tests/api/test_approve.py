@@ -59,7 +59,7 @@ def test_another_digest_is_refused_as_stale(world: World) -> None:
     assert Approval.objects.get(pk=card.pk).status == ApprovalStatus.PENDING
 
 
-def test_a_second_decision_is_refused_with_the_name_of_the_first_decider(world: World) -> None:
+def test_a_second_decision_is_refused_and_names_the_person_who_decided_first(world: World) -> None:
     card = world.card()
     approve(world, card)
     again = problem(approve(world, card, "admin"), 409)

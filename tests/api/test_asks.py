@@ -1,5 +1,5 @@
-"""/api/asks: an agent makes asks and sees only its own; members read those of their
-organization."""
+"""/api/asks: an agent makes asks and sees only its own asks; members read the asks of
+their organization."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_a_short_prefix_of_effect_keys_is_refused(agent: Agent) -> None:
 
 
 class TestVisibilityOfAsks:
-    def test_an_agent_sees_the_asks_of_its_own_key(self, world: World, agent: Agent) -> None:
+    def test_includes_the_key_that_made_them(self, world: World, agent: Agent) -> None:
         own, others = agent.ask(), Agent(world, name="Server").ask()
         assert list_ids(agent.client) == [own["id"]]
         for path in ("", "/redeem", "/outcome", "/cancel"):
@@ -109,17 +109,19 @@ class TestVisibilityOfAsks:
                 send(f"/api/asks/{others['id']}{path}", body, content_type="application/json"), 404
             )
 
-    def test_a_member_sees_the_asks_of_the_organization(self, world: World, agent: Agent) -> None:
+    def test_includes_the_members_of_the_organization(self, world: World, agent: Agent) -> None:
         asks = [agent.ask(), Agent(world, name="Server").ask()]
         assert list_ids(world.client("viewer")) == [each["id"] for each in reversed(asks)]
         assert list_ids(world.client("outsider")) == []
         problem(world.client("outsider").get(f"/api/asks/{asks[0]['id']}"), 404)
 
-    def test_nobody_else_sees_an_ask(self, agent: Agent) -> None:
+    def test_excludes_everybody_else(self, agent: Agent) -> None:
         agent.ask()
         problem(nobody().get("/api/asks"), 401)
 
-    def test_only_an_agent_can_make_an_ask(self, world: World, agent: Agent) -> None:
+    def test_does_not_let_a_member_make_or_withdraw_an_ask(
+        self, world: World, agent: Agent
+    ) -> None:
         operator = world.client("operator")
         assert (
             "Only an agent key"
@@ -129,7 +131,7 @@ class TestVisibilityOfAsks:
         problem(post(operator, f"/api/asks/{ask['id']}/cancel"), 403)
         assert agent.get(ask)["status"] == "waiting"
 
-    def test_the_list_can_be_filtered_by_effect(self, agent: Agent) -> None:
+    def test_can_be_filtered_by_effect_in_the_list(self, agent: Agent) -> None:
         asks = [agent.ask(effect_key=key) for key in ("a", "", "b")]
         assert list_ids(agent.client, "?effect_key=b") == [asks[2]["id"]]
         assert list_ids(agent.client, "?effect_key=c") == []

@@ -18,7 +18,7 @@ def deny(world: World, card: Approval, username: str = "approver", **body: Any) 
     )
 
 
-def test_the_reason_reaches_the_model(world: World) -> None:
+def test_the_model_reads_the_reason(world: World) -> None:
     card = world.card()
     shown = deny(world, card, reason="That is the old number.").json()
     assert (shown["status"], shown["reason"], shown["decided_by"]) == (

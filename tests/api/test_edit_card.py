@@ -19,7 +19,7 @@ def edit(world: World, card: Approval, params: Any) -> Any:
     return post(world.client("approver"), f"/api/approvals/{card.pk}/approve", body)
 
 
-def test_an_edited_card_waits_and_the_old_one_links_to_it(world: World) -> None:
+def test_an_edited_card_waits_and_the_old_card_links_to_it(world: World) -> None:
     card = world.card()
     response = edit(world, card, change(world.records[0], "+1 555 0199"))
     assert response.status_code == 200, response.content

@@ -97,7 +97,7 @@ def test_ready_lists_parts_without_a_sign_of_life(redis_url: str) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_ready_counts_the_workers_and_the_missing_ones(redis_url: str) -> None:
+def test_ready_counts_the_running_and_the_missing_workers(redis_url: str) -> None:
     here, left, lost = (
         SignOfLife(WORKER, f"{name}-of-this-test") for name in ("here", "left", "lost")
     )
@@ -114,7 +114,7 @@ def test_ready_counts_the_workers_and_the_missing_ones(redis_url: str) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_replacements_of_killed_workers_are_counted_instead_of_them(redis_url: str) -> None:
+def test_replacements_of_killed_workers_are_counted_in_their_place(redis_url: str) -> None:
     lost = [SignOfLife(WORKER, f"lost{number}-of-this-test") for number in (1, 2)]
     for pulse in lost:
         kill(pulse, redis_url)

@@ -1,5 +1,5 @@
 """Notices over REST: each member reads their notices, without addresses, and resends failed
-ones."""
+notices."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ def test_an_unknown_route_is_reported_as_a_problem_document(path: str) -> None:
         assert response["Content-Type"] == "application/problem+json"
 
 
-def test_an_unsupported_method_gets_the_list_of_allowed_ones() -> None:
+def test_an_unsupported_method_gets_the_list_of_allowed_methods() -> None:
     response = nobody().delete("/api/runs")
     assert problem(response, 405)["code"] == "method_not_allowed"
     assert {each.strip() for each in response["Allow"].split(",")} == {"GET", "POST"}
@@ -62,7 +62,7 @@ def test_a_malformed_cookie_is_treated_as_no_session() -> None:
     assert client.get("/api/runs").status_code in (401, 422)
 
 
-def test_a_refusal_by_a_rule_has_its_own_fields(world: World) -> None:
+def test_a_conflict_has_its_own_fields(world: World) -> None:
     run = world.run()
     client = world.client("operator")
     post(client, f"/api/runs/{run.pk}/cancel")

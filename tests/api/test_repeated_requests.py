@@ -22,7 +22,7 @@ RECOGNISED = {
     "/api/asks": "client_request_id",
     "/api/asks/{ask_id}/redeem": "receipt",
 }
-"""The field of the body that identifies a repetition; for a bulk decision, that of each item."""
+"""The field of the body that identifies a repetition; in a bulk decision, each item has it."""
 HARMLESS = {
     "/api/runs/{run_id}/cancel": "a cancelled run stays cancelled",
     "/api/approvals/undo": "the card that was undone was replaced; its replacement has another id",
@@ -38,7 +38,7 @@ HARMLESS = {
 
 @pytest.fixture(scope="module")
 def bodies() -> dict[str, set[str]]:
-    """The fields of each POST's body, by path, with those of its items."""
+    """Return the fields of each POST's body, by path, including the fields of its items."""
     document = Client().get("/api/openapi.json").json()
     return {
         path: list_fields(document, operations["post"].get("requestBody", {}))

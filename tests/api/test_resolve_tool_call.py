@@ -27,7 +27,7 @@ def test_a_person_can_report_what_happened(world: World, outcome: str, status: s
     assert response.json()["run_id"] == str(call.run_id)
 
 
-def test_an_unknown_outcome_is_settled_once_and_no_other_status_can_be(world: World) -> None:
+def test_only_an_unknown_outcome_can_be_settled_and_only_once(world: World) -> None:
     client, body = world.client("approver"), {"outcome": "succeeded", "reason": "I looked."}
     done = world.call(world.run())
     problem(post(client, f"/api/tool_calls/{done.pk}/resolve", body), 409)

@@ -49,7 +49,7 @@ def test_calls_are_listed_in_request_order(world: World) -> None:
     assert [call["id"] for call in shown["tool_calls"]] == asked
 
 
-def test_a_shortened_result_is_flagged_as_such(world: World) -> None:
+def test_a_shortened_result_is_flagged(world: World) -> None:
     run = world.run()
     call = world.call(run, result=success(["x" * 100] * 100))
     client = world.client("viewer")

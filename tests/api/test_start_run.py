@@ -116,7 +116,7 @@ def test_an_unknown_employee_is_reported(world: World) -> None:
     problem(post(world.client("operator"), "/api/runs", body(world, employee_id="999999")), 404)
 
 
-def test_a_switched_off_employee_starts_nothing(world: World) -> None:
+def test_a_task_for_an_inactive_employee_is_refused(world: World) -> None:
     world.employee.is_active = False
     world.employee.save()
     response = post(world.client("operator"), "/api/runs", body(world))

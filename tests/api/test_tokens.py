@@ -78,7 +78,7 @@ def test_a_token_of_a_deactivated_user_is_refused(world: World) -> None:
     problem(get("/api/runs", secret), 401)
 
 
-def test_a_token_ends_with_its_membership(world: World) -> None:
+def test_a_token_stops_working_when_its_membership_ends(world: World) -> None:
     secret = token_of("operator")
     world.member("operator").delete()
     problem(get("/api/runs", secret), 401)
@@ -108,7 +108,9 @@ def test_the_last_use_of_a_token_is_recorded(world: World) -> None:
     assert ApiToken.objects.get().last_used_at is not None
 
 
-def test_repeated_wrong_tokens_are_delayed_and_a_right_one_still_works(world: World) -> None:
+def test_repeated_wrong_tokens_are_refused_for_a_while_and_a_valid_token_still_works(
+    world: World,
+) -> None:
     secret = token_of("operator")
     responses = [get("/api/runs", "wrong") for _ in range(70)]
     refused = [response for response in responses if response.status_code == 429]
@@ -118,7 +120,9 @@ def test_repeated_wrong_tokens_are_delayed_and_a_right_one_still_works(world: Wo
     assert get("/api/runs", secret).status_code == 200
 
 
-def test_a_member_of_several_organizations_has_to_choose_one(world: World) -> None:
+def test_a_token_for_a_member_of_several_organizations_is_created_for_a_named_one(
+    world: World,
+) -> None:
     Membership.objects.create(
         organization=world.globex, user=world.users["operator"], role=Role.VIEWER
     )

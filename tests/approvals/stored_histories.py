@@ -1,5 +1,5 @@
-"""Random histories of one card in the database, decided by the real functions and judged by the
-slow judge."""
+"""Random histories of one card in the database, decided by the real functions and by the slow
+judge."""
 
 from __future__ import annotations
 

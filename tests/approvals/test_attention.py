@@ -1,4 +1,4 @@
-"""Claims on cards: others see them, are warned before they decide, and can decide anyway."""
+"""Claims on cards: other people see them, are warned before they decide, and can decide anyway."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_a_claim_ends_after_15_minutes(world: World, card: Approval) -> None:
 
 
 @pytest.mark.parametrize("folder", ["templates", "static/js"])
-def test_the_duration_of_a_claim_is_stated_in_one_place(folder: str) -> None:
+def test_the_duration_of_a_claim_is_defined_in_one_place(folder: str) -> None:
     files = [path for path in (ROOT / folder).rglob("*") if path.suffix in {".html", ".js"}]
     repeated = [
         str(path)
@@ -211,14 +211,14 @@ def test_rest_names_the_claimant_and_accepts_the_decision_with_that_name(
 
 
 class TestClaimsOnPages:
-    def test_a_card_is_claimed_and_released_by_plain_forms(self, world: World) -> None:
+    def test_are_made_and_released_by_plain_forms(self, world: World) -> None:
         card, client = world.card(), world.client("approver")
         assert client.post(f"/approvals/{card.pk}/take/")["Location"] == f"/approvals/{card.pk}/"
         assert b"has taken this card" in client.get(f"/approvals/{card.pk}/").content
         client.post(f"/approvals/{card.pk}/release/")
         assert b"has taken this card" not in client.get(f"/approvals/{card.pk}/").content
 
-    def test_a_form_loaded_before_the_claim_is_refused_once(self, world: World) -> None:
+    def test_refuse_a_form_loaded_before_them_once(self, world: World) -> None:
         card, client = world.card(), world.client("admin")
         attention.take(world.member("approver"), card.pk)
         refused = client.post(f"/approvals/{card.pk}/approve/", {"digest": card.digest})
@@ -230,7 +230,7 @@ class TestClaimsOnPages:
         )
         assert Approval.objects.get().status == ApprovalStatus.APPROVED
 
-    def test_the_list_names_the_claimant_of_a_card(self, world: World, card: Approval) -> None:
+    def test_are_named_in_the_list_until_they_end(self, world: World, card: Approval) -> None:
         assert self._count_taken(world.client("admin")) == 1
         end_time()
         assert self._count_taken(world.client("admin")) == 0

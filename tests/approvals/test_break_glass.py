@@ -1,4 +1,4 @@
-"""Break-glass: an admin approves alone, past the approval rules, and all admins are notified."""
+"""Break-glass: an admin approves alone, without the approval rules, and all admins are notified."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_the_call_runs_after_an_admin_approves_alone(
     "An admin approves alone in an emergency, and all admins are notified",
     "agents/approvals/break_glass.py",
 )
-def test_the_card_the_audit_and_a_notice_report_broken_glass(
+def test_the_card_the_audit_and_a_notice_report_break_glass(
     workshop: Workshop, card: Approval, ada: Membership
 ) -> None:
     break_glass(ada, card)
@@ -109,7 +109,7 @@ def test_the_card_the_audit_and_a_notice_report_broken_glass(
     assert Notice.objects.get(kind=NoticeKind.BREAK_GLASS).approval_id == card.pk
 
 
-def test_nobody_can_opt_out_of_the_notice_of_broken_glass() -> None:
+def test_nobody_can_opt_out_of_notices_about_break_glass() -> None:
     assert NoticeKind.BREAK_GLASS not in CHOSEN_KINDS
 
 
@@ -145,7 +145,7 @@ def test_only_admins_can_use_break_glass(
         break_glass(add_member(workshop, "ben"), card)
 
 
-def test_an_admin_who_requested_or_edited_the_call_cannot_break_the_glass(
+def test_an_admin_who_requested_or_edited_the_call_cannot_use_break_glass(
     workshop: Workshop, card: Approval, ada: Membership
 ) -> None:
     edited = decisions.edit(
@@ -158,7 +158,7 @@ def test_an_admin_who_requested_or_edited_the_call_cannot_break_the_glass(
     assert break_glass(zoe, edited).status == ApprovalStatus.APPROVED
 
 
-def test_breaking_the_glass_requires_another_admin_who_is_notified(
+def test_break_glass_requires_another_admin_who_is_notified(
     workshop: Workshop, card: Approval, ada: Membership
 ) -> None:
     Membership.objects.filter(role=Role.ADMIN).exclude(pk=ada.pk).update(role=Role.APPROVER)
@@ -180,7 +180,7 @@ def test_an_unreachable_admin_does_not_count_as_another_admin(
         break_glass(ada, card)
 
 
-def test_the_notice_is_sent_at_once_to_everyone_who_was_an_admin_then(
+def test_the_notice_is_sent_at_once_to_everyone_who_was_an_admin_at_that_time(
     card: Approval, ada: Membership
 ) -> None:
     zoe = Membership.objects.get(user__username="zoe")
@@ -194,7 +194,7 @@ def test_the_notice_is_sent_at_once_to_everyone_who_was_an_admin_then(
     assert delivery.status == DeliveryStatus.SHOWN
 
 
-def test_a_destructive_card_requires_the_typed_confirmation_too(
+def test_break_glass_on_a_destructive_card_requires_the_typed_confirmation(
     workshop: Workshop, recorder: Recorder, ada: Membership, card: Approval
 ) -> None:
     Approval.objects.filter(pk=card.pk).update(level="destructive")
@@ -217,7 +217,7 @@ def test_deactivated_admins_and_those_of_other_organizations_are_not_notified(
         break_glass(ada, card)
 
 
-def test_breaking_the_glass_is_refused_where_an_ordinary_approval_is_possible(
+def test_break_glass_is_refused_if_an_ordinary_approval_is_possible(
     workshop: Workshop, recorder: Recorder, ada: Membership
 ) -> None:
     make_rule(workshop, name="one approver", needed=1, tool="probe.effect")
@@ -228,7 +228,7 @@ def test_breaking_the_glass_is_refused_where_an_ordinary_approval_is_possible(
 
 
 @pytest.mark.parametrize("what", ["everything", "the employee", "the tool"])
-def test_breaking_the_glass_does_not_override_a_stop(
+def test_break_glass_does_not_override_a_stop(
     workshop: Workshop, card: Approval, ada: Membership, what: str
 ) -> None:
     if what == "everything":
@@ -243,7 +243,7 @@ def test_breaking_the_glass_does_not_override_a_stop(
         break_glass(ada, card)
 
 
-def test_a_stop_of_another_tool_does_not_prevent_breaking_the_glass(
+def test_a_stop_of_another_tool_does_not_prevent_break_glass(
     workshop: Workshop, card: Approval, ada: Membership
 ) -> None:
     ToolRule.objects.create(
@@ -252,9 +252,7 @@ def test_a_stop_of_another_tool_does_not_prevent_breaking_the_glass(
     assert break_glass(ada, card).status == ApprovalStatus.APPROVED
 
 
-def test_breaking_the_glass_does_not_override_expiry_or_drift(
-    card: Approval, ada: Membership
-) -> None:
+def test_break_glass_does_not_override_expiry_or_drift(card: Approval, ada: Membership) -> None:
     with pytest.raises(StaleDigest):
         break_glass(ada, card, digest="0" * 64)
     Approval.objects.filter(pk=card.pk).update(expires_at=card.requested_at)
@@ -262,7 +260,7 @@ def test_breaking_the_glass_does_not_override_expiry_or_drift(
         break_glass(ada, card)
 
 
-def test_replay_recognizes_it_and_reports_one_by_a_requester(
+def test_replay_recognizes_break_glass_and_reports_its_use_by_a_requester(
     workshop: Workshop, card: Approval, ada: Membership
 ) -> None:
     break_glass(ada, card)
@@ -280,7 +278,7 @@ def test_replay_recognizes_it_and_reports_one_by_a_requester(
     assert "not enough" in (find_problem(row) or "")
 
 
-class TestWithOneAdmin:
+class TestTheBreakGlassAddress:
     ADDRESS = "board@example.com"
 
     @pytest.fixture
@@ -296,7 +294,7 @@ class TestWithOneAdmin:
         Organization.objects.update(break_glass_address=self.ADDRESS)
         return ada
 
-    def test_the_break_glass_address_is_notified(
+    def test_is_notified_if_there_is_only_one_admin(
         self, card: Approval, alone: Membership, mail: MailServer
     ) -> None:
         break_glass(alone, card)
@@ -306,7 +304,7 @@ class TestWithOneAdmin:
         (told,) = [each for each in mail.received if each.recipient == self.ADDRESS]
         assert told.subject.startswith("Break-glass: an admin approved alone: ")
 
-    def test_the_break_glass_address_gets_no_other_notices_and_admins_cannot_remove_it(
+    def test_gets_no_other_notices_and_cannot_be_removed_by_admins(
         self, card: Approval, alone: Membership, mail: MailServer
     ) -> None:
         channel = find_break_glass_channel(card.organization)
@@ -317,7 +315,7 @@ class TestWithOneAdmin:
         spread_notices()
         assert not Delivery.objects.filter(channel=channel).exists()
 
-    def test_only_a_superuser_can_set_the_break_glass_address(self, ada: Membership) -> None:
+    def test_can_be_set_only_by_a_superuser(self, ada: Membership) -> None:
         update_admin_access(ada.user)
         client, path = log_in(ada), f"/admin/accounts/organization/{ada.organization_id}/change/"
         assert 'name="break_glass"' in client.get(path).content.decode()
@@ -325,15 +323,13 @@ class TestWithOneAdmin:
         User.objects.filter(pk=ada.user_id).update(is_superuser=True)
         assert 'name="break_glass_address"' in client.get(path).content.decode()
 
-    def test_the_break_glass_address_does_not_count_without_a_mail_server(
-        self, card: Approval, alone: Membership
-    ) -> None:
+    def test_does_not_count_without_a_mail_server(self, card: Approval, alone: Membership) -> None:
         with pytest.raises(Forbidden, match="no break-glass address"):
             break_glass(alone, card)
 
 
 class TestBreakGlassForm:
-    """Only the card's own page breaks the glass: no token, no bulk, no REST."""
+    """Break-glass is possible only on the card's own page: no token, no bulk, no REST."""
 
     def test_is_offered_only_to_an_admin(
         self, workshop: Workshop, card: Approval, ada: Membership

@@ -1,5 +1,4 @@
-"""Cards of one run that are denied in the same words are written together, as if each were denied
-alone."""
+"""Cards of one run that are denied in bulk are written together, as if each were denied alone."""
 
 from __future__ import annotations
 
@@ -77,7 +76,7 @@ def test_each_additional_card_adds_one_statement(workshop: Workshop) -> None:
 
 
 @pytest.mark.parametrize("reasons", [("No.",), ("No.", "No.", "Not this one.")])
-def test_a_changed_card_stays_open_and_the_others_are_denied(
+def test_a_changed_card_stays_open_and_the_other_cards_are_denied(
     workshop: Workshop, reasons: tuple[str, ...]
 ) -> None:
     cards = ask(workshop, 3)
@@ -86,14 +85,14 @@ def test_a_changed_card_stays_open_and_the_others_are_denied(
     assert statuses(cards) == [ApprovalStatus.DENIED, ApprovalStatus.PENDING, ApprovalStatus.DENIED]
 
 
-def test_a_claimed_card_stays_open_and_the_others_are_denied(workshop: Workshop) -> None:
+def test_a_claimed_card_stays_open_and_the_other_cards_are_denied(workshop: Workshop) -> None:
     cards = ask(workshop, 3)
     attention.take(workshop.admin, cards[1].pk)
     assert deny(workshop, cards) == [200, 409, 200]
     assert statuses(cards) == [ApprovalStatus.DENIED, ApprovalStatus.PENDING, ApprovalStatus.DENIED]
 
 
-def test_each_reason_reaches_its_own_card(workshop: Workshop) -> None:
+def test_each_card_gets_its_own_reason(workshop: Workshop) -> None:
     cards = ask(workshop, 3)
     assert deny(workshop, cards, ("One.", "Two.", "Three.")) == [200, 200, 200]
     assert [Approval.objects.get(pk=card.pk).reason for card in cards] == ["One.", "Two.", "Three."]

@@ -69,7 +69,7 @@ def test_an_ordinary_value_has_no_warning(value: object) -> None:
     assert list_kinds({"x": value}) == []
 
 
-def test_param_names_labels_and_nested_values_are_checked_too() -> None:
+def test_param_names_labels_and_nested_values_are_checked() -> None:
     assert list_kinds({"a\u200bb": 1}) == ["hidden"]
     assert list_kinds({"a": [{"b": ["x\u200by"]}]}) == ["hidden"]
     assert list_kinds({}, {"id": "1", "label": "Аcme Corp", "before": {}, "after": {}}) == [

@@ -201,8 +201,10 @@ class TestADecidedCard:
             workshop.approve(card, decision_id="d-2")
 
 
-class TestACardThatCannotBeDecided:
-    def test_of_another_organization_is_not_found(self, workshop: Workshop, card: Approval) -> None:
+class TestADecisionIsRefused:
+    def test_on_a_card_of_another_organization_as_not_found(
+        self, workshop: Workshop, card: Approval
+    ) -> None:
         foreign_admin = build_workshop("other").admin
         for decide in (workshop.approve, workshop.deny):
             with pytest.raises(NotFound):
@@ -213,18 +215,18 @@ class TestACardThatCannotBeDecided:
             workshop.undo(card, by=foreign_admin)
         assert stays_pending(card)
 
-    def test_that_does_not_exist_is_not_found(self, workshop: Workshop) -> None:
+    def test_on_a_missing_card_as_not_found(self, workshop: Workshop) -> None:
         with pytest.raises(NotFound):
             decisions.approve(workshop.approver, 999_999_999, decisions.Decision("0" * 64))
 
-    def test_with_another_digest_is_stale(self, workshop: Workshop, card: Approval) -> None:
+    def test_with_another_digest_as_stale(self, workshop: Workshop, card: Approval) -> None:
         for decide in (workshop.approve, workshop.deny):
             with pytest.raises(StaleDigest) as refused:
                 decide(card, digest="0" * 64)
             assert refused.value.extra["digest"] == card.digest
         assert stays_pending(card)
 
-    def test_that_has_expired_is_refused_even_before_the_sweeper_runs(
+    def test_on_an_expired_card_even_before_the_sweeper_runs(
         self, workshop: Workshop, card: Approval
     ) -> None:
         expire_card(card)
@@ -233,7 +235,7 @@ class TestACardThatCannotBeDecided:
                 decide(card)
         assert stays_pending(card)
 
-    def test_that_was_replaced_links_to_the_next_one(
+    def test_on_a_replaced_card_with_a_link_to_the_next_card(
         self, workshop: Workshop, card: Approval
     ) -> None:
         new_card = workshop.edit(card, {"name": "b"})
@@ -242,15 +244,15 @@ class TestACardThatCannotBeDecided:
         assert refused.value.extra["approval_status"] == ApprovalStatus.SUPERSEDED
         assert refused.value.extra["next_approval_id"] == str(new_card.pk)
 
-    def test_of_a_cancelled_run_is_refused_as_a_conflict(
-        self, workshop: Workshop, card: Approval
-    ) -> None:
+    def test_in_a_cancelled_run_as_a_conflict(self, workshop: Workshop, card: Approval) -> None:
         workshop.cancel(card.run)
         with pytest.raises(AlreadyDecided) as refused:
             workshop.approve(card)
         assert refused.value.extra["approval_status"] == ApprovalStatus.CANCELLED
 
-    def test_is_reported_as_decided_before_expired_before_stale(self, workshop: Workshop) -> None:
+    def test_as_decided_before_expired_and_as_expired_before_stale(
+        self, workshop: Workshop
+    ) -> None:
         workshop.play(asking(EFFECT, call("probe.effect", name="b")))
         decided, expired = workshop.cards(workshop.work())
         workshop.deny(decided)
@@ -261,9 +263,7 @@ class TestACardThatCannotBeDecided:
         with pytest.raises(Expired):
             workshop.approve(expired, digest="0" * 64)
 
-    def test_of_an_unknown_outcome_can_be_neither_approved_nor_denied(
-        self, workshop: Workshop
-    ) -> None:
+    def test_on_a_card_about_an_unknown_outcome(self, workshop: Workshop) -> None:
         workshop.play(asking(call("probe.failingEffect", code="NETWORK_ERROR")))
         run = workshop.work()
         workshop.approve(workshop.card(run))
@@ -287,7 +287,7 @@ class TestACardThatCannotBeDecided:
             ("decision_id", {"decision_id": "a\0b"}),
         ],
     )
-    def test_reports_the_field_that_exceeds_its_limit(
+    def test_with_the_name_of_the_field_that_exceeds_its_limit(
         self, workshop: Workshop, card: Approval, field: str, wrong: dict[str, Any]
     ) -> None:
         for decide in (workshop.approve, workshop.deny):
@@ -296,10 +296,12 @@ class TestACardThatCannotBeDecided:
             assert refused.value.extra["field"] == field
         assert stays_pending(card)
 
-    def test_accepts_a_reason_of_2000_characters(self, workshop: Workshop, card: Approval) -> None:
+    def test_but_not_for_a_reason_of_2000_characters(
+        self, workshop: Workshop, card: Approval
+    ) -> None:
         assert workshop.deny(card, "x" * 2000).status == ApprovalStatus.DENIED
 
-    def test_of_a_call_that_no_longer_awaits_approval_is_refused(
+    def test_on_a_call_that_no_longer_awaits_approval(
         self, workshop: Workshop, card: Approval
     ) -> None:
         ToolCall.objects.filter(pk=card.tool_call_id).update(status=CallStatus.APPROVED)
@@ -340,7 +342,7 @@ class TestADestructiveCall:
         card = workshop.card(workshop.work())
         assert workshop.deny(card).status == ApprovalStatus.DENIED
 
-    def test_of_a_lower_level_requires_no_confirmation(
+    def test_requires_a_confirmation_but_a_call_of_a_lower_level_does_not(
         self, workshop: Workshop, card: Approval
     ) -> None:
         assert decisions.make_confirmation_phrase(card) == ""
@@ -373,7 +375,7 @@ class TestBulkDecision:
         assert [outcome.status for outcome in outcomes] == [200, 200, 412, 422, 404]
         assert statuses(run) == ["approved", "denied", "awaiting_approval", "awaiting_approval"]
 
-    def test_denies_destructive_cards_too(self, workshop: Workshop) -> None:
+    def test_denies_destructive_cards(self, workshop: Workshop) -> None:
         workshop.play(asking(call("probe.doom", name="d")))
         card = workshop.card(workshop.work())
         (outcome,) = bulk.decide_many(
@@ -414,7 +416,7 @@ def test_viewers_and_operators_cannot_decide(workshop: Workshop, card: Approval)
     assert stays_pending(card)
 
 
-def test_a_card_expires_after_the_number_of_days_of_the_organization(workshop: Workshop) -> None:
+def test_a_card_expires_after_the_days_set_by_the_organization(workshop: Workshop) -> None:
     workshop.organization.card_days = 2
     workshop.organization.save()
     workshop.play(asking(EFFECT))

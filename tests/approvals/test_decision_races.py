@@ -17,7 +17,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def count_outcome(act: Callable[[], object], outcomes: Counter[str]) -> None:
-    """Count the outcome of `act`; try again while the database is busy, as it may be for one of
+    """Count the outcome of `act`; try again while the database is busy, as it may be for some of
     fifty."""
     try:
         act()
@@ -62,7 +62,7 @@ def test_fifty_approvals_with_one_decision_id_get_the_same_response(
 
 
 @pytest.mark.parametrize("round_", range(3))
-def test_a_race_of_approval_and_denial_has_one_outcome(
+def test_a_race_between_approval_and_denial_has_one_outcome(
     workshop: Workshop, recorder: Recorder, round_: int
 ) -> None:
     workshop.play(asking(call("probe.effect", name="a")))
@@ -81,7 +81,7 @@ def test_a_race_of_approval_and_denial_has_one_outcome(
 
 
 @pytest.mark.parametrize("round_", range(3))
-def test_a_race_of_decision_expiry_and_cancellation_has_one_outcome(
+def test_a_race_between_decision_expiry_and_cancellation_has_one_outcome(
     workshop: Workshop, recorder: Recorder, round_: int
 ) -> None:
     workshop.play(asking(call("probe.effect", name="a")))
@@ -121,7 +121,7 @@ def test_a_race_of_decision_expiry_and_cancellation_has_one_outcome(
     assert decided.count("approved") + decided.count("denied") + decided.count("expired") <= 1
 
 
-def test_a_race_of_approval_and_expiry_expires_the_card_once(
+def test_a_race_between_approval_and_expiry_expires_the_card_once(
     workshop: Workshop, recorder: Recorder
 ) -> None:
     workshop.play(asking(call("probe.effect", name="a")))
@@ -145,7 +145,7 @@ def test_a_race_of_approval_and_expiry_expires_the_card_once(
     assert not recorder.effects
 
 
-def test_a_race_of_edit_and_approval_leaves_one_card_or_one_start(
+def test_a_race_between_edit_and_approval_leaves_one_card_or_one_start(
     workshop: Workshop, recorder: Recorder
 ) -> None:
     workshop.play(asking(call("probe.effect", name="a")))
@@ -161,7 +161,7 @@ def test_a_race_of_edit_and_approval_leaves_one_card_or_one_start(
     assert len(workshop.cards(run)) == (run.status == RunStatus.WAITING)
 
 
-def test_a_race_of_undo_and_start_leaves_one_card_or_one_start(
+def test_a_race_between_undo_and_start_leaves_one_card_or_one_start(
     workshop: Workshop, recorder: Recorder
 ) -> None:
     workshop.play(asking(call("probe.effect", name="a")))

@@ -189,7 +189,7 @@ class TestDismissing:
         with pytest.raises(Forbidden):
             dismiss(workshop.operator, card.pk, decision(card))
 
-    def test_a_card_that_is_no_longer_true_shows_the_new_effect(
+    def test_a_card_whose_effect_no_longer_exists_shows_the_new_effect(
         self, workshop: Workshop, record: Record
     ) -> None:
         card, _ = ask_again(workshop, deactivate(record))
@@ -237,7 +237,9 @@ class TestFactsChangedByABulk:
             RunStatus.SUCCEEDED
         }
 
-    def test_reopen_the_card_if_others_changed_them(self, workshop: Workshop) -> None:
+    def test_reopen_the_card_if_they_were_changed_outside_the_bulk(
+        self, workshop: Workshop
+    ) -> None:
         cards = self.ask(workshop)
         self.approve_together(workshop, cards)
         RecordList.objects.create(organization=workshop.organization, name="Spring")

@@ -297,7 +297,7 @@ class TestRowsChangedInTheDatabase:
         workshop.approve(new_card)
         assert statuses(workshop.drive(run)) == [CallStatus.SUCCEEDED]
 
-    def test_changed_params_of_a_transactional_tool_do_not_run_either(
+    def test_changed_params_of_a_transactional_tool_do_not_run(
         self, workshop: Workshop, record: Record
     ) -> None:
         run = approve_all(workshop, call("probe.rename", record_id=record.pk, to="New"))

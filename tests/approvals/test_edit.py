@@ -108,7 +108,7 @@ class TestAnEditedCard:
         with pytest.raises(AlreadyDecided):
             workshop.approve(card)
 
-    def test_is_the_same_when_the_decision_is_sent_again(
+    def test_is_created_once_if_the_edit_is_sent_again(
         self, workshop: Workshop, card: Approval, record: Record
     ) -> None:
         decision = decisions.Decision(digest=card.digest, decision_id="once")
@@ -120,7 +120,7 @@ class TestAnEditedCard:
         assert refused.value.extra["decided_by"] == "acme-approver"
         assert workshop.cards(card.run) == [new_card]
 
-    def test_is_the_same_for_the_same_decision_even_after_execution(
+    def test_is_returned_for_the_same_edit_even_after_the_call_ran(
         self, workshop: Workshop, card: Approval, record: Record
     ) -> None:
         decision = decisions.Decision(digest=card.digest, decision_id="once")
@@ -131,14 +131,14 @@ class TestAnEditedCard:
         workshop.employee.grants.all().delete()
         assert decisions.edit(workshop.approver, card.pk, decision, params).pk == new_card.pk
 
-    def test_survives_undoing_the_old_card(
+    def test_blocks_undoing_the_old_card(
         self, workshop: Workshop, card: Approval, record: Record
     ) -> None:
         workshop.edit(card, {"record_id": record.pk, "to": "Two"})
         with pytest.raises(Conflict):
             workshop.undo(card)
 
-    def test_can_be_edited_and_denied_too(
+    def test_can_be_edited_again_and_denied(
         self, workshop: Workshop, card: Approval, record: Record
     ) -> None:
         second = workshop.edit(card, {"record_id": record.pk, "to": "Two"})
@@ -152,7 +152,7 @@ class TestAnEditedCard:
     def test_is_never_shown_with_the_old_params(
         self, workshop: Workshop, card: Approval, record: Record
     ) -> None:
-        """Somebody edits the card after the panel has read its call and before it reads the
+        """A person edits the card after the panel has loaded its call and before it loads the
         card."""
         line_of_card = list(Event.objects.filter(run=card.run_id, type="approval_requested"))
         edited: list[Approval] = []
@@ -246,7 +246,7 @@ class TestARefusedEdit:
 
 
 class TestAnEditThatLosesARace:
-    """Somebody else decides the card while the edit's preview is computed; the response says so."""
+    """Another person decides the card while the edit is previewed; the response says so."""
 
     @pytest.fixture
     def held_card(

@@ -1,4 +1,4 @@
-"""The code's notion of folded parts agrees with the page of a card."""
+"""The code and the card's page agree on the parts that are folded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Permissions of people: a role includes those below it, and the two-person rule keeps requesters
+"""Permissions of people: a role includes all lower roles, and the two-person rule keeps requesters
 from deciding."""
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def start_own_run(workshop: Workshop) -> Run:
-    """A waiting run that the approver started."""
+    """Create a waiting run that the approver started."""
     workshop.play(asking(call("probe.effect", name="a")))
     run, _ = actions.submit(
         workshop.approver, actions.Submission(workshop.employee.pk, "My own work")
@@ -25,13 +25,13 @@ def start_own_run(workshop: Workshop) -> Run:
     return workshop.drive(run)
 
 
-class TestFourEyes:
+class TestTheTwoPersonRule:
     @pytest.fixture(autouse=True)
     def _four_eyes(self, workshop: Workshop) -> None:
         workshop.organization.four_eyes = True
         workshop.organization.save()
 
-    def test_prevent_approval_by_the_person_who_started_the_run(self, workshop: Workshop) -> None:
+    def test_prevents_approval_by_the_person_who_started_the_run(self, workshop: Workshop) -> None:
         run = start_own_run(workshop)
         card = workshop.card(run)
         with pytest.raises(Forbidden) as refused:
@@ -40,19 +40,21 @@ class TestFourEyes:
         assert statuses(run) == [CallStatus.AWAITING_APPROVAL]
         assert workshop.deny(card).status == ApprovalStatus.DENIED
 
-    def test_allow_approval_by_another_person(self, workshop: Workshop) -> None:
+    def test_allows_approval_by_another_person(self, workshop: Workshop) -> None:
         run = start_own_run(workshop)
         assert (
             workshop.approve(workshop.card(run), by=workshop.admin).status
             == ApprovalStatus.APPROVED
         )
 
-    def test_let_approvers_decide_cards_in_runs_of_others(self, workshop: Workshop) -> None:
+    def test_lets_approvers_decide_cards_of_runs_that_other_people_started(
+        self, workshop: Workshop
+    ) -> None:
         workshop.play(asking(call("probe.effect", name="a")))
         run = workshop.work()
         assert workshop.deny(workshop.card(run)).status == ApprovalStatus.DENIED
 
-    def test_apply_to_admins_too(self, workshop: Workshop) -> None:
+    def test_applies_to_admins(self, workshop: Workshop) -> None:
         workshop.play(asking(call("probe.effect", name="a")))
         run, _ = actions.submit(
             workshop.admin, actions.Submission(workshop.employee.pk, "My own work")
@@ -62,7 +64,9 @@ class TestFourEyes:
             workshop.approve(workshop.card(run), by=workshop.admin)
 
 
-def test_an_approver_can_decide_their_own_cards_without_four_eyes(workshop: Workshop) -> None:
+def test_without_the_two_person_rule_approvers_can_decide_cards_of_runs_they_started(
+    workshop: Workshop,
+) -> None:
     run = start_own_run(workshop)
     assert workshop.approve(workshop.card(run)).status == ApprovalStatus.APPROVED
 
@@ -105,7 +109,7 @@ def test_each_role_includes_those_below_it() -> None:
 
 
 def test_a_user_has_a_separate_role_in_each_organization(workshop: Workshop) -> None:
-    """An admin elsewhere is a viewer here."""
+    """The admin of another organization is a viewer here."""
     user = User.objects.create_user("guest")
     guest = Membership.objects.create(
         organization=workshop.organization, user=user, role=Role.VIEWER

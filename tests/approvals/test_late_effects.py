@@ -1,4 +1,5 @@
-"""A call marked as not done did happen: a person sees it, and no ended row changes."""
+"""A call that was marked as not done turns out to have happened: people see it, and no ended row
+changes."""
 
 import pytest
 
@@ -117,8 +118,8 @@ class TestALateEffect:
 
 
 class TestASecondEffect:
-    """A person said "not done", the model requested the call again, and its approval made it happen
-    twice."""
+    """A person said "not done", the model requested the call again, and its approval made a second
+    effect."""
 
     def test_is_reported_on_the_card_and_on_the_call(
         self, workshop: Workshop, recorder: Recorder

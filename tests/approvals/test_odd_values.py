@@ -11,7 +11,7 @@ from agents.approvals.warnings.odd_values import MAX_LISTED, find_oddities
 
 
 def find_odd(name: str, *values: Any) -> list[Any]:
-    """The values that are odd among these."""
+    """Return the values that are odd among these."""
     found = find_oddities([{name: value} for value in values])
     return [value for value, oddity in zip(values, found, strict=True) if oddity]
 
@@ -51,7 +51,7 @@ def find_odd(name: str, *values: Any) -> list[Any]:
         (([10], [12, 11], [9], [10, 5000]), [[10, 5000]]),
     ],
 )
-def test_one_value_unlike_the_others_is_odd(values: tuple[Any, ...], odd: list[Any]) -> None:
+def test_one_value_unlike_the_other_values_is_odd(values: tuple[Any, ...], odd: list[Any]) -> None:
     assert find_odd("value", *values) == odd
 
 

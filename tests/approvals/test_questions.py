@@ -183,7 +183,7 @@ class TestAQuestion:
 
 
 class Asking(Tool):
-    """A third-party tool that asks the text of its param."""
+    """A third-party tool that asks the question in its param."""
 
     name = "probe.asking"
     description = "Asks."
@@ -240,7 +240,7 @@ class TestAnAnswerIsRefused:
         with pytest.raises(Conflict):
             answer(workshop, card)
 
-    def test_and_the_question_cannot_be_approved_denied_edited_or_undone(
+    def test_like_an_approval_a_denial_an_edit_or_an_undo_of_a_question(
         self, asker: Workshop
     ) -> None:
         card = question_of(asker.work())

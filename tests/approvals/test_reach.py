@@ -1,5 +1,5 @@
-"""A card that affects many objects, or a large share of all, is confirmed by typing; others need no
-typing."""
+"""A card that affects many objects, or a large share of all, is confirmed by typing; other cards
+are not."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_a_large_effect_is_approved_only_with_the_typed_count(world: World) -> N
     "agents/approvals/warnings/card_reading.py",
 )
 @pytest.mark.parametrize("changes", [{"notes": "a\u200bb"}, {"domain": "\u0430cme.com"}])
-def test_a_card_with_a_warning_is_refused_in_bulk_and_can_be_decided_alone(
+def test_a_card_with_a_warning_cannot_be_approved_in_bulk_but_alone(
     world: World, changes: dict[str, str]
 ) -> None:
     marked = world.card(params={"record_id": str(world.records[0].pk), "changes": changes})

@@ -104,7 +104,7 @@ def after_an_edit_that_somebody_else_approved_and_undid(workshop: Workshop) -> A
 
 
 def after_creating_its_schedule(workshop: Workshop) -> Approval:
-    """Somebody else resumed the schedule, so its runs start on their behalf."""
+    """Start a run on behalf of the person who resumed the creator's schedule."""
     workshop.play(asking(EFFECT))
     schedule = schedules.create(workshop.approver, workshop.employee.pk, "My work", EVERY_DAY)
     schedules.pause(workshop.approver, schedule.pk)
@@ -253,7 +253,7 @@ def after_an_answer_two_runs_below(workshop: Workshop) -> Approval:
 
 
 def after_an_answer_in_a_run_beside(workshop: Workshop) -> Approval:
-    """The parent run read one colleague's result, and delegated the write to another colleague."""
+    """Start a run that read one colleague's result and delegated the write to another colleague."""
     kim, lee = hire(workshop, "Kim", asking(ask("To whom?"))), hire(workshop, "Lee", asking(EFFECT))
     may_delegate(workshop.employee, kim, lee)
     workshop.play(asking(delegate("Kim", "Look it up")), asking(delegate("Lee", "Pay")))

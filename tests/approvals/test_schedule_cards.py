@@ -185,7 +185,7 @@ class TestCancellingASchedule:
             None,
         )
 
-    def test_works_although_the_schedule_fired_meanwhile(self, shop: Workshop) -> None:
+    def test_works_even_if_the_schedule_fired_meanwhile(self, shop: Workshop) -> None:
         schedule = create_schedule(shop)
         run = run_call(shop, call("schedule.cancel", schedule_id=str(schedule.pk)))
         shop.approve(shop.card(run))
@@ -211,7 +211,9 @@ class TestCancellingASchedule:
 
 
 class TestListingSchedules:
-    def test_needs_no_approval_and_shows_those_of_the_organization(self, shop: Workshop) -> None:
+    def test_needs_no_approval_and_shows_the_schedules_of_the_organization(
+        self, shop: Workshop
+    ) -> None:
         create_schedule(build_workshop("other"), "Foreign")
         kept, paused, gone = (
             create_schedule(shop),
@@ -229,7 +231,7 @@ class TestListingSchedules:
         assert (rows[0]["when"], rows[0]["employee"]) == ("every day at 09:00 (UTC)", "Dana")
         assert rows[1]["next_at"] is None
 
-    def test_says_so_when_there_are_none(self, shop: Workshop) -> None:
+    def test_says_so_if_there_are_no_schedules(self, shop: Workshop) -> None:
         run = run_call(shop, call("schedule.list"))
         (row,) = calls(run)
         assert row.content.startswith("There are no schedules.")

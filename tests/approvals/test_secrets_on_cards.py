@@ -1,4 +1,4 @@
-"""A card shows no credentials: not in its effect, its sentence, or the refusal of its preview."""
+"""A card shows no credentials in its effect, its sentence or the error of its preview."""
 
 from __future__ import annotations
 

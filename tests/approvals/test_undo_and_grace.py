@@ -48,7 +48,7 @@ class TestGrace:
         assert workshop.drive(card.run).status == RunStatus.WAITING
         assert not recorder.effects
 
-    def test_ends_when_the_sweeper_notices(
+    def test_ends_with_the_next_sweep(
         self, workshop: Workshop, card: Approval, recorder: Recorder
     ) -> None:
         workshop.approve(card, grace_s=10)
@@ -59,7 +59,7 @@ class TestGrace:
         assert list(recorder.effects.values()) == [1]
         assert event_types(card.run).count("run_resumed") == 1
 
-    def test_of_one_call_does_not_delay_another(
+    def test_of_one_call_does_not_delay_another_call(
         self, workshop: Workshop, recorder: Recorder
     ) -> None:
         workshop.play(asking(call("probe.effect", name="a"), call("probe.effect", name="b")))
@@ -133,7 +133,7 @@ class TestUndo:
         assert workshop.undo(card) == workshop.undo(card)
         assert len(workshop.cards(card.run)) == 1
 
-    def test_is_refused_for_the_old_card_once_the_new_one_has_started(
+    def test_is_refused_for_the_old_card_once_the_call_of_the_new_card_has_started(
         self, workshop: Workshop, card: Approval, recorder: Recorder
     ) -> None:
         workshop.approve(card, grace_s=10, decision_id="first")

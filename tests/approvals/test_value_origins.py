@@ -1,4 +1,4 @@
-"""Values from outside on a card: a line for each, a link to the call that brought it, and a table
+"""Values from outside on a card: a line for each, a link to the call that returned it, and a table
 of all values."""
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Of many people who approve a card at once, exactly as many count as its rule needs, and its call
-starts once."""
+"""If many people approve a card at once, exactly as many votes count as its rule needs, and its
+call starts once."""
 
 from __future__ import annotations
 

@@ -236,7 +236,7 @@ def test_a_deputy_decides_for_their_principal_and_has_no_second_vote(
 
 
 @pytest.mark.parametrize("is_first", [True, False])
-def test_a_person_and_their_deputy_cannot_complete_a_card_that_needs_two(
+def test_a_person_and_their_deputy_cannot_complete_a_card_that_needs_two_people(
     workshop: Workshop, card: Approval, fay: Membership, fred: Membership, is_first: bool
 ) -> None:
     Deputy.objects.create(member=fay, deputy=fred, ends_at=timezone.now() + timedelta(hours=1))
@@ -249,7 +249,7 @@ def test_a_person_and_their_deputy_cannot_complete_a_card_that_needs_two(
     assert workshop.approve(card, by=second).status == ApprovalStatus.APPROVED
 
 
-def test_a_concurrent_approval_that_the_voter_has_not_seen_stops_theirs(
+def test_an_approval_is_refused_if_the_voter_has_not_seen_a_concurrent_approval(
     workshop: Workshop, card: Approval, fay: Membership, fred: Membership
 ) -> None:
     workshop.approve(card, by=fay)
@@ -394,7 +394,7 @@ def test_a_vote_that_no_rule_counts_does_not_use_up_the_right_to_vote(
     assert workshop.approve(card, by=fred).status == ApprovalStatus.APPROVED
 
 
-def test_rest_shows_the_missing_approvals_and_a_bulk_decision_reports_a_mere_vote(
+def test_rest_shows_the_missing_approvals_and_a_bulk_decision_reports_a_vote_as_incomplete(
     workshop: Workshop, card: Approval, fay: Membership, fred: Membership
 ) -> None:
     client = Client()

@@ -131,7 +131,7 @@ class TestTheRowOfAWithheldBulk:
 
 
 class TestRenewingAWithheldBulk:
-    def test_restores_each_card_and_counts_the_started_ones(
+    def test_restores_each_card_and_counts_the_started_calls(
         self, workshop: Workshop, recorder: Recorder
     ) -> None:
         run, bulk_id = approve_together(workshop, grace_s=60)
@@ -153,7 +153,7 @@ class TestRenewingAWithheldBulk:
         assert again(run).status == RunStatus.WAITING
         assert AuditEntry.objects.filter(action="decision_undone").count() == 3
 
-    def test_restores_a_late_approval_of_the_bulk_too(
+    def test_restores_the_card_of_a_late_approval_in_the_bulk(
         self, workshop: Workshop, recorder: Recorder
     ) -> None:
         run, bulk_id = approve_together(workshop, grace_s=60)

@@ -1,4 +1,4 @@
-"""The undo of a bulk approval withdraws its votes too, on cards that need more people."""
+"""The undo of a bulk approval also withdraws its votes on cards that need more people."""
 
 from __future__ import annotations
 

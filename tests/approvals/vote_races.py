@@ -73,8 +73,8 @@ class Crowd:
         assert recorder.arrivals[name] == 1
 
     def _approve(self, card: Approval, member: Membership) -> ApprovalStatus | None:
-        """Approve the card, and retry if the database is busy; return None if others had decided
-        it."""
+        """Approve the card, and retry if the database is busy; return None if other people had
+        decided it."""
         try:
             return ApprovalStatus(self._workshop.approve(card, by=member).status)
         except AlreadyDecided:

@@ -49,7 +49,7 @@ class Plant:
 
 
 def make_office() -> World:
-    """Make a world with records that have addresses, and an employee with the tools of all
+    """Create a world with records that have addresses, and an employee with the tools of all
     plants."""
     world = make_world()
     for record, domain in zip(
@@ -180,7 +180,7 @@ def list_targets(
 
 
 def replace_content(card: Approval, **values: Any) -> Approval:
-    """Replace what a card shows, as if a foreign tool had computed it."""
+    """Replace what a card shows, as if a third-party tool had computed it."""
     Approval.objects.filter(pk=card.pk).update(**values, digest=f"{card.pk:064}")
     card.tool_call.level = values.get("level", card.level)
     card.tool_call.save()

@@ -1,5 +1,4 @@
-"""The planted deceptions, by class. Each is invisible, or looks harmless, to a reader of plain
-text."""
+"""The planted deceptions, by kind: each is invisible or looks harmless in plain text."""
 
 # ruff: noqa: RUF001 - the plants consist of such characters
 from __future__ import annotations

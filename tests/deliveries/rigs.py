@@ -52,7 +52,7 @@ class Rig(ABC):
 
     @abstractmethod
     def write(self) -> None:
-        """Make one more message due for each receiver."""
+        """Create another message that is due for each receiver."""
 
     @abstractmethod
     def answer(self, response: Any) -> None:
@@ -69,7 +69,7 @@ class Rig(ABC):
     @abstractmethod
     def count(self) -> int:
         """Count the messages that reached the server while its response was good; some servers
-        count others, too."""
+        count all messages."""
 
     @abstractmethod
     def add_receiver(self) -> Any:
@@ -81,7 +81,7 @@ class Rig(ABC):
 
     @abstractmethod
     def let_all_be_due(self) -> None:
-        """End all pauses and attempts."""
+        """Let all pauses and attempts be over."""
 
     @abstractmethod
     def use_up(self) -> None:

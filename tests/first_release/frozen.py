@@ -1,4 +1,4 @@
-"""Reads the frozen tables and rows of the first release, as SQL."""
+"""Read the frozen tables and rows of the first release, as SQL."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""A database of the first release comes to today's schema with every row, and its migrations stay
-as they are."""
+"""A database of the first release is migrated to today's schema with every row, and its migrations
+never change."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.first_release.frozen import get_file, read_tables, render_migration
 from tests.gadget_site.backups.places import count_rows, empty_database
 
 LATER_TABLES: frozenset[str] = frozenset()
-"""Tables that came after the release, and so have no rows of it: each new one is added here."""
+"""Tables that were added after the release and so have no rows from it; add each new table here."""
 COLUMNS = {
     "sqlite": "SELECT m.name, c.name FROM sqlite_master m, pragma_table_info(m.name) c WHERE m.type = 'table'",
     "postgresql": "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = 'public'",
@@ -56,8 +56,8 @@ def run_command(url: str, tmp_path: Path, *command: str) -> subprocess.Completed
 
 
 def list_columns(url: str = "") -> set[tuple[str, str]]:
-    """List the columns of every table of Gadget, in the database at this address or else in that of
-    the tests."""
+    """List the columns of every table of Gadget, in the database at this address, by default the
+    tests' database."""
     if not url:
         with connection.cursor() as cursor:
             cursor.execute(COLUMNS[connection.vendor])

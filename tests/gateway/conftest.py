@@ -25,7 +25,7 @@ def key(workshop: Workshop) -> AgentKey:  # noqa: F811
 
 
 def make_key(workshop: Workshop, role: str = "operator", name: str = "Laptop") -> AgentKey:  # noqa: F811
-    """Make a key of the member with this role, loaded like in a request."""
+    """Create a key of the member with this role, loaded as in a request."""
     _, secret = issue_key(workshop.members[role], workshop.employee.pk, name, 30)
     key = authenticate_key(secret)
     assert key is not None

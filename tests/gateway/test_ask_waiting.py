@@ -1,5 +1,5 @@
-"""A request that waits for the decision of an ask holds no thread, and one key cannot fill the
-process with them."""
+"""A request that waits for the decision on an ask holds no thread, and one key can have only a
+limited number of them."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def ask_for(
     parts: int = 1,
     reads: int | None = None,
 ) -> list[str]:
-    """Send a request that waits; return the status of the ask when it arrived at Django, and each
-    part that arrived."""
+    """Send a request that waits; return the status of the ask at the time when the request arrived
+    at Django, and each part that arrived."""
     arrived: list[Any] = []
 
     async def arrive(_scope: Any, receive: Any, _send: Any) -> None:
@@ -134,7 +134,7 @@ def test_a_request_for_a_cancelled_ask_does_not_wait(workshop: Workshop, secret:
     assert ask_for(secret, asked) == ["cancelled", "http.request"]
 
 
-def test_a_wait_without_a_decision_ends_in_time(secret: str) -> None:
+def test_a_wait_without_a_decision_ends_at_its_limit(secret: str) -> None:
     assert ask_for(secret, make_ask(secret), "0.3") == ["waiting", "http.request"]
 
 
@@ -147,7 +147,9 @@ def test_a_wait_without_a_decision_ends_in_time(secret: str) -> None:
         ("GET", "/api/asks/{id}/x"),
     ],
 )
-def test_any_other_request_passes_at_once_in_full(secret: str, method: str, path: str) -> None:
+def test_any_other_request_is_passed_on_at_once_and_in_full(
+    secret: str, method: str, path: str
+) -> None:
     asked = make_ask(secret)
     assert ask_for(secret, asked, method=method, path=path, parts=2) == [
         "waiting",

@@ -23,13 +23,13 @@ from tests.gateway.test_asks import ACTION, PARAMS, ask
 from tests.workshop import Workshop, all_at_once, build_workshop
 
 
-class TestBusinessEffects:
-    def test_an_open_ask_is_returned_to_the_same_request(self, key: AgentKey) -> None:
+class TestAsksAboutOneEffect:
+    def test_return_the_open_ask_to_the_same_request(self, key: AgentKey) -> None:
         first = asks.submit(key, AskedRequest(ACTION, PARAMS, "write", effect_key="refund:4711"))
         again_ = asks.submit(key, AskedRequest(ACTION, PARAMS, "write", effect_key="refund:4711"))
         assert (first[1], again_[1], again_[0].pk) == (True, False, first[0].pk)
 
-    def test_other_params_or_another_key_are_refused_and_shown_to_people(
+    def test_with_other_params_or_another_key_are_refused_and_shown_to_people(
         self, workshop: Workshop, key: AgentKey
     ) -> None:
         first = ask(key, effect_key="refund:4711")
@@ -46,16 +46,14 @@ class TestBusinessEffects:
         assert Ask.objects.count() == 1
 
     @pytest.mark.parametrize("other", [True, 1.0, "1"])
-    def test_params_that_only_look_equal_count_as_different(
-        self, key: AgentKey, other: Any
-    ) -> None:
+    def test_differ_if_their_params_only_look_equal(self, key: AgentKey, other: Any) -> None:
         ask(key, params={"force": 1}, effect_key="refund:4711", client_request_id="a")
         with pytest.raises(SameEffect):
             ask(key, params={"force": other}, effect_key="refund:4711")
         with pytest.raises(Conflict, match="other params"):
             ask(key, params={"force": other}, client_request_id="a")
 
-    def test_another_level_or_audience_counts_as_different(
+    def test_differ_if_their_level_or_audience_differs(
         self, workshop: Workshop, key: AgentKey
     ) -> None:
         ToolRule.objects.create(
@@ -66,7 +64,7 @@ class TestBusinessEffects:
             with pytest.raises(SameEffect):
                 ask(key, effect_key="refund:4711", **more)
 
-    def test_only_a_limited_number_of_refused_asks_is_kept(
+    def test_are_kept_in_limited_number_once_refused(
         self, workshop: Workshop, key: AgentKey
     ) -> None:
         ask(key, effect_key="refund:4711")
@@ -82,7 +80,7 @@ class TestBusinessEffects:
             ask(key, params={}, effect_key="refund:4712")
         assert RefusedAsk.objects.filter(ask=second).count() == 1, "beside each open one"
 
-    def test_people_see_the_refused_params(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_show_the_refused_params_to_people(self, workshop: Workshop, key: AgentKey) -> None:
         first = ask(key, effect_key="refund:4711")
         with pytest.raises(SameEffect):
             ask(key, params={"version": "6.6.6"}, effect_key="refund:4711")
@@ -90,7 +88,7 @@ class TestBusinessEffects:
         client.force_login(workshop.approver.user)
         assert "6.6.6" in client.get(f"/approvals/{workshop.card(first.run).pk}/").content.decode()
 
-    def test_another_action_or_organization_has_separate_effects(
+    def test_are_separate_for_each_action_and_organization(
         self, workshop: Workshop, key: AgentKey
     ) -> None:
         ask(key, effect_key="refund:4711")
@@ -99,7 +97,9 @@ class TestBusinessEffects:
         assert Ask.objects.count() == 3
 
     @feature("Agents elsewhere", "One business effect has one open ask", "agents/gateway/asks.py")
-    def test_six_simultaneous_asks_create_one(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_create_only_one_ask_if_six_arrive_at_once(
+        self, workshop: Workshop, key: AgentKey
+    ) -> None:
         made: list[bool] = []
         all_at_once(
             [
@@ -112,9 +112,7 @@ class TestBusinessEffects:
         assert sorted(made) == [False] * 5 + [True]
         assert Ask.objects.count() == 1
 
-    def test_a_decided_ask_is_followed_by_a_new_one(
-        self, workshop: Workshop, key: AgentKey
-    ) -> None:
+    def test_create_a_new_ask_after_a_decided_ask(self, workshop: Workshop, key: AgentKey) -> None:
         first = ask(key, effect_key="refund:4711")
         assert load_state(ask(key)).is_waiting, "an open ask about something else"
         workshop.deny(workshop.card(first.run))
@@ -131,7 +129,7 @@ class TestBusinessEffects:
         "The card of an ask says since when its agent has not asked again",
         "agents/web/cards/asks.py",
     )
-    def test_the_card_says_since_when_the_agent_has_been_silent(
+    def test_say_on_the_card_since_when_the_agent_has_been_silent(
         self, workshop: Workshop, key: AgentKey
     ) -> None:
         asked = ask(key, effect_key="refund:4711")
@@ -148,7 +146,7 @@ class TestBusinessEffects:
         assert ask(key, effect_key="refund:4711").pk == asked.pk, "a retry finds the ask"
         assert not is_told()
 
-    def test_a_repeated_request_id_returns_the_same_ask(self, key: AgentKey) -> None:
+    def test_return_the_same_ask_for_a_repeated_request_id(self, key: AgentKey) -> None:
         first = ask(key, client_request_id="a")
         assert ask(key, params={}, client_request_id="b").pk != first.pk
         key.employee.is_active = False
@@ -161,7 +159,7 @@ class TestBusinessEffects:
             with pytest.raises(Conflict, match="other params or another audience"):
                 ask(key, client_request_id="a", **other)
 
-    def test_an_integrity_error_of_the_database_is_not_taken_for_a_repeat(
+    def test_do_not_take_an_integrity_error_of_the_database_for_a_repeat(
         self, key: AgentKey, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def fail(*_: object) -> None:
@@ -171,11 +169,13 @@ class TestBusinessEffects:
         with pytest.raises(IntegrityError, match="broken index"):
             ask(key, client_request_id="a")
 
-    def test_request_ids_are_separate_for_each_key(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_have_separate_request_ids_for_each_key(
+        self, workshop: Workshop, key: AgentKey
+    ) -> None:
         other = make_key(workshop, "approver")
         assert ask(key, client_request_id="a").pk != ask(other, client_request_id="a").pk
 
-    def test_a_person_cannot_use_a_reserved_request_id(
+    def test_have_reserved_request_ids_that_no_person_can_use(
         self, workshop: Workshop, key: AgentKey
     ) -> None:
         with pytest.raises(Invalid, match="reserved"):

@@ -141,7 +141,7 @@ class TestAnAsk:
         with pytest.raises(Forbidden):
             approve(workshop, asked)
 
-    def test_of_a_key_that_ends_meanwhile_is_refused(
+    def test_with_a_key_that_ends_meanwhile_is_refused(
         self, workshop: Workshop, key: AgentKey
     ) -> None:
         revoke_key(workshop.admin, key.pk)
@@ -183,7 +183,7 @@ class TestAnAsk:
         with pytest.raises(Invalid, match="the agent acts with the params that it asked about"):
             workshop.edit(card, {"version": "2"})
 
-    def test_has_a_card_that_says_who_asks_for_what(
+    def test_has_a_card_that_names_the_agent_and_the_action(
         self, workshop: Workshop, key: AgentKey
     ) -> None:
         first = workshop.card(ask(key, params={"version": "1.4.2", "hosts": ["a", "b"]}).run)
@@ -242,14 +242,14 @@ class TestLevelsOfActions:
         workshop.raise_for_all(f"ask/{ACTION}", Level.READ)
         assert workshop.card(ask(key, level="read").run).level == Level.READ
 
-    def test_are_not_affected_by_rules_of_others_or_about_other_actions(
+    def test_are_not_affected_by_rules_of_other_organizations_or_about_other_actions(
         self, workshop: Workshop, key: AgentKey
     ) -> None:
         build_workshop("globex").raise_for_all(f"ask/{ACTION}", Level.WRITE)
         workshop.raise_for_all("ask/deploy.staging", Level.WRITE)
         assert workshop.card(ask(key).run).level == Level.DESTRUCTIVE
 
-    def test_an_ask_for_a_stopped_action_is_refused(
+    def test_do_not_matter_for_a_stopped_action_which_is_refused(
         self, workshop: Workshop, key: AgentKey
     ) -> None:
         ToolRule.objects.create(
@@ -261,12 +261,14 @@ class TestLevelsOfActions:
         with pytest.raises(Forbidden, match="stopped by Ada"):
             ask(key)
 
-    def test_an_ask_of_an_inactive_employee_is_refused(self, key: AgentKey) -> None:
+    def test_do_not_matter_for_an_inactive_employee_whose_asks_are_refused(
+        self, key: AgentKey
+    ) -> None:
         key.employee.is_active = False
         with pytest.raises(Conflict, match="not active"):
             ask(key)
 
-    def test_an_ask_is_refused_while_everything_is_stopped(
+    def test_do_not_matter_while_everything_is_stopped(
         self, workshop: Workshop, key: AgentKey
     ) -> None:
         stops.stop_everything(workshop.operator)

@@ -75,7 +75,7 @@ def test_data_of_another_form_is_returned_only_as_text(data: Any, text: str) -> 
     assert answer(build_ticket(CallStatus.SUCCEEDED, ToolResult.ok(data))) == (text, None, False)
 
 
-def test_text_that_a_tool_writes_for_models_is_in_the_structure_too() -> None:
+def test_text_that_a_tool_writes_for_models_is_also_in_the_structured_content() -> None:
     text = "No record matches. Try another region."
     told = answer(build_ticket(CallStatus.SUCCEEDED, ToolResult.ok({"found": 0}, markdown=text)))
     assert told == (text, {"found": 0, "markdown": text}, False)
@@ -86,7 +86,7 @@ def test_text_that_a_tool_writes_for_models_is_in_the_structure_too() -> None:
     }
 
 
-def test_the_structure_is_complete_up_to_a_size() -> None:
+def test_structured_content_is_complete_up_to_a_maximum_size() -> None:
     largest = {"a": "x" * (SHORT - len('{"a": ""}'))}
     assert answer(build_ticket(CallStatus.SUCCEEDED, ToolResult.ok(largest)))[1] == largest
     larger = {"a": largest["a"] + "x"}

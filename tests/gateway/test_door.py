@@ -132,7 +132,7 @@ def test_only_a_success_returns_a_session_id(status: int, has_session: bool) -> 
     assert sent[1]["body"] == b"{}"
 
 
-def test_a_task_includes_the_time_of_the_last_change_of_its_call() -> None:
+def test_a_task_includes_the_time_when_its_call_last_changed() -> None:
     created = timezone.now()
     started, finished = created + timedelta(seconds=1), created + timedelta(seconds=2)
     caller: Any = SimpleNamespace(site="")

@@ -48,7 +48,7 @@ def test_a_response_is_passed_on() -> None:
     "method", ["tools/list", "tools/call", "tasks/get", "tasks/cancel", "tasks/update"]
 )
 def test_failures_of_each_kind_of_request_are_hidden(method: str) -> None:
-    """A request without a caller fails in our own code."""
+    """A request without a caller fails in Gadget's own code."""
     handler: Any = build_server("1")._request_handlers[method].handler
     with pytest.raises(MCPError, match=FAILED):
         asyncio.run(handler(SimpleNamespace(), SimpleNamespace()))

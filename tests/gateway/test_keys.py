@@ -156,7 +156,7 @@ class TestUsingAKey:
         workshop.operator.save()
         assert authenticate_key(secret) is None
 
-    def test_fails_across_organizations(self, workshop: Workshop) -> None:
+    def test_fails_if_its_employee_is_in_another_organization(self, workshop: Workshop) -> None:
         secret = make_secret(workshop)
         AgentKey.objects.update(employee=build_workshop("globex").employee)
         assert authenticate_key(secret) is None
@@ -217,7 +217,7 @@ class TestRevokingAKey:
         assert again(run).status == RunStatus.CANCELLED
 
     @pytest.mark.parametrize("is_ended", [True, False])
-    def test_finds_runs_to_cancel_behind_many_others(
+    def test_finds_runs_to_cancel_behind_many_other_runs(
         self, workshop: Workshop, key: AgentKey, monkeypatch: pytest.MonkeyPatch, *, is_ended: bool
     ) -> None:
         runs = []
@@ -254,7 +254,7 @@ class TestRevokingAKey:
             RunStatus.WAITING,
         ]
 
-    def test_can_keep_open_calls_if_an_admin_wants_it(
+    def test_can_keep_open_calls_if_an_admin_asks_for_it(
         self, workshop: Workshop, key: AgentKey
     ) -> None:
         run = open_call(workshop, key)
@@ -265,7 +265,7 @@ class TestRevokingAKey:
         workshop.drive(run)
         assert calls(run)[0].status == CallStatus.SUCCEEDED
 
-    def test_cannot_keep_open_calls_if_a_member_wants_it(
+    def test_cannot_keep_open_calls_if_a_member_asks_for_it(
         self, workshop: Workshop, key: AgentKey
     ) -> None:
         with pytest.raises(Forbidden):
@@ -277,7 +277,7 @@ class TestRevokingAKey:
         "agents/gateway/keys.py",
     )
     @pytest.mark.parametrize("end", ["expiry", "role", "leaving"])
-    def test_the_sweeper_cancels_calls_of_an_expired_key(
+    def test_has_the_same_effect_on_open_calls_as_an_expired_key_or_a_lost_role(
         self, workshop: Workshop, key: AgentKey, end: str
     ) -> None:
         run = open_call(workshop, key)

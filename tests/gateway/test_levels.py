@@ -1,4 +1,4 @@
-"""The levels of actions: an admin sets them, and the list shows only those of the organization."""
+"""The levels of actions: an admin sets them, and the list shows only the organization's levels."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.workshop import Workshop, build_workshop
 from tools.contract import Level
 
 
-def test_actions_with_a_level_and_requested_ones_are_listed(
+def test_actions_with_a_level_and_requested_actions_are_listed(
     workshop: Workshop, key: AgentKey
 ) -> None:
     others = build_workshop("globex")

@@ -106,7 +106,7 @@ def test_a_report_after_the_resolution_by_a_person_is_refused_and_recorded(
     assert "but the agent says it happened" in card.why
 
 
-def test_six_equal_simultaneous_reports_do_not_count_as_late(
+def test_six_equal_simultaneous_reports_are_not_recorded_as_late(
     workshop: Workshop, key: AgentKey
 ) -> None:
     asked = ask(key)

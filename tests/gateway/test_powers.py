@@ -1,5 +1,5 @@
-"""An agent key opens only the gateway: even with an approver's key, no path decides its own
-card."""
+"""An agent key opens only the gateway: even with an approver's key, an agent can never decide
+its own card."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_an_agent_key_is_refused_by_all_other_operations(
 
 
 def test_an_agent_key_is_refused_by_all_pages_of_the_admin(approver: Approver) -> None:
-    """tests/web/test_access.py tries all others."""
+    """tests/web/test_access.py tries all other pages."""
     for path in ("", f"approvals/approval/{approver.card.pk}/change/", "gateway/agentkey/"):
         response = approver.send("post", f"/admin/{path}")
         assert (response.status_code, "login" in response["Location"]) == (302, True)

@@ -1,5 +1,5 @@
-"""Receipts: an approval is redeemed once, with exactly its own receipt, and anybody can check
-one."""
+"""Receipts: an approval is redeemed once, with exactly its own receipt, and anybody can verify a
+receipt."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ class TestRedeemingAReceipt:
         all_at_once([try_once] * 8)
         assert sorted(responses) == [*["conflict"] * 7, "redeemed"]
 
-    def test_of_an_ask_with_another_key_is_refused_as_not_found(
+    def test_with_another_key_is_refused_as_not_found(
         self, workshop: Workshop, key: AgentKey
     ) -> None:
         asked = ask(key)
@@ -130,13 +130,13 @@ class TestRedeemingAReceipt:
         with pytest.raises(NotFound):
             redeem(make_key(workshop, "approver"), asked, receipt)
 
-    def test_of_another_ask_is_refused(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_for_another_ask_is_refused(self, workshop: Workshop, key: AgentKey) -> None:
         one, two = ask(key), ask(key)
         approve(workshop, one)
         with pytest.raises(Invalid, match="differs from this ask in: ask"):
             redeem(key, one, approve(workshop, two).sign())
 
-    def test_of_another_organization_is_refused(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_in_another_organization_is_refused(self, workshop: Workshop, key: AgentKey) -> None:
         others = build_workshop("globex")
         foreign_key = make_key(others)
         foreign = approve(others, ask(foreign_key))
@@ -229,7 +229,7 @@ class TestRedeemingAReceipt:
         with pytest.raises(Conflict, match="was stopped by grace"):
             redeem(key, asked, receipt)
 
-    def test_is_unaffected_by_rules_of_others_or_about_other_actions(
+    def test_is_unaffected_by_rules_of_other_organizations_or_about_other_actions(
         self, workshop: Workshop, key: AgentKey
     ) -> None:
         asked = ask(key)

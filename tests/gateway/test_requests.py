@@ -1,4 +1,4 @@
-"""Calls that an agent requests from elsewhere: judged, recorded, approved and run like those of an
+"""Calls that an agent requests from elsewhere: judged, recorded, approved and run like calls of an
 employee."""
 
 from __future__ import annotations
@@ -97,11 +97,11 @@ class TestARequestedRead:
                 is is_unknown
             )
 
-    def test_without_a_result_has_none_in_its_ticket(self) -> None:
+    def test_without_a_result_has_no_result_in_its_ticket(self) -> None:
         assert Ticket(ToolCall(status=CallStatus.CANCELLED), "cancelled").result is None
 
     @pytest.mark.parametrize(("code", "has_crashed"), [("", True), ("NOT_FOUND", False)])
-    def test_that_crashed_differs_from_one_with_an_error(
+    def test_that_crashed_differs_from_a_read_that_failed(
         self, workshop: Workshop, key: AgentKey, code: str, *, has_crashed: bool
     ) -> None:
         call = request(key, Fail.name, code=code)
@@ -138,7 +138,7 @@ class TestARequestedRead:
             find_ticket(key, f"t-{call.pk}")
         assert len(caught) == 1
 
-    def test_costs_no_statement_for_notices_and_neither_does_a_card(
+    def test_costs_no_statement_for_notices_like_a_card(
         self, workshop: Workshop, key: AgentKey
     ) -> None:
         def count_notices(act: Callable[[], ToolCall]) -> int:
@@ -151,7 +151,9 @@ class TestARequestedRead:
         assert count_notices(lambda: request(key, SEARCH, region="EU")) == 0
         workshop.drive(Run.objects.get())
 
-    def test_shares_its_run_with_simultaneous_ones(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_shares_its_run_with_simultaneous_reads(
+        self, workshop: Workshop, key: AgentKey
+    ) -> None:
         all_at_once([lambda: request(key, SEARCH, region="EU")] * 5)
         run = Run.objects.get()
         workshop.drive(run)
@@ -170,15 +172,15 @@ class TestARequestedRead:
         assert load_ticket(call.pk).call.status == CallStatus.SUCCEEDED
 
 
-class TestARefusedRequest:
+class TestARequestIsRefused:
     @pytest.mark.parametrize("value", [float("nan"), float("-inf"), "\0", "\ud800"])
-    def test_has_arguments_that_cannot_be_stored(self, key: AgentKey, value: Any) -> None:
+    def test_with_arguments_that_cannot_be_stored(self, key: AgentKey, value: Any) -> None:
         with pytest.raises(Invalid, match="not valid JSON"):
             request(key, SEARCH, region=value)
         assert not Run.objects.exists()
 
     @pytest.mark.parametrize("name", ["a\0b", "\ud800", "x" * 121])
-    def test_has_an_invalid_name_of_a_tool(self, key: AgentKey, name: str) -> None:
+    def test_with_an_invalid_tool_name(self, key: AgentKey, name: str) -> None:
         with pytest.raises(Invalid):
             request(key, name)
         assert not Run.objects.exists()
@@ -190,7 +192,7 @@ class TestARefusedRequest:
     )
     @pytest.mark.parametrize("has_run", [False, True])
     @pytest.mark.parametrize("keeps_open", [False, True])
-    def test_has_a_key_that_ended_meanwhile_and_records_nothing(
+    def test_with_a_key_that_ended_meanwhile_and_nothing_is_recorded(
         self, workshop: Workshop, key: AgentKey, has_run: bool, keeps_open: bool
     ) -> None:
         record = workshop.record()
@@ -203,7 +205,7 @@ class TestARefusedRequest:
         assert Run.objects.count() == has_run
         assert not Approval.objects.exists()
 
-    def test_has_a_card_that_the_member_of_the_key_cannot_decide_under_the_two_person_rule(
+    def test_not_under_the_two_person_rule_but_its_member_cannot_decide_the_card(
         self, workshop: Workshop
     ) -> None:
         workshop.organization.four_eyes = True
@@ -213,7 +215,7 @@ class TestARefusedRequest:
             workshop.approve(card)
         workshop.approve(card, by=workshop.admin)
 
-    def test_for_an_unknown_tool_is_recorded(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_for_an_unknown_tool_and_recorded(self, workshop: Workshop, key: AgentKey) -> None:
         call = request(key, "data.nothing")
         assert (call.status, load_ticket(call.pk).is_unknown_tool) == (CallStatus.REJECTED, True)
         assert not load_ticket(request(key, SEARCH, limit=0).pk).is_unknown_tool
@@ -222,39 +224,37 @@ class TestARefusedRequest:
         )
         assert again(call.run).status == RunStatus.WAITING
 
-    def test_for_a_tool_without_a_grant_is_rejected(
-        self, workshop: Workshop, key: AgentKey
-    ) -> None:
+    def test_for_a_tool_without_a_grant(self, workshop: Workshop, key: AgentKey) -> None:
         Grant.objects.filter(employee=workshop.employee, tool=SEARCH).delete()
         assert request(key, SEARCH, region="EU").status == CallStatus.REJECTED
 
-    def test_with_invalid_params_names_them(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_with_invalid_params_that_are_named(self, workshop: Workshop, key: AgentKey) -> None:
         call = request(key, SEARCH, limit=0)
         assert call.status == CallStatus.REJECTED
         assert "limit" in call.content
 
-    def test_with_a_claimed_level_is_rejected(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_with_a_claimed_level(self, workshop: Workshop, key: AgentKey) -> None:
         """A client that sends a level, an approval or another organization sends unknown params."""
         call = request(
             key, UPDATE, record_id="1", changes={}, level="read", approved=True, organization_id=7
         )
         assert call.status == CallStatus.REJECTED
 
-    def test_for_an_ask_is_rejected(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_for_the_name_of_an_ask(self, workshop: Workshop, key: AgentKey) -> None:
         assert request(key, "ask/deploy").status == CallStatus.REJECTED
 
-    def test_is_the_result_of_a_stop(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_during_a_stop(self, workshop: Workshop, key: AgentKey) -> None:
         stops.stop_everything(workshop.operator)
         with pytest.raises(Conflict):
             request(authenticated(key), SEARCH)
         assert not ToolCall.objects.exists()
 
-    def test_is_the_result_of_an_inactive_employee(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_for_an_inactive_employee(self, workshop: Workshop, key: AgentKey) -> None:
         key.employee.is_active = False
         with pytest.raises(Conflict, match="not active"):
             request(key, SEARCH)
 
-    def test_is_the_result_of_a_used_up_budget(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_once_the_budget_is_used_up(self, workshop: Workshop, key: AgentKey) -> None:
         spent = workshop.submit()
         Run.objects.filter(pk=spent.pk).update(input_tokens=1_000)
         Employee.objects.filter(pk=workshop.employee.pk).update(month_tokens=10)
@@ -262,7 +262,7 @@ class TestARefusedRequest:
             request(authenticated(key), SEARCH)
         workshop.cancel(spent)
 
-    def test_does_not_let_people_send_messages_to_its_run(
+    def test_like_messages_of_people_to_the_run_of_an_agent(
         self, workshop: Workshop, key: AgentKey
     ) -> None:
         run = request(key, SEARCH).run

@@ -1,5 +1,5 @@
-"""Names under which tools are served to agents elsewhere: strict clients take them, and each keeps
-its meaning."""
+"""Names under which tools are served to agents elsewhere: strict clients accept them, and each
+keeps its meaning."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sessions: the run that takes the calls of one, and its end."""
+"""Sessions: the run that takes the calls of a session, and the end of the session."""
 
 from __future__ import annotations
 
@@ -56,7 +56,9 @@ def test_a_run_with_an_open_ticket_does_not_end_by_timeout(
     assert not end_resting_run(run.pk, is_idle=False)
 
 
-def test_a_run_does_not_end_before_its_time(workshop: Workshop, key: AgentKey) -> None:
+def test_a_resting_run_ends_before_its_timeout_only_if_its_client_leaves(
+    workshop: Workshop, key: AgentKey
+) -> None:
     run = workshop.drive(request(key, SEARCH).run)
     assert not end_resting_run(run.pk)
     request(key, SEARCH)
@@ -168,7 +170,7 @@ def test_the_run_of_an_ask_accepts_no_calls(key: AgentKey) -> None:
     assert find_or_start_run(key, None) != asked.run_id
 
 
-def test_the_session_matters_and_not_the_age_of_the_run(key: AgentKey) -> None:
+def test_a_call_joins_the_run_of_its_session_and_not_the_newest_run(key: AgentKey) -> None:
     sessions = [
         None,
         find_or_create_session(key, "one"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from agents.platform.rate_limits import count_or_wait
+from tools.caches import clear_caches
 from tools.contract import RateLimit
 from tools.toolbox import ProcessRateLimiter
 
@@ -74,6 +75,14 @@ def test_each_limit_of_a_key_has_its_own_period() -> None:
     assert limiter.seconds_to_wait("key", hourly) == 3539, (
         "an hour is remembered for longer than a minute"
     )
+
+
+def test_the_counts_of_every_limiter_are_cleared_with_the_caches() -> None:
+    limiter = ProcessRateLimiter(Clock(0.0))
+    assert limiter.seconds_to_wait("key", ONE) == 0
+    assert limiter.seconds_to_wait("key", ONE) > 0
+    clear_caches()
+    assert limiter.seconds_to_wait("key", ONE) == 0
 
 
 def test_a_wait_is_returned_in_whole_seconds() -> None:

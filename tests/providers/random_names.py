@@ -1,4 +1,4 @@
-"""Random sets of tool names, including deliberately similar ones, and the rules for their names on
+"""Random sets of tool names, including deliberately similar names, and the rules for names on
 the wire."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A connection that fails says in a sentence what happened and what to do next."""
+"""The error for a failed connection says in a sentence what happened and what to do next."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def fail(ask: Asking, base_url: str) -> str:
     return caught.value.message
 
 
-def test_a_plain_http_server_reached_over_https_suggests_http(
+def test_a_request_over_https_to_a_plain_http_server_suggests_http(
     server: ModelServer, ask: Asking
 ) -> None:
     place = server.url.removeprefix("http://")

@@ -18,7 +18,7 @@ PADDING = {"choices": [], "padding": "x" * 400}
 USAGE = {"choices": [], "usage": {"prompt_tokens": 700, "completion_tokens": 7}}
 
 
-class TestWithoutAFinishReason:
+class TestStreamsWithoutAFinishReason:
     @pytest.mark.parametrize(
         "reply",
         [
@@ -32,7 +32,7 @@ class TestWithoutAFinishReason:
             Response(text="<think>Hm</think>Yes.", finish=None),
         ],
     )
-    def test_a_complete_response_is_accepted(
+    def test_are_accepted_with_a_complete_response(
         self, server: ModelServer, ask: Asking, reply: Response
     ) -> None:
         server.enqueue(reply)
@@ -52,7 +52,7 @@ class TestWithoutAFinishReason:
             Response(finish=None),
         ],
     )
-    def test_an_incomplete_response_is_refused(
+    def test_are_refused_with_an_incomplete_response(
         self, server: ModelServer, ask: Asking, response: Response
     ) -> None:
         server.enqueue(response)

@@ -1,4 +1,4 @@
-"""A response has an end: bytes of content, and bytes on the wire."""
+"""The size of a response is limited: in bytes of content, and in bytes on the wire."""
 
 import pytest
 

@@ -187,7 +187,7 @@ def test_a_stop_closes_the_connection(ollama: OllamaServer, ask_ollama: Asking) 
     ollama.wait_for_dropped()
 
 
-def test_a_finished_response_is_accepted_although_the_stream_never_ends(
+def test_a_finished_response_is_accepted_even_if_the_stream_never_ends(
     ollama: OllamaServer, ask_ollama: Asking
 ) -> None:
     ollama.enqueue(Chat(text="All of it.", fault="no_end"))

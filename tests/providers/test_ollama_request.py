@@ -25,7 +25,7 @@ def result(call_id: str, content: str) -> dict[str, Any]:
 
 
 def sent(ollama: OllamaServer, ask: Asking, *messages: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the messages that reach the server for these messages."""
+    """Return the messages that are sent to the server for these messages."""
     ask([*HISTORY, *messages])
     told: list[dict[str, Any]] = ollama.requests[-1]["messages"]
     assert told[:2] == HISTORY
@@ -174,7 +174,7 @@ def test_an_extra_body_adds_options_and_overrides_nothing_of_ours(
     )
 
 
-def test_a_key_is_sent_only_if_there_is_one(ollama: OllamaServer, ask_ollama: Asking) -> None:
+def test_a_key_is_sent_only_if_it_is_configured(ollama: OllamaServer, ask_ollama: Asking) -> None:
     ask_ollama(api_key="")
     ask_ollama(api_key="key-abc")
     first, second = ollama.request_headers

@@ -15,7 +15,7 @@ KEPT_BY_OLLAMA = {"type", "description", "enum", "items", "properties", "require
 
 
 def of_field(field: dict[str, Any], **more: Any) -> Any:
-    """The plain form of a schema's one field."""
+    """Return the plain form of a schema's only field."""
     return simplify_schema({"type": "object", "properties": {"x": field}, **more})["properties"][
         "x"
     ]

@@ -86,7 +86,9 @@ def test_the_pause_before_a_retry_can_be_stopped(server: ModelServer, ask: Askin
     stopper.join()
 
 
-def test_stopping_one_request_leaves_the_others_complete(server: ModelServer, ask: Asking) -> None:
+def test_stopping_one_request_does_not_interrupt_other_requests(
+    server: ModelServer, ask: Asking
+) -> None:
     server.hold()
     others = [Asking(server.url) for _ in range(8)]
     responses: list[str] = []
@@ -105,7 +107,7 @@ def test_stopping_one_request_leaves_the_others_complete(server: ModelServer, as
     assert responses == ["Done."] * 8
 
 
-def test_a_finished_response_is_accepted_although_the_stream_never_ends(
+def test_a_finished_response_is_accepted_even_if_the_stream_never_ends(
     server: ModelServer, ask: Asking
 ) -> None:
     server.enqueue(Response(text="All of it.", fault="no_end"))

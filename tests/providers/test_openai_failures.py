@@ -231,7 +231,7 @@ def test_odd_text_in_the_history_is_sent_anyway(
     assert ask(messages).text == "Done."
 
 
-def test_a_number_outside_json_is_refused(ask: Asking) -> None:
+def test_a_number_that_json_cannot_express_is_refused(ask: Asking) -> None:
     ask.settings = ModelSettings(body={"temperature": float("nan")})
     with pytest.raises(ProviderError, match="JSON") as caught:
         ask()

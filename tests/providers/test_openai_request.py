@@ -1,4 +1,4 @@
-"""Requests contain only fields that every server accepts, and those that the configuration adds."""
+"""Requests contain only fields that every server accepts, plus those added by the configuration."""
 
 import pytest
 
@@ -59,7 +59,7 @@ def test_an_extra_body_replaces_neither_conversation_nor_tools(
     assert "tools" not in closing
 
 
-def test_a_model_that_knows_only_the_newer_name_of_max_tokens_gets_that_name(
+def test_a_model_that_knows_only_max_completion_tokens_gets_that_field(
     server: ModelServer, ask: Asking
 ) -> None:
     fault = (
@@ -79,12 +79,12 @@ def test_the_key_is_sent_as_a_bearer_token(server: ModelServer, ask: Asking) -> 
     assert server.request_headers[0]["authorization"] == "Bearer sk-abc"
 
 
-def test_a_server_without_keys_gets_none(server: ModelServer, ask: Asking) -> None:
+def test_a_server_without_keys_gets_no_key(server: ModelServer, ask: Asking) -> None:
     assert ask(api_key="").text == "Done."
 
 
 @pytest.mark.parametrize("status", [400, 422])
-def test_a_server_that_refuses_stream_options_is_remembered_and_gets_none(
+def test_stream_options_are_not_sent_again_to_a_server_that_refused_them(
     server: ModelServer, ask: Asking, status: int
 ) -> None:
     server.respond_with(

@@ -1,4 +1,4 @@
-"""Text and calls arrive whole, whichever way a server sends them."""
+"""Text and calls are read completely, in every form in which servers send them."""
 
 import json
 from typing import Any, Literal
@@ -75,7 +75,7 @@ def test_an_id_that_already_exists_in_the_conversation_is_replaced(
     assert second.calls[0].provider_call_id != "call_0"
 
 
-def test_a_whole_completion_instead_of_a_stream_is_accepted(
+def test_a_complete_response_instead_of_a_stream_is_accepted(
     server: ModelServer, ask: Asking
 ) -> None:
     server.enqueue(Response(text="Both.", calls=FIVE[:2], streamed=False))
@@ -96,7 +96,7 @@ def test_a_provider_configured_not_to_stream_does_not_stream(
 
 
 @pytest.mark.parametrize("streamed", [True, False])
-def test_calls_count_even_if_the_finish_reason_is_stop(
+def test_calls_are_accepted_even_if_the_finish_reason_is_stop(
     server: ModelServer, ask: Asking, streamed: bool
 ) -> None:
     server.enqueue(Response(calls=FIVE[:1], finish="stop", streamed=streamed))

@@ -73,7 +73,9 @@ def test_metadata_services_stay_forbidden_whatever_is_allowed(ask: Asking) -> No
     assert refusal_of(ask).code == "bad_settings"
 
 
-def test_an_entry_can_name_the_port(server: ModelServer, ask: Asking) -> None:
+def test_an_allowed_private_address_can_be_limited_to_one_port(
+    server: ModelServer, ask: Asking
+) -> None:
     port = int(server.url.split(":")[2].split("/")[0])
     for entry in (f"127.0.0.1:{port + 1}", f"localhost:{port}", "10.0.0.0/8"):
         ask.private_hosts = parse_private_hosts(entry)
@@ -104,7 +106,7 @@ def test_a_name_is_resolved_once_and_the_checked_address_is_used(
     assert server.connections == 1
 
 
-def test_one_private_address_among_several_refuses_the_name(
+def test_a_name_with_one_private_address_among_several_is_refused(
     ask: Asking, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def look_up(host: str, *args: Any, **more: Any) -> Any:
@@ -118,10 +120,10 @@ def test_one_private_address_among_several_refuses_the_name(
     assert refusal_of(ask).code == "bad_settings"
 
 
-class TestBehindAProxy:
-    """The proxy belongs to the installation; the requested address is checked nevertheless."""
+class TestAClientBehindAProxy:
+    """The proxy belongs to the installation; the requested address is checked before it is used."""
 
-    def test_a_private_server_is_refused(
+    def test_does_not_reach_a_private_server(
         self, server: ModelServer, ask: Asking, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("http_proxy", server.url.removesuffix("/v1"))
@@ -131,7 +133,7 @@ class TestBehindAProxy:
             assert refusal_of(ask).code == "bad_settings"
         assert server.connections == 0
 
-    def test_a_name_known_only_to_the_proxy_is_left_to_it(
+    def test_leaves_the_resolution_of_an_unknown_name_to_the_proxy(
         self, server: ModelServer, ask: Asking, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("http_proxy", server.url.removesuffix("/v1"))

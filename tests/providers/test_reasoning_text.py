@@ -1,4 +1,4 @@
-"""Thoughts are separated from the response, wherever the tags are split and whoever wrote them."""
+"""Thoughts are separated from the response, wherever the tags are split and for every provider."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_reasoning_is_neither_streamed_nor_sent_back(
     assert response.thought == "secret plan"
 
 
-def test_reasoning_in_content_of_parts_is_neither_streamed_nor_sent_back(
+def test_reasoning_in_content_parts_is_neither_streamed_nor_sent_back(
     server: ModelServer, ask: Asking
 ) -> None:
     content = [

@@ -1,5 +1,5 @@
-"""A response is limited by silence,  total time, length and repetition; the part received
-counts."""
+"""A response is limited by silence, total time, length and repetition; the received part counts as
+usage."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ PROSE = "".join(f"Record {number} has the score {number * 7 % 101}.\n" for numbe
 
 @contextmanager
 def slow_server(*steps: Any) -> Iterator[str]:
-    """Serve one stream: bytes and events are sent, and a number is waited for."""
+    """Serve one stream: bytes and events are sent, and for a number, the server sleeps."""
     listener = socket.create_server(("127.0.0.1", 0))
     ended = threading.Event()
 
@@ -96,7 +96,7 @@ def test_a_slow_response_outlasts_the_limit_on_silence(ask: Asking, piece: dict[
 @pytest.mark.parametrize(
     "noise", [b": keep-alive\n\n", EMPTY, b"\n"], ids=["comment", "empty delta", "line"]
 )
-def test_bytes_without_content_do_not_end_the_silence(ask: Asking, noise: Any) -> None:
+def test_bytes_without_content_count_as_silence(ask: Asking, noise: Any) -> None:
     with slow_server(WORD, *[noise, 0.1] * 60) as ask.base_url:
         error = fail(ask, timeout_s=1.0)
     assert (error.code, error.transient, error.most_tries) == ("timeout", True, 2)
@@ -104,7 +104,7 @@ def test_bytes_without_content_do_not_end_the_silence(ask: Asking, noise: Any) -
     assert error.text == "word"
 
 
-def test_the_whole_response_has_its_own_limit(ask: Asking) -> None:
+def test_the_total_time_of_a_response_has_its_own_limit(ask: Asking) -> None:
     with slow_server(*[WORD, 0.1] * 60) as ask.base_url:
         error = fail(ask, timeout_s=20, answer_timeout_s=1.0)
     assert (error.code, error.most_tries) == ("timeout", 2)
@@ -112,7 +112,7 @@ def test_the_whole_response_has_its_own_limit(ask: Asking) -> None:
     assert error.text.startswith("word word")
 
 
-def test_a_response_that_is_not_streamed_has_only_the_limit_on_the_whole(
+def test_a_response_that_is_not_streamed_has_only_the_limit_on_total_time(
     server: ModelServer, ask: Asking
 ) -> None:
     server.enqueue(Response(text="Late.", delay_ms=600))
@@ -263,12 +263,12 @@ class TestRepetition:
         assert "repeated itself" in error.message
         assert 4_000 <= len(error.text) < 6_000
 
-    def test_in_reasoning_ends_the_stream_too(self, server: ModelServer, ask: Asking) -> None:
+    def test_in_reasoning_ends_the_stream(self, server: ModelServer, ask: Asking) -> None:
         loop = {"choices": [{"index": 0, "delta": {"reasoning_content": BLOCK}}]}
         server.enqueue(Response(events=(*[loop] * 200,), finish=None))
         assert "repeated itself" in fail(ask).message
 
-    def test_in_params_ends_the_stream_too(self, server: ModelServer, ask: Asking) -> None:
+    def test_in_params_ends_the_stream(self, server: ModelServer, ask: Asking) -> None:
         server.enqueue(
             Response(calls=(Call("utility.now", arguments='{"zone": "' + " " * 20_000),))
         )
@@ -280,7 +280,7 @@ class TestRepetition:
         assert ask().text == table
 
 
-def test_within_the_maximum_length_of_a_response_is_bounded() -> None:
+def test_that_is_not_detected_is_bounded_by_the_maximum_length() -> None:
     limits, whole = ResponseLimits(), MAX_CHARACTERS // (len(PROSE) + 2)
     for number in range(10, min(whole, 89) + 10):
         limits.add(f"{number}{PROSE}")

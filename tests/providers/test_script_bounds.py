@@ -1,5 +1,5 @@
-"""No script keeps a worker busy or away for long: its patterns are searched fast, its delays have
-an end."""
+"""No script keeps a worker busy or waiting for long: patterns are searched fast, and delays are
+limited."""
 
 import threading
 import time
@@ -73,13 +73,13 @@ def test_a_hostile_task_is_searched_quickly() -> None:
 @pytest.mark.parametrize(
     "fault", ["retry_after: 86401", "retry_after: .inf", "retry_after: .nan", "retry_after: -1"]
 )
-def test_a_scripted_failure_delays_at_most_a_day(fault: str) -> None:
+def test_a_scripted_failure_cannot_delay_for_more_than_a_day(fault: str) -> None:
     with pytest.raises(ValueError, match="retry_after"):
         parse_scripts(
             f"scripts: [{{task: x, answer: y, passes: [{{fail: {{code: rate_limited, {fault}}}}}]}}]"
         )
 
 
-def test_a_delay_is_at_most_ten_minutes() -> None:
+def test_a_delay_cannot_exceed_ten_minutes() -> None:
     with pytest.raises(ValueError, match="delay_ms"):
         parse_scripts("scripts: [{task: x, answer: y, passes: [{delay_ms: 600001}]}]")

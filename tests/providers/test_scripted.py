@@ -57,7 +57,7 @@ RECORDS = [
 
 
 class Conversation:
-    """Plays a run against a script: the provider's calls are answered with given outcomes."""
+    """Plays a run against a script: the provider's calls get the given outcomes."""
 
     def __init__(self, script: str, task: str) -> None:
         self.provider = build_provider(CONFIG)
@@ -82,7 +82,7 @@ class Conversation:
         return response
 
     def settle(self, response: ModelResponse, outcomes: Sequence[tuple[str, Any]]) -> None:
-        """Give each call of the response its status and its data, or the reason."""
+        """Set the status of each call of the response, with its data or the reason."""
         for index, (call, (status, value)) in enumerate(zip(response.calls, outcomes, strict=True)):
             succeeded = status == "succeeded"
             self.outcomes.append(
@@ -151,7 +151,7 @@ def test_the_same_messages_give_the_same_answer() -> None:
     assert again == once
 
 
-def test_ids_are_unique_in_the_run_and_messages_have_the_form_of_chat_completions() -> None:
+def test_ids_are_unique_in_the_run_and_messages_have_the_format_of_chat_completions() -> None:
     conversation = Conversation(FOLLOW_UP, "deactivate eu")
     play_search(conversation)
     response = conversation.ask()
@@ -181,7 +181,7 @@ def test_an_unknown_task_is_answered_with_the_known_tasks() -> None:
     assert "- weather" in response.text
 
 
-def test_a_message_that_a_script_knows_starts_that_script() -> None:
+def test_a_message_that_matches_a_script_starts_that_script() -> None:
     conversation = Conversation(FOLLOW_UP, "deactivate eu")
     play_search(conversation)
     conversation.say("rather: the weather")
@@ -232,7 +232,7 @@ def test_a_run_continued_after_its_closing_pass_resumes_the_script() -> None:
     assert conversation.ask().calls[0].tool == "data.updateRecord"
 
 
-def test_a_pass_without_calls_is_followed_by_the_next_in_one_response() -> None:
+def test_a_pass_without_calls_and_the_next_pass_are_one_response() -> None:
     script = """
 scripts:
   - task: go
@@ -366,7 +366,7 @@ def test_the_check_reports_an_unreadable_script() -> None:
         *("../outside", "inner/script", "./known", "..\\outside", "x" * 5000),
     ],
 )
-def test_a_name_of_no_file_in_the_folder_is_refused(tmp_path: Path, name: str) -> None:
+def test_a_name_that_no_file_in_the_folder_has_is_refused(tmp_path: Path, name: str) -> None:
     folder = tmp_path / "scripts"
     (folder / "inner").mkdir(parents=True)
     for path in (

@@ -1,4 +1,4 @@
-"""Errors and streams recorded from real servers are handled correctly: each case of `wire/` by its
+"""Errors and streams recorded from real servers are handled correctly: each case in `wire/` has its
 own rule."""
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from agents.providers.base import ContextWindow, ModelSettings, ProviderError
 from tests.features import feature
 from tests.model_server import ModelServer, Response
 from tests.providers.conftest import Asking, definition
+from tools.caches import clear_caches
 
 WIRE = Path(__file__).parent / "wire"
 ERRORS = json.loads((WIRE / "errors.json").read_text()) + json.loads(
@@ -143,6 +144,9 @@ def test_a_refused_field_is_omitted_for_the_model(
     assert len(server.requests) == 3, "it is remembered"
     assert server.requests[2] == second
     assert (again.adaptations, again.learned) == (response.adaptations, ())
+    clear_caches()
+    refuse(server, case)
+    assert ask().learned == response.learned, "it was a cache, although the connection is kept"
 
 
 @pytest.mark.parametrize("case", list_cases(ERRORS, ROLES))

@@ -52,7 +52,7 @@ def test_text_without_an_offered_tool_is_a_response(case: str) -> None:
 
 @pytest.mark.parametrize("is_parsed", [True, False])
 @pytest.mark.parametrize("case", ANSWERS)
-def test_a_response_about_calls_is_a_response(case: str, is_parsed: bool) -> None:
+def test_a_text_that_mentions_calls_is_a_response(case: str, is_parsed: bool) -> None:
     assert find_text_call(ANSWERS[case], NAMES.find_offered, is_parsed=is_parsed) is None
 
 
@@ -81,12 +81,14 @@ def test_text_in_any_notation_without_an_offered_tool_is_a_response(case: str) -
 
 @pytest.mark.parametrize("is_parsed", [True, False])
 @pytest.mark.parametrize("case", call_notations.ANSWERS)
-def test_a_response_in_a_notation_of_calls_is_a_response(case: str, is_parsed: bool) -> None:
+def test_a_text_in_a_notation_of_calls_that_requests_nothing_is_a_response(
+    case: str, is_parsed: bool
+) -> None:
     assert find_noted(call_notations.ANSWERS[case], is_parsed=is_parsed) is None
 
 
 @pytest.mark.parametrize("streamed", [True, False])
-def test_params_of_the_request_distinguish_calls_from_figures(
+def test_the_schemas_of_offered_tools_distinguish_calls_from_other_json(
     server: ModelServer, ask: Asking, streamed: bool
 ) -> None:
     tool = definition("web.search")
@@ -123,7 +125,7 @@ def test_params_of_the_request_distinguish_calls_from_figures(
     ],
     ids=lambda text: text[:12],
 )
-def test_hostile_text_takes_bounded_time(text: str) -> None:
+def test_hostile_text_is_searched_in_bounded_time(text: str) -> None:
     began = time.process_time()
     find_text_call(text, NAMES.find_offered, is_parsed=False)
     assert time.process_time() - began < 3
@@ -156,7 +158,7 @@ def test_hostile_text_takes_bounded_time(text: str) -> None:
         "long texts",
     ),
 )
-def test_a_million_characters_take_linear_time(text: str) -> None:
+def test_a_million_characters_are_searched_in_linear_time(text: str) -> None:
     offered = Offered(NOTED.find_offered, call_notations.SCHEMAS.get)
     for begin in ("", '"', "web__search: ", "<web__search>"):
         began = time.process_time()
@@ -307,7 +309,7 @@ def test_a_name_that_matches_no_or_several_tools_stays_unchanged(called: str) ->
     assert NAMES.to_internal(called) == called
 
 
-def test_a_name_that_contains_two_offered_names_means_the_longer_one_only_at_its_end() -> None:
+def test_a_name_that_contains_two_offered_names_means_the_longer_name_only_at_its_end() -> None:
     names = WireNames(["data.search", "data.searchRecords"])
     assert names.to_internal("functions.data__searchRecords:0") == "data.searchRecords"
     assert names.to_internal("functions.data__search:0") == "data.search"

@@ -60,13 +60,13 @@ def test_two_underscores_never_become_a_dot_by_text_replacement() -> None:
     assert names.to_internal("data__searchRecords") == "data__searchRecords"
 
 
-def test_the_internal_name_is_accepted_and_an_unknown_one_passes_unchanged() -> None:
+def test_the_internal_name_is_accepted_and_an_unknown_name_is_returned_unchanged() -> None:
     names = WireNames(["data.searchRecords"])
     assert names.to_internal("data.searchRecords") == "data.searchRecords"
     assert names.to_internal("delete_everything") == "delete_everything"
 
 
-def test_129_tools_are_refused_with_the_number() -> None:
+def test_129_tools_are_refused_with_their_number() -> None:
     with pytest.raises(ProviderError, match="129") as caught:
         WireNames([f"data.tool{number}" for number in range(129)])
     assert caught.value.code == "refused"

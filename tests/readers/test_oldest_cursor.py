@@ -1,4 +1,4 @@
-"""The oldest cursor of all that follows a log: what a deletion of events has to keep."""
+"""The oldest cursor of everything that follows a log: events after it must not be deleted."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(autouse=True)
 def followers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two readers of events at 90 and 80, something else that follows them up to 70, and one that
-    reads passes."""
+    """Readers of events at 90 and 80, a follower of events at 70, and a reader of passes."""
     names = (("test", Event), ("late", Event), ("elsewhere", Pass))
     readers = [Reader(name, log, log.objects.all, lambda _: None) for name, log in names]
     monkeypatch.setattr(reading, "READERS", readers)
@@ -34,7 +33,7 @@ def test_the_oldest_cursor_is_the_lowest_of_all_readers_and_own_cursors(last: st
     assert find_oldest_cursor(Pass) == 5
 
 
-def test_the_oldest_cursor_is_before_holes_whose_rows_may_still_appear() -> None:
+def test_the_oldest_cursor_is_before_holes_whose_rows_may_still_be_committed() -> None:
     holes = [Hole(85, 86, 0.0, ["3/1"]), Hole(41, 43, 0.0, ["3/2"])]
     ReaderCursor.objects.filter(reader="test").update(holes=holes)
     assert find_oldest_cursor(Event) == 40

@@ -1,5 +1,5 @@
-"""Reading of a log: in order, each row once, with late rows after a wait, and nothing lost when a
-worker is killed."""
+"""Reading a log: in order, each row once, late rows after a wait, and nothing lost when a worker is
+killed."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def world() -> World:
 
 @pytest.fixture
 def run(world: World) -> Run:
-    """A run; its reader has read everything that there was."""
+    """A run; its reader has read all existing events."""
     run = world.run()
     ReaderCursor.objects.create(reader="test", position=add(run))
     run.events.all().delete()
@@ -124,7 +124,7 @@ def released_at_the_end(may_end: threading.Event) -> Iterator[None]:
 
 
 def be_impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make the time that the reader waits be over."""
+    """Let the time that the reader waits be over."""
     monkeypatch.setattr(reading, "PATIENCE_S", 0.0)
 
 
@@ -215,7 +215,7 @@ class TestFailuresOfReading:
     @pytest.mark.parametrize(
         "step", ["before it writes", "after it wrote", "after it moved the cursor"]
     )
-    def test_by_a_killed_worker_neither_lose_nor_repeat_anything(
+    def test_through_a_killed_worker_neither_lose_nor_repeat_a_row(
         self, run: Run, monkeypatch: pytest.MonkeyPatch, step: str
     ) -> None:
         added = [add(run) for _ in range(3)]
@@ -245,7 +245,7 @@ class TestFailuresOfReading:
         assert list_read() == []
         assert read_all() == added
 
-    def test_on_one_unreadable_row_skip_that_row(
+    def test_at_an_unreadable_row_skip_only_that_row(
         self, run: Run, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
     ) -> None:
         first, bad, last = add(run), add(run), add(run)
@@ -388,9 +388,7 @@ class TestHoles:
             Event.objects.filter(pk=removed).delete()
             assert read_all() == [last]
 
-    def test_are_filled_one_after_the_other(
-        self, run: Run, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_are_filled_one_by_one(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
         be_impatient(monkeypatch)
         others = [make_other_run(run) for _ in range(2)]
         with writing(others[0]) as (first, end_first), writing(others[1]) as (second, end_second):
@@ -402,7 +400,7 @@ class TestHoles:
             end_first("commit")
         assert read_all() == [later, *second, *first]
 
-    def test_are_filled_in_batches_too(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_are_filled_in_batches(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
         be_impatient(monkeypatch)
         with writing(run, 5) as (slow, end):
             later = add(run)

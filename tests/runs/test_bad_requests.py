@@ -137,7 +137,7 @@ class TestAnInvalidRequest:
         assert lines[0] == "TOOL ERROR: MISSING_PARAMETER"
         assert "PARAMETER: name" in lines
 
-    def test_cannot_reach_a_record_of_another_organization(self, workshop: Workshop) -> None:
+    def test_cannot_access_a_record_of_another_organization(self, workshop: Workshop) -> None:
         mine = workshop.record()
         foreign = build_other_record()
         workshop.play(
@@ -200,7 +200,7 @@ class TestTooMuchAtOnce:
 
 
 class TestAnIrregularModel:
-    def test_that_repeats_an_id_gets_one_result_per_call(
+    def test_that_repeats_the_id_of_a_call_gets_one_result_per_call(
         self, workshop: Workshop, model: ModelServer
     ) -> None:
         model.script(
@@ -215,7 +215,9 @@ class TestAnIrregularModel:
         assert run.status == RunStatus.SUCCEEDED, run.problem
         assert len({row.provider_call_id for row in calls(run)}) == 3
 
-    def test_that_omits_the_id_gets_one(self, workshop: Workshop, model: ModelServer) -> None:
+    def test_that_omits_the_id_of_a_call_gets_a_generated_id(
+        self, workshop: Workshop, model: ModelServer
+    ) -> None:
         model.script(
             Response(calls=(Call("probe.sleep", {"ms": 0}, id=""),), style="whole"),
             Response(text="Done."),
@@ -238,7 +240,7 @@ class TestAnIrregularModel:
         assert model.requests[1]["messages"][2]["tool_calls"][0]["function"]["arguments"] == "{}"
 
 
-def test_gets_rejections_and_answers_if_its_employee_has_no_tools(
+def test_a_model_whose_employee_has_no_tools_gets_a_rejection_and_answers(
     workshop: Workshop, model: ModelServer, recorder: Recorder
 ) -> None:
     workshop.employee.grants.all().delete()

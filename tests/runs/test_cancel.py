@@ -140,7 +140,7 @@ class TestCancellingADrivenRun:
         assert statuses(run) == [CallStatus.SUCCEEDED, CallStatus.CANCELLED]
         assert list(recorder.effects.values()) == [1]
 
-    def test_starts_none_of_the_calls_that_wait_for_a_slot(
+    def test_starts_no_call_that_waits_for_a_slot(
         self, workshop: Workshop, recorder: Recorder
     ) -> None:
         gates = [f"gate {number}" for number in range(10)]

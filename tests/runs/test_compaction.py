@@ -27,7 +27,7 @@ pytestmark = [
 ]
 
 PER_TOKEN = 4
-"""Characters of a token, as this model counts."""
+"""Characters per token, as this model counts."""
 CONTEXT = 30_000
 HANDLE = re.compile(r"handle (r-\d+): results\.read\(handle, offset\)\]$")
 
@@ -92,7 +92,7 @@ def searching(count: int) -> Callable[[dict[str, Any]], Response]:
     "Older results shrink to their summaries before the context is full",
     "agents/runs/engine/compaction.py",
 )
-def test_sixty_large_results_stay_below_the_limit_and_can_be_read_again(
+def test_requests_with_sixty_large_results_stay_below_the_limit_and_the_results_can_be_read_again(
     many: Workshop, model: ModelServer
 ) -> None:
     model.respond_with(searching(60))
@@ -172,7 +172,7 @@ def test_the_model_is_referred_to_the_reading_tool_only_with_the_grant(
     assert "results.read" not in "".join(list_results(model.requests[-1]))
 
 
-def test_the_newest_results_are_cut_and_flagged_if_they_are_too_large_alone(
+def test_the_newest_results_are_cut_and_flagged_if_they_alone_are_too_large(
     many: Workshop, model: ModelServer
 ) -> None:
     many.employee.context_tokens = 4_000
@@ -292,7 +292,7 @@ def test_a_request_that_stays_too_long_ends_the_run(many: Workshop, model: Model
     )
 
 
-def test_a_task_that_is_too_long_alone_is_sent_once(many: Workshop, model: ModelServer) -> None:
+def test_a_task_that_alone_is_too_long_is_sent_once(many: Workshop, model: ModelServer) -> None:
     model.enqueue(TOO_LONG)
     run = many.work()
     assert run.exit_reason == ExitReason.PROVIDER_ERROR

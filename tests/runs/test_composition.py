@@ -1,5 +1,5 @@
-"""Tools made of tools: inner calls run without approval or not at all; each step of a recipe gets
-its own card."""
+"""Tools composed of tools: inner calls run without approval or not at all; each step of a recipe
+gets its own card."""
 
 from typing import Any
 

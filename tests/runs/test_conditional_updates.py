@@ -39,14 +39,16 @@ class TestAnExecutingCall:
             die_while_executing(run)
         return [calls(run)[0] for run in runs]
 
-    def test_is_marked_unknown_without_affecting_others(self, executing: list[ToolCall]) -> None:
+    def test_is_marked_unknown_without_affecting_other_calls(
+        self, executing: list[ToolCall]
+    ) -> None:
         first, second = executing
         with run_transaction(first.run_id) as tx:
             mark_outcome_unknown(tx, first, "Nobody knows.")
         assert status_of(first, second) == [CallStatus.OUTCOME_UNKNOWN, CallStatus.EXECUTING]
         lose_worker(second.run)
 
-    def test_ends_without_affecting_others(self, executing: list[ToolCall]) -> None:
+    def test_ends_without_affecting_other_calls(self, executing: list[ToolCall]) -> None:
         first, second = executing
         with run_transaction(first.run_id) as tx:
             assert end_unexecuted(tx, first, CallStatus.CANCELLED, NO)

@@ -38,7 +38,7 @@ def _without_triggers(transactional_db: None) -> Iterator[None]:
 
 @pytest.fixture
 def run(workshop: Workshop) -> Run:
-    """A waiting run with a read that succeeded, a write that awaits approval, and another."""
+    """A waiting run with a read that succeeded, and two writes that await approval."""
     workshop.play(
         asking(
             call("probe.sleep", ms=0),
@@ -159,7 +159,7 @@ class TestAToolCall:
 
 
 class TestAnApproval:
-    def test_is_the_only_open_one_of_its_call(self, run: Run, workshop: Workshop) -> None:
+    def test_is_the_only_open_approval_of_its_call(self, run: Run, workshop: Workshop) -> None:
         card = workshop.card(run)
         person: dict[str, Any] = {
             "decided_by": workshop.approver.user,
@@ -169,7 +169,7 @@ class TestAnApproval:
         assert refuses_copy(card, sequence=2, status=ApprovalStatus.APPROVED, **person)
         assert not refuses_copy(card, sequence=2, status=ApprovalStatus.SUPERSEDED)
 
-    def test_is_the_only_consumed_one_of_its_call(self, run: Run, workshop: Workshop) -> None:
+    def test_is_the_only_consumed_approval_of_its_call(self, run: Run, workshop: Workshop) -> None:
         card = workshop.card(run)
         used: dict[str, Any] = {
             "status": ApprovalStatus.CONSUMED,
@@ -266,7 +266,7 @@ def test_every_status_of_a_call_is_either_terminal_or_open(run: Run) -> None:
 def test_every_constraint_and_index_of_a_model_is_in_the_database(
     model: type[models.Model],
 ) -> None:
-    """A migration may drop one along with another of the same column."""
+    """A migration that changes a column may drop its other constraints with it."""
     named = {one.name for one in (*model._meta.indexes, *model._meta.constraints)}
     with connection.cursor() as cursor:
         existing = connection.introspection.get_constraints(cursor, model._meta.db_table)

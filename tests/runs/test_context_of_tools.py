@@ -1,4 +1,4 @@
-"""The context of a call: the facts that a run tells its tools."""
+"""The context of a call: the facts that a run passes to its tools."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A driver loads each recorded pass of its run once, and only when all calls have ended."""
+"""A driver loads each recorded pass of its run once, and only when all of its calls have ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The correlation id of a request goes through its run, the runs of colleagues, the log and the
+"""The correlation id of a request is passed to its run, the runs of colleagues, the log and the
 model's requests."""
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class TestTheCorrelationId:
         assert "correlation_id" not in get_contextvars()
 
     @pytest.mark.parametrize("of_request", ["order-4711", ""])
-    def test_of_a_delegating_run_is_passed_to_the_delegated_one(
+    def test_of_a_delegating_run_is_passed_to_the_delegated_run(
         self, workshop: Workshop, of_request: str
     ) -> None:
         kim = hire(workshop, "Kim", asking(call(Describe.name)))

@@ -1,5 +1,5 @@
-"""If the database is locked, full, read-only or starting, the engine waits and counts no failure of
-a run."""
+"""If the database is locked, full, read-only or starting, the engine waits and does not count a
+failure of the run."""
 
 from __future__ import annotations
 

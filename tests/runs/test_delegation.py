@@ -1,4 +1,4 @@
-"""A delegated task is a separate run, and its end is the result of the delegating call."""
+"""A delegated task is a separate run, and its outcome is the result of the delegating call."""
 
 from __future__ import annotations
 
@@ -269,7 +269,7 @@ class TestADelegationIsRefused:
         Employee.objects.filter(pk=kim.pk).update(**column)
         assert find_refusal_code(workshop) == "OPERATION_NOT_ALLOWED"
 
-    def test_to_the_employee_itself(self, workshop: Workshop, kim: Employee) -> None:
+    def test_if_the_employee_names_itself(self, workshop: Workshop, kim: Employee) -> None:
         may_delegate(workshop.employee, workshop.employee)
         workshop.play(asking(delegate("Dana")))
         assert find_refusal_code(workshop) == "NOT_PERMITTED"
@@ -373,7 +373,7 @@ class TestACancelledParent:
         sweep_once()
         assert event_types(child_of(run)) == types
 
-    def test_leaves_waiting_children_to_the_sweeper_too(
+    def test_leaves_waiting_children_to_the_sweeper(
         self, workshop: Workshop, kim: Employee, recorder: Recorder
     ) -> None:
         kim.model = hire(workshop, "Copy", asking(call("probe.effect", name="a"))).model

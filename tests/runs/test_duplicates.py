@@ -103,7 +103,9 @@ class TestACallOfAnEarlierPass:
         "Duplicate calls get the earlier result",
         "agents/runs/engine/requested_calls.py",
     )
-    def test_is_skipped_and_the_run_continues_with_the_others(self, workshop: Workshop) -> None:
+    def test_is_skipped_and_the_run_continues_with_the_other_calls(
+        self, workshop: Workshop
+    ) -> None:
         workshop.play(asking(ADD), asking(ADD, OTHER))
         run = workshop.work()
         assert names_its_original(calls(run)[1], calls(run)[0])

@@ -90,7 +90,7 @@ def lose_grants(workshop: Workshop, model: ModelServer, run: Run) -> None:
         _execute("ALTER TABLE lost_grant RENAME TO employees_grant")
 
 
-def test_a_response_whose_calls_could_not_be_judged_is_stored_too(
+def test_a_response_whose_calls_could_not_be_judged_is_stored(
     workshop: Workshop, model: ModelServer
 ) -> None:
     model.enqueue(

@@ -1,4 +1,4 @@
-"""The late report of an abandoned tool settles its own unknown outcome only."""
+"""The late report of an abandoned tool settles only its own unknown outcome."""
 
 import pytest
 
@@ -93,7 +93,7 @@ class TestALateReport:
         assert statuses(given_up) == [CallStatus.SUCCEEDED]
         assert again(given_up).status == RunStatus.CANCELLED
 
-    def test_of_a_failure_settles_the_outcome_too(
+    def test_of_a_failure_settles_the_outcome(
         self, workshop: Workshop, toolbox: Toolbox, recorder: Recorder
     ) -> None:
         toolbox.register(SlowRefusal())
@@ -120,7 +120,7 @@ class SlowRefusal(ShortEffect):
 
 
 class TestAWorkerThatLostItsLease:
-    def test_reports_the_result_of_its_write_although_another_worker_drives_the_run(
+    def test_reports_the_result_of_its_write_even_if_another_worker_drives_the_run(
         self, workshop: Workshop, recorder: Recorder
     ) -> None:
         with write_in_flight(workshop, recorder) as run:

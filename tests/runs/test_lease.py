@@ -1,5 +1,5 @@
-"""One driver at a time: a lease is acquired once, heartbeats renew its lease, and a lost lease
-stays lost."""
+"""One driver at a time: a lease is acquired once, heartbeats renew it, and a lost lease stays
+lost."""
 
 import sqlite3
 from contextlib import closing
@@ -38,7 +38,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture(autouse=True)
 def _running_worker(monkeypatch: pytest.MonkeyPatch) -> None:
-    """End a shutdown with the test."""
+    """Undo a simulated shutdown after the test."""
     monkeypatch.setattr(lease, "_shutting_down", False)
 
 
@@ -49,7 +49,7 @@ def acquire_lease(run: Run) -> lease.Lease:
 
 
 def renew(*leases: lease.Lease) -> None:
-    """Renew these leases with one heartbeat; as if their drivers were alive."""
+    """Renew these leases with one heartbeat, as if their drivers were alive."""
     for each in leases:
         each.expect_step(1)
     lease._get_heartbeat()._renew(list(leases))
@@ -114,7 +114,7 @@ class TestAcquiringALease:
 
 
 class TestAFrozenDriver:
-    """A driver is stopped between two statements, while another one takes the run."""
+    """A driver is stopped between two statements, while another driver takes the run."""
 
     @pytest.fixture
     def frozen_driver(self, workshop: Workshop) -> tuple[lease.Lease, NextStep, Run]:
@@ -250,7 +250,7 @@ class TestTheLastCheck:
             )
         lose_worker(run)
 
-    def test_counts_from_an_intent_that_renews_the_lease(self, workshop: Workshop) -> None:
+    def test_counts_from_a_transaction_that_renews_the_lease(self, workshop: Workshop) -> None:
         run = workshop.submit()
         my_lease = acquire_lease(run)
         Run.objects.filter(pk=run.pk).update(lease_expires_at=Now())
@@ -310,7 +310,7 @@ class TestADriverThatLostItsLease:
         assert statuses(run) == [CallStatus.EXECUTING]
 
     def test_gives_the_run_back_after_an_error_and_counts_a_crash(self, workshop: Workshop) -> None:
-        """Otherwise a run that the database refuses each time would be driven forever."""
+        """Without the count, a run that the database refuses each time would be driven forever."""
         for error in (OperationalError, InterfaceError, IntegrityError, ValueError):
             run = workshop.submit()
             my_lease = acquire_lease(run)
@@ -321,8 +321,8 @@ class TestADriverThatLostItsLease:
             assert again(run).crash_count == 1
 
     def test_counts_no_crash_after_a_lost_or_busy_database(self, workshop: Workshop) -> None:
-        """PostgreSQL ends the driver's own session; SQLite, which cannot be lost, is busy with
-        another's write."""
+        """On PostgreSQL the driver's session ends; SQLite has no session to lose, and is busy with
+        a write of another connection."""
         run = workshop.submit()
         with pytest.raises(OperationalError), lease.keep_renewing(acquire_lease(run)):
             _lose_session_or_be_refused()

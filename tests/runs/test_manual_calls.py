@@ -1,5 +1,5 @@
 """A read tool tried by hand: one call, judged by an employee's grants, run by a worker, recorded
-like any other."""
+like any other call."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ class TestAManualCall:
         assert len(passes(run)) == 1
 
 
-class TestARefusedManualCall:
+class TestAManualCallIsRefused:
     @pytest.mark.parametrize(
         ("tool", "params", "field"),
         [
@@ -140,7 +140,7 @@ class TestARefusedManualCall:
             ("probe.sleep", {"ms": "soon"}, "params.ms"),
         ],
     )
-    def test_with_invalid_params_names_them(
+    def test_with_invalid_params_that_are_named(
         self, workshop: Workshop, tool: str, params: dict[str, Any], field: str
     ) -> None:
         with pytest.raises((Invalid, Conflict)) as caught:
@@ -148,12 +148,12 @@ class TestARefusedManualCall:
         assert caught.value.extra.get("field", "") == field
         assert not Run.objects.exists()
 
-    def test_has_a_tool_above_the_read_level(self, workshop: Workshop) -> None:
+    def test_for_a_tool_above_the_read_level(self, workshop: Workshop) -> None:
         for tool in ("data.updateRecord", "data.bulkDelete", "probe.effect", "probe.draw"):
             with pytest.raises(Conflict, match="cannot be tried"):
                 submit_call(workshop, tool)
 
-    def test_would_need_approval(self, workshop: Workshop, toolbox: Toolbox) -> None:
+    def test_if_it_would_need_approval(self, workshop: Workshop, toolbox: Toolbox) -> None:
         class Fetch(Gate):
             name = "probe.fetch"
             open_world = True
@@ -166,7 +166,7 @@ class TestARefusedManualCall:
         with pytest.raises(Conflict, match="would need approval"):
             submit_call(workshop)
 
-    def test_has_a_missing_disabled_or_ungranted_tool(
+    def test_for_a_missing_disabled_or_ungranted_tool(
         self, workshop: Workshop, toolbox: Toolbox
     ) -> None:
         class Platform(Gate):
@@ -184,7 +184,7 @@ class TestARefusedManualCall:
         with pytest.raises(Conflict, match="not granted"):
             submit_call(workshop, "probe.sleep", ms=1)
 
-    def test_has_a_viewer_or_a_foreign_or_inactive_employee(self, workshop: Workshop) -> None:
+    def test_from_a_viewer_or_for_a_foreign_or_inactive_employee(self, workshop: Workshop) -> None:
         trial = manual_calls.ManualCall(workshop.employee.pk, SEARCH, {})
         with pytest.raises(Forbidden):
             manual_calls.submit(workshop.members["viewer"], trial)

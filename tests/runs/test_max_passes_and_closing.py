@@ -72,7 +72,7 @@ class TestMaxPasses:
 
 
 class TestTheClosingPass:
-    def test_rejects_calls_that_the_model_requests_anyway(
+    def test_rejects_calls_that_the_model_requests_despite_it(
         self, workshop: Workshop, model: ModelServer, recorder: Recorder
     ) -> None:
         workshop.allow_passes(1)
@@ -113,7 +113,7 @@ class TestTheClosingPass:
             "Done after all.",
         )
 
-    def test_that_the_provider_fails_is_replaced_by_a_summary_of_the_results(
+    def test_with_a_failing_provider_is_replaced_by_a_summary_of_the_results(
         self, workshop: Workshop, model: ModelServer
     ) -> None:
         workshop.allow_passes(1)
@@ -123,7 +123,7 @@ class TestTheClosingPass:
         assert "- Slept 0 ms" in run.answer
         assert "refused" in run.problem
 
-    def test_that_the_provider_fails_ends_in_an_error_while_a_message_is_unread(
+    def test_with_a_failing_provider_ends_in_an_error_while_a_message_is_unread(
         self, workshop: Workshop, model: ModelServer
     ) -> None:
         workshop.allow_passes(1)
@@ -175,7 +175,7 @@ class TestRepeatedDenials:
         assert (run.status, run.exit_reason) == (RunStatus.FAILED, ExitReason.DENIED_REPEATEDLY)
         assert "Nothing was done" in run.answer
 
-    def test_are_counted_by_tool_whatever_else_the_passes_do(self, workshop: Workshop) -> None:
+    def test_are_counted_by_tool_whatever_else_the_passes_contain(self, workshop: Workshop) -> None:
         workshop.allow_passes(20)
         other = [call("utility.calculate", operation="add", a=number, b=1) for number in range(5)]
         workshop.play(

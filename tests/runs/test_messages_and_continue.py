@@ -1,5 +1,5 @@
-"""Messages to a run: the model reads them before its next pass, none is lost, and one resumes an
-ended run."""
+"""Messages to a run: the model reads them before its next pass, none is lost, and a message
+resumes an ended run."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A mode that no tool uses any more, for example after a plugin was removed, gives an employee no
+"""A mode that no tool uses any longer, for example after a plugin was removed, gives an employee no
 tools."""
 
 import pytest

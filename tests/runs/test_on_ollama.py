@@ -20,7 +20,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 SEARCH = Call("data.searchRecords", {"region": "EU"})
 ADD = Call("utility.calculate", {"operation": "add", "a": 1, "b": 2})
 PER_TOKEN = 4
-"""Characters of a token, as this model counts."""
+"""Characters per token, as this model counts."""
 
 
 @pytest.fixture

@@ -59,7 +59,7 @@ def test_the_outcome_follows_from_the_calls(calls: list[CallKind], outcome: Outc
         (("cancelled", "cancelled", "done"), "Cancelled", "plain"),
     ],
 )
-def test_only_a_run_that_did_its_work_is_green(
+def test_each_outcome_has_its_label_and_color(
     ended: tuple[str, str, str], label: str, look: str
 ) -> None:
     shown = label_status(*ended)

@@ -1,4 +1,4 @@
-"""Reads that reach out: a person must approve before own data is sent to an allowed host."""
+"""Reads that send data out: a person must approve before own data is sent to an allowed host."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls of a pass that need no approval run in parallel, and none affects another."""
+"""Calls of a pass that need no approval run in parallel, and no call affects another call."""
 
 from datetime import timedelta
 
@@ -73,7 +73,7 @@ def test_a_result_is_published_as_soon_as_it_is_available(
     assert tools == ["probe.sleep", "probe.gate"]
 
 
-def test_failing_and_hanging_calls_do_not_affect_the_others(workshop: Workshop) -> None:
+def test_failing_and_hanging_calls_do_not_affect_other_calls(workshop: Workshop) -> None:
     workshop.play(
         asking(
             call("probe.fail"),
@@ -165,7 +165,7 @@ def test_progress_is_published_between_start_and_result(
     assert lines == ["tool_start", "tool_progress", "tool_result"]
 
 
-def test_a_write_publishes_its_progress_too(workshop: Workshop, recorder: Recorder) -> None:
+def test_a_write_publishes_its_progress(workshop: Workshop, recorder: Recorder) -> None:
     recorder.hold("door")
     workshop.play(asking(call("probe.knock", name="door")))
     run = workshop.work()

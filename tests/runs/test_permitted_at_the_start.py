@@ -385,7 +385,7 @@ class TestAnApprovedWrite:
 
     @pytest.fixture
     def card(self, workshop: Workshop, write: Previewed) -> Approval:
-        """Its approval; the next preview is the one before the start."""
+        """The approval of the write; the next preview is the last one before the start."""
         write.always = True
         return workshop.approve(workshop.card(workshop.work()))
 
@@ -433,7 +433,7 @@ class TestAnApprovedWrite:
         assert statuses(run) == [CallStatus.APPROVED]
         assert not recorder.effects
 
-    def test_starts_with_the_driver_of_its_own_run(
+    def test_is_started_only_by_the_driver_of_its_own_run(
         self, workshop: Workshop, card: Approval, recorder: Recorder
     ) -> None:
         older, own, newer = [card.run, *(workshop.work() for _ in range(2))]

@@ -1,4 +1,4 @@
-"""An employee that is pinned to a version of a tool keeps it when a newer one is registered."""
+"""An employee that is pinned to a version of a tool keeps it when a newer version is registered."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class TestAPinnedVersion:
         "An employee can be pinned to a version of a tool, and keeps it when a newer one is registered",
         "tools/toolbox/toolbox.py, agents/employees/models/employee.py",
     )
-    def test_is_offered_and_used_when_a_newer_one_is_registered(
+    def test_is_offered_and_used_when_a_newer_version_is_registered(
         self, workshop: Workshop, toolbox: Toolbox
     ) -> None:
         toolbox.register(Echo(version="2.0", description="Another one."))
@@ -79,7 +79,7 @@ class TestAPinnedVersion:
         assert last_call(run).why == "You may use the tool 'sample.echo' only in version 1.2."
         assert count_differences(workshop.organization) == 0
 
-    def test_that_is_not_installed_is_not_replaced_by_the_newest(
+    def test_that_is_not_installed_is_not_replaced_by_the_newest_version(
         self, workshop: Workshop, toolbox: Toolbox
     ) -> None:
         toolbox.register(Echo(version="2.0"))
@@ -94,7 +94,7 @@ class TestAPinnedVersion:
         assert (last_call(run).status, last_call(run).why) == (CallStatus.REJECTED, expected)
         assert count_differences(workshop.organization) == 0
 
-    def test_keeps_its_open_card_when_a_newer_one_is_registered(
+    def test_keeps_its_open_card_when_a_newer_version_is_registered(
         self, workshop: Workshop, toolbox: Toolbox
     ) -> None:
         workshop.play(asking(call(Send.name, text="Hi")))
@@ -105,7 +105,7 @@ class TestAPinnedVersion:
         assert (last_call(run).version, last_call(run).status) == ("1.2", CallStatus.SUCCEEDED)
 
     @pytest.mark.parametrize("version", ["2.0", ""])
-    def test_that_changes_after_the_approval_needs_a_new_one(
+    def test_that_changes_after_the_approval_needs_a_new_approval(
         self, workshop: Workshop, toolbox: Toolbox, version: str
     ) -> None:
         workshop.play(asking(call(Send.name, text="Hi")))

@@ -1,5 +1,5 @@
 """Provenance of values in real runs: the recorded facts of a call, detours, limits, and reads that
-reach out."""
+send data out."""
 
 from __future__ import annotations
 
@@ -230,7 +230,7 @@ class TestOutsideValuesStayOutside:
         workshop.drive(run)
         assert not OutsideValue.objects.exists()
 
-    def test_in_an_uploaded_file_but_not_in_one_of_our_own(self, workshop: Workshop) -> None:
+    def test_in_an_uploaded_file_but_not_in_a_file_of_our_own(self, workshop: Workshop) -> None:
         record = workshop.record()
         Grant.objects.create(employee=workshop.employee, tool="files.read")
         organization_id = workshop.organization.pk
@@ -321,7 +321,7 @@ class TestOutsideValuesStayOutside:
             )
             assert email_of(workshop.work()).origin is expected
 
-    def test_in_texts_of_strangers_without_a_file(
+    def test_in_results_of_a_tool_that_declares_outside_text(
         self, workshop: Workshop, toolbox: Toolbox
     ) -> None:
         class ReadLetter(ReadPage):
@@ -353,7 +353,7 @@ class TestOutsideValuesStayOutside:
         eventually(lambda: last_call(run).status == CallStatus.SUCCEEDED)
         assert OutsideValue.objects.filter(call=last_call(run)).exists()
 
-    def test_in_a_call_that_happened_although_a_person_denied_it(
+    def test_in_a_call_that_happened_even_if_a_person_reported_it_as_not_done(
         self, workshop: Workshop, recorder: Recorder
     ) -> None:
         run = give_up(workshop, recorder)
@@ -438,7 +438,7 @@ class TestALimitOnOrigins:
 def test_a_pass_without_a_card_searches_nothing(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The control is a run with a card, which does."""
+    """The control is a run with a card, which searches."""
     searched: list[list[int]] = []
 
     def load_nothing(_: int, runs: list[int]) -> tuple[list[object], bool]:

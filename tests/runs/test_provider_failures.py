@@ -1,4 +1,4 @@
-"""A provider's failure that may pass is retried; any other one ends the run with a reason."""
+"""A transient failure of a provider is retried; any other failure ends the run with a reason."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -57,14 +57,14 @@ class TestATransientFailure:
         model.script(Response(text="Never.", hold="start"))
         assert is_delayed_by(workshop.work(), "timeout")
 
-    def test_of_a_model_that_only_keeps_the_connection_alive_ends_too(
+    def test_of_a_model_that_only_keeps_the_connection_alive_ends_at_its_timeout(
         self, workshop: Workshop, model: ModelServer
     ) -> None:
         workshop.connect(model.url, timeout_s=1)
         model.script(Response(fault="drip"))
         assert is_delayed_by(workshop.work(), "timeout")
 
-    def test_of_an_unreachable_address_is_retried_too(self, workshop: Workshop) -> None:
+    def test_of_an_unreachable_address_is_retried(self, workshop: Workshop) -> None:
         workshop.connect("http://127.0.0.1:9/v1")
         assert is_delayed_by(workshop.work(), "unreachable")
 
@@ -155,7 +155,7 @@ class TestAPermanentFailure:
         assert len(model.requests) == 1
         assert "The employee gave no answer" in payloads(run, "run_finished")[0]["answer"]
 
-    def test_of_a_script_ends_the_run_too(self, workshop: Workshop) -> None:
+    def test_of_a_script_ends_the_run(self, workshop: Workshop) -> None:
         workshop.play_text("scripts: [{task: '(', answer: x}]")
         run = workshop.work()
         assert (run.status, run.exit_reason) == (RunStatus.FAILED, ExitReason.PROVIDER_ERROR)
@@ -211,7 +211,7 @@ def test_a_provider_failure_does_not_affect_decided_calls(
     assert workshop.drive(run).status == RunStatus.SUCCEEDED
 
 
-def test_a_scripted_failure_is_retried_too(workshop: Workshop) -> None:
+def test_a_scripted_failure_is_retried(workshop: Workshop) -> None:
     failing_pass: dict[str, Any] = {
         **asking(call("probe.clock")),
         "fail": {"code": "rate_limited", "retry_after": 5},

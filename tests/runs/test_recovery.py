@@ -83,7 +83,7 @@ class TestALostLease:
         assert run.crash_count == 4
         assert workshop.drive(run).crash_count == 0, "a result was recorded"
 
-    def test_ends_the_run_after_five_in_a_row(self, workshop: Workshop) -> None:
+    def test_ends_the_run_if_five_happen_in_a_row(self, workshop: Workshop) -> None:
         workshop.play(asking(SLEEP))
         run = workshop.submit()
         for crashes in range(1, 5):

@@ -129,7 +129,7 @@ class TestAScriptWithoutAWorker:
         assert not Run.objects.exists()
 
 
-def test_the_script_of_the_guide_prints_the_answer_of_a_worker_process(
+def test_the_script_in_the_guide_prints_the_answer_of_a_run_driven_by_a_worker(
     workshop: Workshop, installation: Installation
 ) -> None:
     installation.start_worker()

@@ -122,7 +122,7 @@ class TestAStop:
         assert not recorder.arrivals["slow"]
         assert again(run).status == RunStatus.QUEUED
 
-    def test_lets_executing_calls_finish_and_starts_no_others(
+    def test_lets_executing_calls_finish_and_starts_no_other_calls(
         self, workshop: Workshop, recorder: Recorder, stop: Stop
     ) -> None:
         recorder.hold("slow")
@@ -367,7 +367,7 @@ class TestAStoppedTool:
         stops.stop_tool(workshop.operator, "utility.calculate@1.0")
         assert ToolRule.objects.get().tool == "utility.calculate"
 
-    def test_for_titles_sends_no_request_to_the_model(
+    def test_for_titles_sends_no_request_for_a_title_to_the_model(
         self, workshop: Workshop, model: ModelServer
     ) -> None:
         run = workshop.submit("A long task.\nWith a second line.")
@@ -380,7 +380,9 @@ class TestAStoppedTool:
             stops.stop_tool(workshop.operator, "no.such")
 
 
-def test_a_raised_level_asks_and_stays_with_its_stop(workshop: Workshop) -> None:
+def test_a_raised_level_needs_approval_and_remains_after_a_stop_is_lifted(
+    workshop: Workshop,
+) -> None:
     ToolRule.objects.create(
         organization=workshop.organization, tool="utility.calculate", level="write"
     )
@@ -400,7 +402,7 @@ def test_a_raised_level_asks_and_stays_with_its_stop(workshop: Workshop) -> None
     "Stop everything, an employee or a tool, and nothing new starts until someone resumes",
     "agents/runs/stops.py",
 )
-def test_a_stop_during_many_starts_lets_none_start_after_it(
+def test_no_call_starts_after_a_stop_that_races_with_many_starts(
     workshop: Workshop, recorder: Recorder
 ) -> None:
     """Ten drivers race with the stop; each started call has its event before the event of the

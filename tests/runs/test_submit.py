@@ -1,4 +1,4 @@
-"""Submitting a task starts one run for each client_request_id; an error names the wrong field."""
+"""Submitting a task starts one run for each client_request_id; an error names the invalid field."""
 
 from collections import Counter
 
@@ -81,7 +81,7 @@ class TestARepeatedSubmission:
         assert outcomes == {(run.pk, True): 1, (run.pk, False): 19}
         assert event_types(run) == ["run_started"]
 
-    def test_of_another_organization_is_another_run(self, workshop: Workshop) -> None:
+    def test_from_another_organization_starts_another_run(self, workshop: Workshop) -> None:
         other = build_workshop("other")
         mine, _ = actions.submit(
             workshop.operator, actions.Submission(workshop.employee.pk, "W", client_request_id="r")
@@ -92,20 +92,20 @@ class TestARepeatedSubmission:
         assert is_new
         assert mine != theirs
 
-    def test_without_an_id_is_always_a_new_run(self, workshop: Workshop) -> None:
+    def test_without_an_id_always_starts_a_new_run(self, workshop: Workshop) -> None:
         assert workshop.submit() != workshop.submit()
 
 
-class TestARefusedTask:
+class TestATaskIsRefused:
     @pytest.mark.parametrize("task", ["", " \n\t ", "x" * 20_001, "x" * 100_000, "a\0b"])
-    def test_is_empty_too_long_or_unstorable(self, workshop: Workshop, task: str) -> None:
+    def test_if_it_is_empty_too_long_or_unstorable(self, workshop: Workshop, task: str) -> None:
         with pytest.raises(Invalid) as refused:
             workshop.submit(task)
         assert refused.value.extra["field"] == "task"
         assert not Run.objects.exists()
 
     @pytest.mark.parametrize("request_id", ["x" * 201, "a\0b"])
-    def test_has_an_id_that_cannot_be_stored(self, workshop: Workshop, request_id: str) -> None:
+    def test_if_its_id_cannot_be_stored(self, workshop: Workshop, request_id: str) -> None:
         with pytest.raises(Invalid) as refused:
             workshop.submit(client_request_id=request_id)
         assert refused.value.extra["field"] == "client_request_id"
@@ -115,7 +115,7 @@ class TestARefusedTask:
         "Request ids of schedules are reserved, so nobody can block a schedule",
         "agents/runs/actions.py",
     )
-    def test_has_an_id_reserved_for_schedules(self, workshop: Workshop) -> None:
+    def test_if_its_id_is_reserved_for_schedules(self, workshop: Workshop) -> None:
         with pytest.raises(
             Invalid, match="'schedule:7:tomorrow', but ids that begin with 'schedule:' are"
         ) as refused:
@@ -123,30 +123,28 @@ class TestARefusedTask:
         assert refused.value.extra["field"] == "client_request_id"
         assert not Run.objects.exists()
 
-    def test_names_an_unknown_mode(self, workshop: Workshop) -> None:
+    def test_if_it_names_an_unknown_mode(self, workshop: Workshop) -> None:
         with pytest.raises(Invalid) as refused:
             workshop.submit(mode="party")
         assert refused.value.extra["field"] == "mode"
 
-    def test_is_not_one_with_a_mode_that_a_tool_names(
-        self, workshop: Workshop, toolbox: Toolbox
-    ) -> None:
+    def test_unless_a_tool_names_its_mode(self, workshop: Workshop, toolbox: Toolbox) -> None:
         toolbox.register(Echo(name="sample.sell"), modes={"party"})
         assert workshop.submit(mode="party").mode == "party"
 
-    def test_is_for_a_missing_or_foreign_employee(self, workshop: Workshop) -> None:
+    def test_for_a_missing_or_foreign_employee(self, workshop: Workshop) -> None:
         foreign = build_workshop("other").employee
         for employee_id in (999_999_999, foreign.pk):
             with pytest.raises(NotFound):
                 actions.submit(workshop.operator, actions.Submission(employee_id, "Work"))
         assert not Run.objects.exists()
 
-    def test_is_for_an_inactive_employee(self, workshop: Workshop) -> None:
+    def test_for_an_inactive_employee(self, workshop: Workshop) -> None:
         Employee.objects.update(is_active=False)
         with pytest.raises(Conflict):
             workshop.submit()
 
-    def test_comes_from_a_viewer(self, workshop: Workshop) -> None:
+    def test_from_a_viewer(self, workshop: Workshop) -> None:
         with pytest.raises(Forbidden):
             actions.submit(
                 workshop.members["viewer"], actions.Submission(workshop.employee.pk, "Work")

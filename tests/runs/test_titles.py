@@ -84,7 +84,7 @@ def test_a_title_is_set_once_by_concurrent_requests(workshop: Workshop, model: M
         (Response(text="<think>Qualify companies"), 110),
     ],
 )
-def test_a_title_stays_the_beginning_of_the_task_if_the_model_returns_none(
+def test_a_title_stays_the_beginning_of_the_task_if_the_model_returns_no_title(
     workshop: Workshop, model: ModelServer, answer: Response, used: int
 ) -> None:
     model.script(answer)
@@ -133,7 +133,7 @@ COST = 300
 """The cost of 100 input and 10 output tokens, in millionths."""
 
 
-def test_the_usage_of_a_title_counts_like_that_of_a_pass(
+def test_the_usage_of_a_title_counts_like_the_usage_of_a_pass(
     workshop: Workshop, model: ModelServer
 ) -> None:
     ModelProvider.objects.update(prices=PRICED)
@@ -223,7 +223,7 @@ def test_a_title_is_abandoned_at_once_when_its_run_is_stopped(
     assert "run_titled" not in event_types(run)
 
 
-def test_a_title_is_set_although_the_run_has_answered_meanwhile(
+def test_a_title_is_set_even_if_the_run_has_answered_meanwhile(
     workshop: Workshop, model: ModelServer
 ) -> None:
     model.script(Response(text="Qualify companies", hold="start"))

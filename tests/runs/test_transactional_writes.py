@@ -171,7 +171,7 @@ class TestABusyDatabase:
         assert payloads(run, "approval_decided")[-1]["status"] == "cancelled"
         assert run.status == RunStatus.SUCCEEDED
 
-    def test_can_interrupt_the_preview_too(self, workshop: Workshop, record: Record) -> None:
+    def test_can_interrupt_the_preview(self, workshop: Workshop, record: Record) -> None:
         workshop.play(asking(call("probe.crowded", record_id=record.pk, to="New")))
         run = workshop.work()
         workshop.approve(workshop.card(run))

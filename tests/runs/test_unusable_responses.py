@@ -1,4 +1,5 @@
-"""An unusable response counts, is retried once, and never becomes the answer of a succeeded run."""
+"""An unusable response counts as usage, is retried once, and never becomes the answer of a
+succeeded run."""
 
 from __future__ import annotations
 
@@ -60,9 +61,7 @@ def test_an_unusable_response_is_requested_once_more_and_then_fails(
     assert "Hm" not in run.answer
 
 
-def test_the_second_request_has_a_hint_and_the_first_has_none(
-    workshop: Workshop, model: ModelServer
-) -> None:
+def test_only_the_second_request_has_a_hint(workshop: Workshop, model: ModelServer) -> None:
     model.enqueue(AS_TEXT, SLEEP, Response(text="Done."))
     run = work_twice(workshop)
     assert (run.status, run.answer) == (RunStatus.SUCCEEDED, "Done.")
@@ -128,7 +127,9 @@ def test_a_closing_response_that_is_a_call_is_replaced_by_the_results(
     assert "- Slept 0 ms" in run.answer
 
 
-def test_text_about_another_tool_is_a_response(workshop: Workshop, model: ModelServer) -> None:
+def test_a_text_call_of_a_tool_that_was_not_offered_is_a_response(
+    workshop: Workshop, model: ModelServer
+) -> None:
     text = '<tool_call>{"name": "weather__find", "arguments": {}}</tool_call>'
     model.script(Response(text=text))
     run = workshop.work()
@@ -158,7 +159,7 @@ class TestInterruptedText:
         assert run.problem.startswith("The answer is incomplete.")
         assert len(model.requests) == 2
 
-    def test_of_an_earlier_attempt_is_kept_if_later_ones_have_none(
+    def test_of_an_earlier_attempt_is_kept_if_later_attempts_have_no_text(
         self, workshop: Workshop, model: ModelServer
     ) -> None:
         model.enqueue(self.CUT, failing(400))
@@ -194,7 +195,9 @@ class TestInterruptedText:
         assert run.status == RunStatus.FAILED
         assert not calls(run)
 
-    def test_of_a_cancelled_run_counts(self, workshop: Workshop, model: ModelServer) -> None:
+    def test_of_a_cancelled_run_counts_as_usage(
+        self, workshop: Workshop, model: ModelServer
+    ) -> None:
         model.enqueue(Response(text="All of it is here", hold="middle"))
         run = workshop.submit()
         with workshop.driving(run):
@@ -206,7 +209,7 @@ class TestInterruptedText:
         assert run.estimated_tokens > 100
 
 
-def test_a_whole_response_to_a_run_cancelled_meanwhile_counts(
+def test_a_complete_response_to_a_run_cancelled_meanwhile_counts_as_usage(
     workshop: Workshop, model: ModelServer
 ) -> None:
     model.enqueue(Response(text="Done."))
@@ -243,7 +246,7 @@ class TestAdaptedRequest:
             assert line == {"pass_number": 1, "changes": ["without temperature"]}
         assert len(model.requests) == 5
 
-    def test_of_one_model_does_not_affect_others(
+    def test_of_one_model_does_not_affect_other_models(
         self, workshop: Workshop, model: ModelServer
     ) -> None:
         workshop.employee.temperature = 0.2

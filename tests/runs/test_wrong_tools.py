@@ -1,9 +1,8 @@
-"""A plugin whose tools each have a different fault: all pages, REST, doctor and all runs survive
-it."""
+"""A plugin whose tools each have a different fault breaks no page, no run, and neither REST nor the
+doctor."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,6 @@ from tests.features import feature
 from tests.model_server import Call, ModelServer, Response
 from tests.tools.plugins import wrong_tools
 from tests.workshop import Workshop, calls, error_code, make_due, passes
-from tools.caches import clear_caches
 from tools.contract import Tool
 
 ENTRY = "[gadget.tools]\nwrong = tests.tools.plugins.wrong_tools:TOOLS\n"
@@ -36,14 +34,8 @@ PAGES = (
 )
 
 
-def _forget() -> None:
-    toolboxes.get_installed_toolbox.cache_clear()
-    toolboxes.get_installed_plugins.cache_clear()
-    clear_caches()
-
-
 @pytest.fixture
-def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: Any) -> Iterator[None]:
+def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: Any) -> None:
     """Install the plugin, and name it in the settings."""
     package = tmp_path / "gadget_wrong-1.0.dist-info"
     package.mkdir()
@@ -56,17 +48,13 @@ def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: Any) -> It
     settings.GADGET_CONFIG = config.model_copy(
         update={"tools": config.tools.model_copy(update={"plugins": ["wrong"]})}
     )
-    _forget()
     wrong_tools.ran.clear()
-    yield
-    settings.GADGET_CONFIG = config
-    _forget()
 
 
 @pytest.fixture
 def employed(workshop: Workshop, plugin: None) -> Workshop:
     """An employee that may use every tool of the plugin that was loaded."""
-    (_, source), _ = toolboxes.get_installed_plugins()
+    source = toolboxes.get_installed_plugins()[0][-1]
     Grant.objects.bulk_create(
         [Grant(employee=workshop.employee, tool=tool.name) for tool in source.tools()]
     )
@@ -85,7 +73,7 @@ def stored(call: ToolCall) -> dict[str, Any]:
 
 
 def ask(workshop: Workshop, server: ModelServer, *tools: str) -> Run:
-    """Let the employee's model ask for these tools in one answer, and drive the run as far as
+    """Let the employee's model ask for these tools in one response, and drive the run as far as
     possible."""
     workshop.connect(server.url)
     server.script(Response(calls=tuple(Call(tool, {}) for tool in tools)), Response(text="Done."))
@@ -105,7 +93,7 @@ def sign_in(workshop: Workshop, role: str = "admin") -> Client:
     "A tool with an invalid attribute is left out with an explanation; pages and runs continue without it",
     "tools/contract/declarations.py",
 )
-def test_each_wrong_tool_is_left_out_with_a_reason_that_the_doctor_and_the_catalog_show(
+def test_each_invalid_tool_is_left_out_with_a_reason_that_the_doctor_and_the_catalog_show(
     employed: Workshop,
 ) -> None:
     toolbox = toolboxes.get_installed_toolbox()
@@ -127,7 +115,7 @@ def test_each_wrong_tool_is_left_out_with_a_reason_that_the_doctor_and_the_catal
 
 
 @pytest.mark.parametrize("role", ["admin", "operator", "viewer"])
-def test_every_page_about_tools_works_despite_wrong_ones(employed: Workshop, role: str) -> None:
+def test_every_page_about_tools_works_despite_invalid_tools(employed: Workshop, role: str) -> None:
     client = sign_in(employed, role)
     for path in PAGES:
         assert client.get(path).status_code in (200, 302, 403), path
@@ -139,7 +127,7 @@ def test_every_page_about_tools_works_despite_wrong_ones(employed: Workshop, rol
     assert ("wrong.preview-date" in client.get("/stop/").content.decode()) is (role != "viewer")
 
 
-def test_the_forms_of_employees_and_rest_list_wrong_tools(employed: Workshop) -> None:
+def test_the_employee_forms_and_the_rest_api_list_invalid_tools(employed: Workshop) -> None:
     client = sign_in(employed)
     for path in ("add/", f"{employed.employee.pk}/change/"):
         page = client.get(f"/admin/employees/employee/{path}")
@@ -156,7 +144,7 @@ def test_the_forms_of_employees_and_rest_list_wrong_tools(employed: Workshop) ->
     assert {"right.read", *names(wrong_tools.REJECTED)} <= set(found)
 
 
-def test_stopping_and_resuming_a_tool_works_beside_wrong_ones(employed: Workshop) -> None:
+def test_stopping_and_resuming_a_tool_works_despite_invalid_tools(employed: Workshop) -> None:
     client = sign_in(employed)
     for act in ("stop", "release"):
         form = {"what": "tool", "act": act, "which": "wrong.preview-date"}
@@ -169,7 +157,7 @@ def test_stopping_and_resuming_a_tool_works_beside_wrong_ones(employed: Workshop
     "A call whose preview, sentence or hosts are invalid is rejected, and the others continue",
     "tools/toolbox/isolation.py",
 )
-def test_a_call_with_a_wrong_method_is_rejected_and_the_others_continue(
+def test_a_call_of_a_tool_with_an_invalid_method_is_rejected_and_the_other_calls_continue(
     employed: Workshop, model: ModelServer
 ) -> None:
     wrong = names(wrong_tools.REJECTED)
@@ -217,7 +205,9 @@ def test_an_odd_preview_is_written_as_json_and_approved_as_shown(
     "A write that returned counts as done, whatever its result",
     "tools/toolbox/outcome.py",
 )
-def test_a_write_that_returned_has_happened(employed: Workshop, model: ModelServer) -> None:
+def test_a_write_that_returns_an_unusable_result_never_counts_as_failed(
+    employed: Workshop, model: ModelServer
+) -> None:
     groups = (wrong_tools.WRITTEN, wrong_tools.UNREADABLE, wrong_tools.UNKNOWN)
     asked = [tool.name for group in groups for tool in group]
     for start in range(0, len(asked), 10):
@@ -242,7 +232,7 @@ def test_a_write_that_returned_has_happened(employed: Workshop, model: ModelServ
     assert stored(rows["wrong.result-inside"])["data"] == {"id": 5, "it": "[not readable: object]"}
 
 
-def test_a_read_with_a_wrong_result_fails_alone(employed: Workshop, model: ModelServer) -> None:
+def test_a_read_with_an_invalid_result_fails_alone(employed: Workshop, model: ModelServer) -> None:
     asked = names(wrong_tools.READS)
     run = ask(employed, model, "right.read", *asked)
     assert run.status == RunStatus.SUCCEEDED

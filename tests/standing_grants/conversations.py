@@ -1,5 +1,4 @@
-"""Sixty tasks of an office: mails, appointments and records, with harmful calls among the ordinary
-ones."""
+"""Sixty tasks of an office about emails, appointments and records, with some harmful calls."""
 
 from __future__ import annotations
 
@@ -32,7 +31,7 @@ class Conversation:
 
 
 def list_conversations(workshop: Workshop) -> list[Conversation]:
-    """Make the records of the workshop, and return sixty tasks about them."""
+    """Create the records of the workshop, and return sixty tasks about them."""
     records = [workshop.record(name=f"Customer {number}", status="active") for number in range(10)]
     return [*list_ordinary(records), *list_harmful(records)]
 
@@ -82,7 +81,7 @@ def list_ordinary(records: list[Record]) -> Iterator[Conversation]:
 
 
 def list_harmful(records: list[Record]) -> Iterator[Conversation]:
-    """Yield ten tasks with a call that a person has to see."""
+    """Yield ten tasks with a call that needs a person's decision."""
     first = records[0]
     hidden = "Dear Ada, all is well\u200b\u200b\u200b."
     harmful: tuple[tuple[str, tuple[dict[str, Any], ...], dict[str, Any]], ...] = (

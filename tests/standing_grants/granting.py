@@ -1,4 +1,4 @@
-"""Make standing grants for a workshop's employee."""
+"""Helpers that create standing grants for a workshop's employee."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def propose_for(
 def grant(
     workshop: Workshop, tool: str, *conditions: Condition, by: Membership | None = None, **more: Any
 ) -> StandingGrant:
-    """Make a standing grant in the approver's name."""
+    """Create a standing grant in the approver's name."""
     return make_grant(by or workshop.approver, propose_for(workshop, tool, *conditions, **more))
 
 

@@ -52,7 +52,7 @@ def test_a_built_in_tool_has_no_account_hash(workshop: Workshop, tool: str) -> N
 
 
 class TestAccountOfASource:
-    def test_changes_with_the_key_and_back_with_the_first_one(
+    def test_changes_with_the_key_and_changes_back_with_the_first_key(
         self, workshop: Workshop, source: Source
     ) -> None:
         first = hash_of(workshop)
@@ -87,7 +87,7 @@ class TestAccountOfASource:
         ],
         ids=lambda changed: next(iter(changed)),
     )
-    def test_changes_with_the_address_or_the_way_to_log_in(
+    def test_changes_with_the_address_or_the_authentication(
         self, workshop: Workshop, source: Source, changed: dict[str, Any]
     ) -> None:
         set_credentials(workshop.organization, "others", token=KEY)
@@ -126,7 +126,7 @@ class TestAccountOfASource:
 
 
 class TestAccountOfANetworkTool:
-    """It may use any credentials, including those of gadget.yaml."""
+    """Network tools may use any credentials, including those in gadget.yaml."""
 
     @pytest.fixture
     def installed(self, monkeypatch: pytest.MonkeyPatch, toolbox: Toolbox) -> Callable[..., None]:

@@ -33,8 +33,8 @@ RAISED = "An admin has raised the tool’s level."
 
 @dataclass(frozen=True)
 class Office:
-    """An organization with a connected source, and a standing grant for a tool of it beside one for
-    another tool."""
+    """An organization with a connected source, a standing grant for one of its tools, and a grant
+    for another tool."""
 
     workshop: Workshop
     api: Api
@@ -43,8 +43,8 @@ class Office:
     other: StandingGrant
 
     def find_end(self) -> str:
-        """Return the reason why the grant of the source's tool has ended; the other one never
-        has."""
+        """Return the reason why the grant for the source's tool has ended; the other grant never
+        ends."""
         self.granted.refresh_from_db()
         self.other.refresh_from_db()
         assert self.other.ended_at is None

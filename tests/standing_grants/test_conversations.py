@@ -1,5 +1,5 @@
-"""Over sixty whole tasks, five sensible standing grants save most of the cards and let nothing
-harmful through."""
+"""In sixty complete tasks, five sensible standing grants save most of the cards and let no harmful
+call run."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ STATUS = Condition("changes.status", Rule.ONE_OF, ["active", "inactive"])
 
 @dataclass
 class Outcome:
-    """The cards that people had to decide, and the calls that ran without one."""
+    """The cards that people had to decide, and the calls that ran without a person."""
 
     cards: int = 0
     ran_alone: Counter[str] = field(default_factory=Counter)
@@ -43,7 +43,7 @@ def office_tools(workshop: Workshop) -> None:
 
 
 def make_five_grants(workshop: Workshop) -> None:
-    """Make five grants of a typical office: mails to a customer, statuses, notes, both together,
+    """Create five grants of a typical office: emails to a customer, statuses, notes, both together,
     and short meetings."""
     uses: dict[str, Any] = {"max_uses": 1_000}
     recipient = Condition("recipient", Rule.HOST, CUSTOMER)
@@ -97,7 +97,7 @@ def describe(tool: str, params: dict[str, Any]) -> str:
     "Five standing grants save most cards of sixty tasks",
     "tools/toolbox/standing_grants.py",
 )
-def test_most_cards_are_saved_and_nothing_harmful_runs(workshop: Workshop) -> None:
+def test_five_grants_save_most_cards_and_let_no_harmful_call_run(workshop: Workshop) -> None:
     without, granted = Outcome(), Outcome()
     with offer_page(workshop):
         conversations = list_conversations(workshop)

@@ -1,4 +1,4 @@
-"""Calls that match the terms of a standing grant, but need a person's approval nevertheless."""
+"""Calls that match the terms of a standing grant, but still need a person's approval."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class TestOwnDataForAHostThatIsNotAllowed:
     @pytest.mark.parametrize(
         ("query", "is_answered"), [("weather", True), ("globex%20corporation", False)]
     )
-    def test_needs_a_person_and_a_call_without_own_data_does_not(
+    def test_needs_approval_by_a_person_but_a_call_without_own_data_does_not(
         self, workshop: Workshop, query: str, is_answered: bool
     ) -> None:
         visit = call(ReadPage.name, url=f"https://new.example/find?q={query}")
@@ -125,7 +125,7 @@ class TestThePreview:
         assert self.approve_in_bulk(workshop, workshop.card(run)) == ""
 
     def approve_in_bulk(self, workshop: Workshop, card: Approval) -> str:
-        """Approve the card as a part of a bulk, and return the reason why it is refused."""
+        """Approve the card in a bulk decision, and return the reason why it is refused."""
         (outcome,) = decide_many(workshop.approver, [(card.pk, "approve", Decision(card.digest))])
         return outcome.detail
 
@@ -162,7 +162,7 @@ class Tag(Tool):
 def test_a_call_that_affects_many_objects_waits_for_a_person(
     workshop: Workshop, toolbox: Toolbox, total: int, affected: int, is_answered: bool
 ) -> None:
-    """It waits from 51 objects on, and beyond 20 % of all."""
+    """It waits if it affects more than 50 objects, or more than 20% of all."""
     rows = [
         Record(organization=workshop.organization, name=f"Record {number}")
         for number in range(total)
@@ -196,7 +196,7 @@ DAMAGES: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
-def test_a_damaged_grant_approves_nothing_and_stops_nothing(
+def test_a_damaged_grant_approves_nothing_and_does_not_block_other_grants(
     workshop: Workshop, recorder: Recorder, damage: dict[str, Any]
 ) -> None:
     damaged = grant(workshop, "probe.effect", A)

@@ -1,4 +1,4 @@
-"""A standing grant approves cards of its shape in its maker's name, and everything else waits for a
+"""A standing grant approves cards of its shape in its creator's name; all other cards wait for a
 person."""
 
 from dataclasses import replace
@@ -82,7 +82,7 @@ class TestAPreapprovedCall:
         texts = [row.content for row in calls(run)]
         assert not any("grant" in text.lower() or "approv" in text.lower() for text in texts), texts
 
-    def test_of_a_transactional_tool_runs_too(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_of_a_transactional_tool_runs(self, workshop: Workshop, recorder: Recorder) -> None:
         record = workshop.record()
         grant(
             workshop,
@@ -104,34 +104,40 @@ def waits(workshop: Workshop, *calls_: dict[str, object]) -> bool:
     return is_waiting(workshop.work())
 
 
-class TestAPersonStillDecides:
-    def test_on_other_values(self, workshop: Workshop, recorder: Recorder) -> None:
+class TestPreapprovals:
+    def test_do_not_cover_other_values(self, workshop: Workshop, recorder: Recorder) -> None:
         grant(workshop, "probe.effect", A)
         assert waits(workshop, call("probe.effect", name="b"))
         assert not waits(workshop)
 
-    def test_on_another_tool(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_do_not_cover_another_tool(self, workshop: Workshop, recorder: Recorder) -> None:
         grant(workshop, "probe.effect", A)
         assert waits(workshop, call("probe.knock", name="a"))
 
-    def test_on_a_destructive_call(self, workshop: Workshop) -> None:
+    def test_cannot_cover_a_destructive_tool(self, workshop: Workshop) -> None:
         with pytest.raises(Exception, match="destructive"):
             grant(workshop, "probe.doom", A)
 
-    def test_on_a_call_with_a_raised_level(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_end_when_the_level_of_the_tool_is_raised(
+        self, workshop: Workshop, recorder: Recorder
+    ) -> None:
         made = grant(workshop, "probe.effect", A)
         workshop.raise_for_all("probe.effect", Level.DESTRUCTIVE)
         assert waits(workshop)
         made.refresh_from_db()
         assert made.ended_because == "An admin has raised the tool’s level."
 
-    def test_on_a_call_beyond_a_limit(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_do_not_cover_a_call_beyond_a_limit(
+        self, workshop: Workshop, recorder: Recorder
+    ) -> None:
         grant(workshop, "probe.effect", A)
         limit = Condition("name", Rule.EQUALS, "b", Otherwise.ASK)
         AllowedTool.objects.filter(tool="probe.effect").update(conditions=[limit.as_json()])
         assert waits(workshop)
 
-    def test_on_a_call_of_another_employee(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_do_not_cover_a_call_of_another_employee(
+        self, workshop: Workshop, recorder: Recorder
+    ) -> None:
         other = Employee.objects.create(
             organization=workshop.organization, name="Eve", provider=workshop.employee.provider
         )
@@ -140,7 +146,9 @@ class TestAPersonStillDecides:
         grant(workshop, "probe.effect", A, employee_id=None, by=workshop.admin)
         assert not waits(workshop)
 
-    def test_on_a_call_of_another_run(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_do_not_cover_a_call_of_another_run(
+        self, workshop: Workshop, recorder: Recorder
+    ) -> None:
         workshop.play(asking(call("probe.effect", name="b")), asking(EFFECT))
         run = workshop.work()
         grant(workshop, "probe.effect", A, run_id=run.pk)
@@ -148,7 +156,7 @@ class TestAPersonStillDecides:
         assert not is_waiting(workshop.drive(run))
         assert waits(workshop)
 
-    def test_on_a_call_of_another_organization(
+    def test_do_not_cover_a_call_of_another_organization(
         self, workshop: Workshop, recorder: Recorder
     ) -> None:
         other = build_workshop("globex")
@@ -157,17 +165,17 @@ class TestAPersonStillDecides:
         assert waits(workshop)
         assert not waits(other)
 
-    def test_after_the_grant_expired(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_end_when_the_grant_expires(self, workshop: Workshop, recorder: Recorder) -> None:
         made = grant(workshop, "probe.effect", A)
         StandingGrant.objects.filter(pk=made.pk).update(expires_at=Now() - timedelta(seconds=1))
         assert waits(workshop)
 
-    def test_after_the_last_use(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_end_with_the_last_use(self, workshop: Workshop, recorder: Recorder) -> None:
         grant(workshop, "probe.effect", A, max_uses=1)
         assert not waits(workshop)
         assert waits(workshop)
 
-    def test_on_calls_of_one_response_beyond_the_remaining_uses(
+    def test_do_not_cover_calls_in_one_response_beyond_the_remaining_uses(
         self, workshop: Workshop, recorder: Recorder
     ) -> None:
         names = Condition("name", Rule.ONE_OF, ["a", "b", "c"])
@@ -180,7 +188,7 @@ class TestAPersonStillDecides:
             CallStatus.AWAITING_APPROVAL,
         ]
 
-    def test_after_the_definition_changed_and_was_restored(
+    def test_end_for_good_when_the_definition_changes(
         self, workshop: Workshop, recorder: Recorder
     ) -> None:
         made = grant(workshop, "probe.effect", A)
@@ -190,12 +198,12 @@ class TestAPersonStillDecides:
         StandingGrant.objects.filter(pk=made.pk).update(definition_hash=before)
         assert waits(workshop)
 
-    def test_after_the_account_changed(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_end_when_the_account_changes(self, workshop: Workshop, recorder: Recorder) -> None:
         made = grant(workshop, "probe.effect", A)
         StandingGrant.objects.filter(pk=made.pk).update(account="other")
         assert waits(workshop)
 
-    def test_when_its_creator_asked_under_the_two_person_rule(
+    def test_do_not_cover_requests_of_their_creator_under_the_two_person_rule(
         self, workshop: Workshop, recorder: Recorder
     ) -> None:
         grant(workshop, "probe.effect", A)
@@ -205,7 +213,9 @@ class TestAPersonStillDecides:
         workshop.members["operator"] = workshop.approver
         assert waits(workshop)
 
-    def test_when_its_creator_was_demoted(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_end_for_good_when_their_creator_is_demoted(
+        self, workshop: Workshop, recorder: Recorder
+    ) -> None:
         made = grant(workshop, "probe.effect", A)
         members.change_role(workshop.admin, workshop.approver.pk, Role.OPERATOR)
         assert waits(workshop)
@@ -215,7 +225,7 @@ class TestAPersonStillDecides:
         assert made.ended_because == LOST_RIGHT
 
     @pytest.mark.parametrize("is_swept", [False, True])
-    def test_when_its_creator_can_decide_only_elsewhere(
+    def test_end_when_their_creator_can_decide_only_in_another_organization(
         self, workshop: Workshop, recorder: Recorder, is_swept: bool
     ) -> None:
         made = grant(workshop, "probe.effect", A)
@@ -234,7 +244,9 @@ class TestAPersonStillDecides:
             workshop.admin, workshop.approver.pk, Role.APPROVER
         )  # for the invariants afterwards
 
-    def test_when_its_creator_was_deactivated(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_end_when_their_creator_is_deactivated(
+        self, workshop: Workshop, recorder: Recorder
+    ) -> None:
         made = grant(workshop, "probe.effect", A)
         user = workshop.approver.user
         user.is_active = False
@@ -244,12 +256,16 @@ class TestAPersonStillDecides:
         assert made.ended_because == LOST_RIGHT
         assert waits(workshop)
 
-    def test_on_a_card_with_a_warning(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_do_not_cover_a_card_with_a_warning(
+        self, workshop: Workshop, recorder: Recorder
+    ) -> None:
         hidden = "a\u200bb"
         grant(workshop, "probe.effect", equals("name", hidden))
         assert waits(workshop, call("probe.effect", name=hidden))
 
-    def test_when_the_grant_is_unreadable(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_are_not_given_by_an_unreadable_grant(
+        self, workshop: Workshop, recorder: Recorder
+    ) -> None:
         made = grant(workshop, "probe.effect", A)
         StandingGrant.objects.filter(pk=made.pk).update(conditions=[{"param": "name"}])
         assert waits(workshop)
@@ -339,7 +355,7 @@ def copy_grant(made: StandingGrant) -> StandingGrant:
 
 
 class TestCreatingAGrant:
-    def test_and_revoking_it_is_limited_to_approvers(self, workshop: Workshop) -> None:
+    def test_or_revoking_it_is_limited_to_approvers(self, workshop: Workshop) -> None:
         with pytest.raises(Forbidden):
             grant(workshop, "probe.effect", A, by=workshop.operator)
         made = grant(workshop, "probe.effect", A)

@@ -1,5 +1,5 @@
-"""A call that a standing grant approved is compared with it once more, under the lock of the
-start."""
+"""A call that a standing grant approved is compared with the grant again under the lock when it
+starts."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ Change = Callable[[Workshop], object]
 
 
 class Meanwhile(Effect):
-    """A write that may contact any host, and whose second preview, just before the start, does
-    something else too."""
+    """A write that may contact any host, and whose second preview, just before the start, has a
+    side effect."""
 
     name = "probe.meanwhile"
     open_world = True
@@ -59,7 +59,7 @@ class Meanwhile(Effect):
 
 
 class MeanwhileInTransaction(Rename):
-    """The same as a transactional write."""
+    """`Meanwhile` as a transactional write."""
 
     name = "probe.meanwhileInTransaction"
 
@@ -79,7 +79,7 @@ def do_nothing(_: Workshop) -> None:
 
 
 def ask_from_now_on(_: Workshop) -> None:
-    """Let a person decide about every call of these tools from now on."""
+    """Let a person decide on every call of these tools from now on."""
     limits = {
         Meanwhile.name: equals("name", "never"),
         MeanwhileInTransaction.name: equals("to", "never"),
@@ -185,9 +185,9 @@ class TestAConnectedTool:
         assert statuses(resume(workshop, run)) == [CallStatus.SUCCEEDED]
 
 
-class TestBetweenApprovalAndStart:
+class TestAChangeBetweenApprovalAndStart:
     @pytest.mark.parametrize("appears", [False, True])
-    def test_a_new_warning_leaves_the_call_to_a_person(
+    def test_like_a_new_warning_leaves_the_call_to_a_person(
         self, workshop: Workshop, recorder: Recorder, appears: bool
     ) -> None:
         record = workshop.record(name="Acme Corp")
@@ -202,7 +202,7 @@ class TestBetweenApprovalAndStart:
         assert list(recorder.effects.values()) == [1]
 
     @pytest.mark.parametrize("has_rule", [False, True])
-    def test_a_message_of_the_creator_counts_under_the_two_person_rule(
+    def test_like_a_message_of_the_creator_matters_under_the_two_person_rule(
         self, workshop: Workshop, recorder: Recorder, has_rule: bool
     ) -> None:
         workshop.organization.four_eyes = has_rule
@@ -219,7 +219,7 @@ class TestBetweenApprovalAndStart:
             )
 
     @pytest.mark.parametrize("is_demoted", [False, True])
-    def test_the_grant_ends_if_its_creator_can_no_longer_decide(
+    def test_ends_the_grant_if_its_creator_can_no_longer_decide(
         self, workshop: Workshop, recorder: Recorder, is_demoted: bool
     ) -> None:
         made = grant(workshop, "probe.effect", A)
@@ -238,7 +238,7 @@ class TestBetweenApprovalAndStart:
 def test_a_limit_applies_to_the_calls_of_one_response(
     workshop: Workshop, recorder: Recorder
 ) -> None:
-    """The third call is refused at its start, and gives its use back."""
+    """The third call is refused at its start, and its use is returned."""
     two_an_hour = Condition("", Rule.CALL_COUNT, {"most": 2, "period": "hour"}, Otherwise.FORBID)
     AllowedTool.objects.filter(tool="probe.effect").update(conditions=[two_an_hour.as_json()])
     made = grant(

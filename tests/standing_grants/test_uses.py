@@ -1,5 +1,5 @@
-"""The uses of several standing grants that fit: the oldest that may approve does, in the run's
-organization only."""
+"""Uses of several matching standing grants: the oldest that may approve does so, only in the run's
+organization."""
 
 from __future__ import annotations
 
@@ -50,12 +50,14 @@ class TestSeveralMatchingGrants:
         workshop.play(asking(EFFECT))
         assert list_approving(workshop.work()) == [first.pk]
 
-    def test_skip_a_used_up_one(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_skip_a_grant_that_is_used_up(self, workshop: Workshop, recorder: Recorder) -> None:
         first, second = (grant(workshop, "probe.effect", A, max_uses=1) for _ in range(2))
         workshop.play(asking(EFFECT))
         assert [list_approving(workshop.work()) for _ in range(3)] == [[first.pk], [second.pk], []]
 
-    def test_skip_one_whose_creator_asked(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_skip_a_grant_whose_creator_requested_the_call(
+        self, workshop: Workshop, recorder: Recorder
+    ) -> None:
         first, second = (
             grant(workshop, "probe.effect", A),
             grant(workshop, "probe.effect", A, by=workshop.admin),
@@ -81,13 +83,13 @@ class TestSeveralMatchingGrants:
 
 
 class TestApprovalRulesAndGrants:
-    """A standing grant never approves a call that its maker could not decide alone."""
+    """A standing grant never approves a call that its creator could not approve alone."""
 
     @pytest.fixture
     def finance(self, workshop: Workshop) -> ApproverGroup:
         return ApproverGroup.objects.create(organization=workshop.organization, name="Finance")
 
-    def test_of_another_group_or_more_people_leave_the_card_to_people(
+    def test_that_need_another_group_or_more_people_leave_the_card_to_people(
         self, workshop: Workshop, recorder: Recorder, finance: ApproverGroup
     ) -> None:
         grant(workshop, "probe.effect", A)
@@ -126,7 +128,7 @@ RULED = RuledCard("probe.effect", "probe", Level.WRITE, 1)
 
 
 class TestGrantsOfAnotherOrganization:
-    """A grant for every employee of another organization, which names nothing of the run."""
+    """A grant for every employee of another organization, which has nothing to do with the run."""
 
     @pytest.fixture
     def foreign(self, workshop: Workshop) -> StandingGrant:
@@ -146,9 +148,7 @@ class TestGrantsOfAnotherOrganization:
         with transaction.atomic():
             assert list(lock_in_force(run, [foreign.pk, mine.pk]).usable) == [mine.pk]
 
-    def test_have_no_use_reserved(
-        self, workshop: Workshop, foreign: StandingGrant, run: Run
-    ) -> None:
+    def test_are_not_used(self, workshop: Workshop, foreign: StandingGrant, run: Run) -> None:
         mine, card = (
             grant(workshop, "probe.effect", A),
             Approval(run=run, status=ApprovalStatus.PENDING),

@@ -37,7 +37,7 @@ def count_cards() -> dict[str, int]:
     }
 
 
-def test_a_revocation_replaces_the_first_20_calls_and_the_sweeper_the_others(
+def test_a_revocation_replaces_the_first_20_approvals_and_the_sweeper_the_rest(
     workshop: Workshop, recorder: Recorder
 ) -> None:
     made = grant(workshop, "probe.effect", Condition("name", Rule.ONE_OF, NAMES), max_uses=100)
@@ -81,7 +81,7 @@ def raise_level(workshop: Workshop) -> None:
         (raise_level, "An admin has raised the tool’s level."),
     ],
 )
-def test_the_sweeper_replaces_the_calls_of_an_expired_grant(
+def test_the_sweeper_replaces_the_approvals_of_an_expired_grant(
     workshop: Workshop, recorder: Recorder, end: Callable[[Workshop], None], because: str
 ) -> None:
     grant(workshop, "probe.effect", A)

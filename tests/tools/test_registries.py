@@ -6,7 +6,7 @@ from tools.registries import Registry
 from tools.registries.files import FILE_STORE
 
 
-def test_an_empty_registry_names_its_subject_and_a_filled_one_returns_the_offer() -> None:
+def test_an_empty_registry_names_its_subject_and_a_filled_registry_returns_its_function() -> None:
     registry = Registry[str]("weather")
     with pytest.raises(LookupError, match="no installed app has registered the weather"):
         registry.get()

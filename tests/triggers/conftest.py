@@ -29,7 +29,7 @@ SECRET = "It's a Secret to Everybody"
 
 
 def add_trigger(workshop: Workshop, **terms: Any) -> Trigger:  # noqa: F811
-    """Make a trigger of the operator, for messages of GitHub."""
+    """Add a trigger of the operator, for messages from GitHub."""
     defaults = {
         "name": "Issues",
         "scheme": "github",
@@ -49,12 +49,12 @@ def sign(body: bytes, delivery: str = "", secret: str = SECRET) -> dict[str, str
 
 
 def send(trigger: Trigger, payload: Any, delivery: str = "") -> Run | None:
-    """Send a rightly signed message; return its run, or None without one."""
+    """Send a correctly signed message; return its run, or None without one."""
     body = json.dumps(payload).encode()
     return receive(trigger.public_id, sign(body, delivery), body).run
 
 
 @pytest.fixture
 def trigger(workshop: Workshop) -> Trigger:  # noqa: F811
-    """Return a trigger for messages of GitHub."""
+    """Return a trigger for messages from GitHub."""
     return add_trigger(workshop)

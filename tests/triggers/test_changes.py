@@ -1,4 +1,4 @@
-"""Changes of triggers: who may make them, what they check, and what they record."""
+"""Changes of triggers: permissions, checks and audit entries."""
 
 from __future__ import annotations
 
@@ -133,12 +133,12 @@ class TestChangingATrigger:
         changes.switch_trigger(workshop.admin, trigger.pk, is_active=True)
         assert Trigger.objects.get().created_by == workshop.admin.user
 
-    def test_with_a_typed_secret_replaces_the_old_one(self, workshop: Workshop) -> None:
+    def test_with_a_typed_secret_replaces_the_old_secret(self, workshop: Workshop) -> None:
         trigger, new = add_trigger(workshop), "another secret of 16 or more"
         changed = changes.edit_trigger(workshop.admin, trigger.pk, terms(workshop, secret=new))
         assert (changed.secret, changed.secret_by) == (new, workshop.admin.user)
 
-    def test_with_a_new_secret_ends_the_old_one_at_once(self, workshop: Workshop) -> None:
+    def test_with_a_new_secret_ends_the_old_secret_at_once(self, workshop: Workshop) -> None:
         trigger = add_trigger(workshop)
         changes.renew_secret(workshop.operator, trigger.pk)
         with pytest.raises(Unproved):

@@ -56,8 +56,8 @@ def test_a_value_of_the_message_comes_from_outside(workshop: Workshop, task: str
 def test_a_value_comes_from_outside_in_the_form_the_employee_reads(
     workshop: Workshop, written: str
 ) -> None:
-    """Hidden characters are left out of the task, and a long value is shortened, so another value
-    is read there."""
+    """Hidden characters are left out of the task, and a long value is shortened, so the employee
+    reads another value."""
     run = send(add_trigger(workshop, task="Answer {{ payload.email }}"), {"email": written})
     assert run is not None
     read = run.task.removeprefix("Answer ").split()[-1].rstrip("…")
@@ -68,7 +68,9 @@ def test_a_value_comes_from_outside_in_the_form_the_employee_reads(
     assert find_origin(workshop.drive(run)) == SeenIn.OUTSIDE
 
 
-def test_a_later_edit_of_the_template_does_not_make_values_typed(workshop: Workshop) -> None:
+def test_a_later_edit_of_the_template_does_not_make_values_count_as_typed(
+    workshop: Workshop,
+) -> None:
     trigger, record = add_trigger(workshop), workshop.record()
     run = send(trigger, {"title": EVIL})
     assert run is not None
@@ -79,7 +81,7 @@ def test_a_later_edit_of_the_template_does_not_make_values_typed(workshop: Works
     assert find_origin(workshop.drive(run)) == SeenIn.OUTSIDE
 
 
-def test_a_value_of_the_template_comes_from_its_author(workshop: Workshop) -> None:
+def test_a_value_in_the_template_counts_as_typed_by_a_person(workshop: Workshop) -> None:
     run = start(workshop, f"Write to {OWN} about {{{{ payload.title }}}}.", {"title": "x"}, OWN)
     assert find_origin(run) == SeenIn.PERSON
 

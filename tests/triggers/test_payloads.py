@@ -26,7 +26,7 @@ FORM_OF_GITHUB = urlencode({"payload": json.dumps(DOWN)}).encode()
     "agents/triggers/payloads.py",
 )
 @pytest.mark.django_db(transaction=True)
-def test_a_form_of_github_starts_the_same_run_as_its_json(trigger: Trigger) -> None:
+def test_a_form_from_github_starts_the_same_run_as_the_json_message(trigger: Trigger) -> None:
     def post(body: bytes, content_type: str) -> int:
         path = f"/hooks/{trigger.public_id}"
         return (

@@ -1,4 +1,4 @@
-"""Messages that come to a trigger: each starts one run, or is refused, filtered out or answered."""
+"""Messages to a trigger: each starts one run, or is refused, filtered out or answered."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class TestStartingRuns:
         "A message of another system starts a run of an employee",
         "agents/triggers/receiving.py",
     )
-    def test_works_on_behalf_of_the_person_of_the_trigger(
+    def test_works_on_behalf_of_the_person_behind_the_trigger(
         self, workshop: Workshop, trigger: Trigger
     ) -> None:
         run = send(trigger, DOWN, "d1")
@@ -94,7 +94,9 @@ class TestStartingRuns:
         run = send(trigger, DOWN)
         assert Message.objects.get(run=run).author is None
 
-    def test_is_refused_by_a_used_up_budget(self, workshop: Workshop, trigger: Trigger) -> None:
+    def test_is_refused_once_the_budget_is_used_up(
+        self, workshop: Workshop, trigger: Trigger
+    ) -> None:
         Employee.objects.filter(pk=workshop.employee.pk).update(month_minutes=0)
         with pytest.raises(Conflict) as refused:
             send(trigger, DOWN)
@@ -105,13 +107,15 @@ class TestStartingRuns:
         )
         assert not Run.objects.exists()
 
-    def test_is_refused_by_an_inactive_employee(self, workshop: Workshop, trigger: Trigger) -> None:
+    def test_is_refused_for_an_inactive_employee(
+        self, workshop: Workshop, trigger: Trigger
+    ) -> None:
         Employee.objects.filter(pk=workshop.employee.pk).update(is_active=False)
         with pytest.raises(Conflict, match="Dana is not active"):
             send(trigger, DOWN)
         assert (last_received().status, Run.objects.count()) == (ReceivedStatus.REFUSED, 0)
 
-    def test_is_refused_by_a_stop_until_it_is_lifted(
+    def test_is_refused_during_a_stop_until_it_is_lifted(
         self, workshop: Workshop, trigger: Trigger
     ) -> None:
         stop_everything(workshop.approver)
@@ -158,7 +162,7 @@ class TestStartingRuns:
             send(trigger, DOWN)
         assert Run.objects.count() == 1
 
-    def test_is_limited_by_the_number_of_waiting_runs(self, workshop: Workshop) -> None:
+    def test_is_limited_in_waiting_runs(self, workshop: Workshop) -> None:
         trigger = add_trigger(workshop, max_queued=2)
         runs = [run for number in range(2) if (run := send(trigger, DOWN, str(number)))]
         with pytest.raises(
@@ -173,7 +177,7 @@ class TestStartingRuns:
         assert workshop.drive(runs[0]).status != RunStatus.QUEUED
         assert send(trigger, DOWN, "3") is not None
 
-    def test_is_limited_by_messages_per_minute(
+    def test_is_limited_in_messages_per_minute(
         self, trigger: Trigger, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(receiving, "MAX_PER_MINUTE", 2)
@@ -324,7 +328,7 @@ class TestRefusedMessages:
         ]
         assert ReceivedMessage.objects.filter(run=started).exists()
 
-    def test_can_be_too_large(self, trigger: Trigger) -> None:
+    def test_include_a_message_that_is_too_large(self, trigger: Trigger) -> None:
         body = json.dumps({"text": "x" * LARGEST_PAYLOAD}).encode()
         with pytest.raises(TooLarge):
             receive(trigger.public_id, sign(body), body)
@@ -347,13 +351,15 @@ class TestRefusedMessages:
             b'{"a": NaN}',
         ],
     )
-    def test_can_be_neither_an_object_nor_a_list(self, trigger: Trigger, body: bytes) -> None:
+    def test_include_a_message_that_is_neither_an_object_nor_a_list(
+        self, trigger: Trigger, body: bytes
+    ) -> None:
         with pytest.raises(Invalid):
             receive(trigger.public_id, sign(body), body)
         assert not Run.objects.exists()
 
     @pytest.mark.parametrize("text", ["a\x00b", "\ud800", "\u202e", "\U0001d54f", "1e999999"])
-    def test_do_not_include_those_with_unstorable_characters(
+    def test_never_cause_an_error_through_unstorable_characters(
         self, trigger: Trigger, text: str
     ) -> None:
         body = json.dumps({"title": text}).encode()
@@ -365,7 +371,7 @@ class TestRefusedMessages:
             assert run is not None
             assert json.loads(last_received().payload)["title"]
 
-    def test_can_have_an_unknown_address(self, trigger: Trigger) -> None:
+    def test_include_a_message_to_an_unknown_address(self, trigger: Trigger) -> None:
         with pytest.raises(NotFound):
             receive(trigger.public_id + "x", sign(b"{}"), b"{}")
 
@@ -403,7 +409,7 @@ class TestFilters:
         assert send(trigger, DOWN, "d1") == run
         assert send(trigger, DOWN, "d2") is None
 
-    def test_with_an_error_are_not_saved(self, workshop: Workshop) -> None:
+    def test_that_are_invalid_are_not_saved(self, workshop: Workshop) -> None:
         for row in (
             {"param": "a", "rule": "no such rule", "value": 1},
             {"rule": "equals"},
@@ -414,7 +420,7 @@ class TestFilters:
 
 
 class TestQuestionsOfSenders:
-    def test_of_slack_about_the_address_are_answered_without_a_run(
+    def test_from_slack_about_the_address_are_answered_without_a_run(
         self, workshop: Workshop
     ) -> None:
         trigger = add_trigger(workshop, scheme="slack")
@@ -423,7 +429,7 @@ class TestQuestionsOfSenders:
         assert (taken.response, taken.run) == ({"challenge": "c-1"}, None)
         assert last_received().status == ReceivedStatus.ANSWERED
 
-    def test_of_slack_do_not_include_events_and_each_starts_one_run(
+    def test_from_slack_do_not_include_events_which_each_start_a_run(
         self, workshop: Workshop
     ) -> None:
         trigger = add_trigger(workshop, scheme="slack")
@@ -439,7 +445,7 @@ class TestQuestionsOfSenders:
         assert first == second
         assert Run.objects.get() == first
 
-    def test_of_github_are_answered_without_a_run(self, trigger: Trigger) -> None:
+    def test_from_github_are_answered_without_a_run(self, trigger: Trigger) -> None:
         body = b'{"zen": "Design for failure."}'
         taken = receive(trigger.public_id, {**sign(body), "x-github-event": "ping"}, body)
         assert (taken.response, taken.run) == ({"status": "pong"}, None)

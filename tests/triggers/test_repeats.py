@@ -85,7 +85,7 @@ class TestRepeats:
         assert runs == {Run.objects.get().pk}
         assert ReceivedMessage.objects.count() == 1
 
-    def test_a_failure_between_run_and_message_leaves_neither(
+    def test_after_a_failure_find_neither_a_run_nor_a_message(
         self, trigger: Trigger, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         class LostError(Exception):

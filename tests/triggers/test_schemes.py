@@ -1,5 +1,4 @@
-"""The proofs of senders: published examples, the library of the standard, and everything that is
-refused."""
+"""Proofs of senders: published examples, the standard's library, and refused proofs."""
 
 from __future__ import annotations
 
@@ -141,7 +140,7 @@ class TestPublishedExamples:
         assert find_fault(scheme, just_in_time, proof) == ""
 
     @pytest.mark.parametrize("scheme", SIGN_TIME)
-    def test_are_refused_with_another_time_than_the_signed_one(self, scheme: str) -> None:
+    def test_are_refused_with_a_time_that_differs_from_the_signed_time(self, scheme: str) -> None:
         proof, incoming = EXAMPLES[Scheme(scheme)]
         at = {name: str(NOW) for name in incoming.headers if name.endswith("timestamp")}
         assert "wrong" in find_fault(scheme, changed(incoming, now=NOW, headers=at), proof)
@@ -162,7 +161,7 @@ class TestPublishedExamples:
 
 class TestStandardScheme:
     def sign(self, body: bytes, *secrets: str) -> dict[str, str]:
-        """Return the headers that the library makes for this body, with a signature for each
+        """Return the headers that the library creates for this body, with a signature for each
         secret."""
         at = datetime.fromtimestamp(NOW, UTC)
         signatures = " ".join(
@@ -181,7 +180,7 @@ class TestStandardScheme:
             == ""
         )
 
-    def test_accepts_one_matching_signature_of_several(self) -> None:
+    def test_accepts_one_matching_signature_among_several(self) -> None:
         old, new = make_secret(Scheme.STANDARD), make_secret(Scheme.STANDARD)
         incoming = Incoming(self.sign(BODY, old, new), BODY, NOW)
         assert [find_fault(Scheme.STANDARD, incoming, Proof(secret)) for secret in (old, new)] == [
@@ -195,7 +194,7 @@ class TestStandardScheme:
         headers["webhook-signature"] = headers["webhook-signature"].replace("v1,", "v2,")
         assert "wrong" in find_fault(Scheme.STANDARD, Incoming(headers, BODY, NOW), Proof(secret))
 
-    def test_covers_the_id_by_the_signature(self) -> None:
+    def test_covers_the_id_with_the_signature(self) -> None:
         secret = make_secret(Scheme.STANDARD)
         headers = {**self.sign(BODY, secret), "webhook-id": "msg_2"}
         assert "wrong" in find_fault(Scheme.STANDARD, Incoming(headers, BODY, NOW), Proof(secret))
@@ -289,7 +288,7 @@ class TestSecrets:
     @pytest.mark.parametrize(
         "secret", ["", "too short", "x" * 201, "line\nbreak of a secret", "ümlaut in a secret"]
     )
-    def test_with_an_error_are_refused(self, secret: str) -> None:
+    def test_that_are_invalid_are_refused(self, secret: str) -> None:
         with pytest.raises(WrongSecret):
             check_secret(Scheme.GITHUB, secret)
 
@@ -312,7 +311,7 @@ def test_the_test_helper_signs_like_github() -> None:
 @feature(
     "Agents elsewhere", "Svix's headers prove who sent a message", "agents/triggers/schemes.py"
 )
-def test_headers_of_svix_prove_a_message_like_those_of_the_standard() -> None:
+def test_headers_of_svix_prove_a_message_like_headers_of_the_standard() -> None:
     proof, incoming = EXAMPLES[Scheme.STANDARD]
     renamed = {name.replace("webhook-", "svix-"): value for name, value in incoming.headers.items()}
     through_svix = Incoming(renamed, incoming.body, incoming.now)

@@ -1,5 +1,5 @@
-"""A person sends a message again: another run on their behalf, whose requesters are all people
-behind it."""
+"""A person sends a message again: this starts another run on their behalf, whose requesters are
+all people behind the message."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class TestSendingAgain:
             ("acme-operator", "created the trigger"),
         }
 
-    def test_requires_only_the_person_who_pressed(
+    def test_needs_no_member_but_the_person_who_sends_it_again(
         self, workshop: Workshop, trigger: Trigger
     ) -> None:
         send(trigger, DOWN, "d1")
@@ -55,7 +55,7 @@ class TestSendingAgain:
             start_again(workshop.approver, last_received().pk).created_by == workshop.approver.user
         )
 
-    def test_counts_the_creator_of_the_trigger_as_a_requester_too(
+    def test_counts_the_creator_of_the_trigger_as_a_requester(
         self, workshop: Workshop, trigger: Trigger
     ) -> None:
         workshop.play(

@@ -1,4 +1,4 @@
-"""The organizations of the tests of pages."""
+"""The organizations for the tests of pages."""
 
 from __future__ import annotations
 

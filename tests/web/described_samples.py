@@ -1,5 +1,4 @@
-"""Events of every type, in all the forms that their readers tell apart, with fixed ids and
-times."""
+"""Events of every type, in all forms that their readers distinguish, with fixed ids and times."""
 
 from __future__ import annotations
 
@@ -225,7 +224,7 @@ SAMPLES: list[tuple[EventType, str, dict[str, Any]]] = [
     (EventType.RUN_FINISHED, "out of passes", finished("succeeded", "max_passes", pass_number=5)),
     (EventType.RUN_FINISHED, "denied", finished("succeeded", "final_answer", outcome="denied")),
 ]  # fmt: skip
-"""The type of an event, the form, and the payload; the first of a type has all texts that it can
+"""Event type, form and payload; the first sample of a type has every text that its events can
 have."""
 
 

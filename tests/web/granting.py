@@ -27,7 +27,7 @@ def waiting_card(world: World, **params: Any) -> Approval:
 
 
 def decide(world: World, card: Approval, status: ApprovalStatus, seconds: int = 5) -> None:
-    """Decide the card some seconds after the person's decision before it."""
+    """Decide the card some seconds after the person's previous decision."""
     earlier = Approval.objects.filter(decided_by=world.users["approver"]).count()
     Approval.objects.filter(pk=card.pk).update(
         status=status,

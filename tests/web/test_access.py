@@ -416,7 +416,7 @@ def test_a_lower_role_is_refused(world: World, name: str, needed: str) -> None:
 
 
 @pytest.mark.parametrize("name", OF_ADMINS)
-def test_pages_of_admins_are_refused_to_every_other_role(world: World, name: str) -> None:
+def test_admin_pages_are_refused_to_every_other_role(world: World, name: str) -> None:
     path = build_address(world, name)
     assert {role: world.client(role).get(path).status_code for role in Role.values} == {
         **dict.fromkeys(Role.values, 403),
@@ -452,7 +452,7 @@ def find_form_page(path: str, name: str) -> str:
     return "/" if name in ("switch-organization", "theme") else f"/{path.split('/')[1]}/"
 
 
-def test_get_on_the_logout_does_not_log_out(world: World) -> None:
+def test_a_get_request_to_the_logout_page_does_not_log_out(world: World) -> None:
     client = world.client("viewer")
     assert client.get("/logout/")["Location"] == "/"
     assert client.get("/").status_code == 200
@@ -484,7 +484,7 @@ def test_an_id_beyond_the_database_range_returns_404(world: World) -> None:
     assert world.client("viewer").get(f"/approvals/{10**30}/").status_code == 404
 
 
-def test_switching_the_organization_shows_only_the_other_one(world: World) -> None:
+def test_after_switching_only_the_rows_of_the_chosen_organization_are_shown(world: World) -> None:
     Membership.objects.create(
         organization=world.acme, user=world.users["outsider"], role=Role.VIEWER
     )

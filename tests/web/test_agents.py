@@ -27,7 +27,7 @@ def text_of(response: Any) -> str:
 
 
 def create_key(world: World, who: str = "operator", **more: str) -> str:
-    """Create a key by the form, and return the text of the page that shows it."""
+    """Create a key with the form, and return the text of the page that shows it."""
     client = world.client(who)
     response = client.post(
         "/agents/", {**NEW_KEY, "employee": str(world.employee.pk), **more}, follow=True
@@ -125,7 +125,9 @@ class TestAgentKeysOnPages:
         assert "My laptop" in text_of(world.client("admin").get("/agents/"))
         assert "My laptop" not in text_of(world.client("approver").get("/agents/"))
 
-    def test_can_be_revoked_with_an_offer_to_keep_calls_only_for_admins(self, world: World) -> None:
+    def test_can_be_revoked_and_only_admins_are_offered_to_keep_open_calls(
+        self, world: World
+    ) -> None:
         create_key(world)
         key = AgentKey.objects.get()
         assert "Keep open calls" not in text_of(world.client("operator").get("/agents/"))
@@ -195,7 +197,7 @@ class TestAsksOnPages:
         assert page.count("Laptop also asked about this effect") == 1
         assert page.index("refund") < page.index("also asked") < page.index("deploy")
 
-    def test_quote_the_words_of_the_agent_as_its_own(self, world: World) -> None:
+    def test_quote_the_text_of_the_agent_and_attribute_it_to_the_agent(self, world: World) -> None:
         sentence, effect = "Deploy <b>the shop</b>", "The site restarts."
         ask = submit(world.ask().key, AskedRequest("restart", {}, "write", sentence, effect))[0]
         card = Approval.objects.get(run=ask.run)

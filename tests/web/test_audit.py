@@ -168,7 +168,7 @@ def test_entries_can_be_filtered_by_actor_action_and_dates(world: World) -> None
         assert [n for n in (3, 2, 1) if f'id="entry-{n}"' in html] == numbers, query
 
 
-def test_a_day_includes_entries_numbered_late(world: World) -> None:
+def test_a_filter_by_day_finds_entries_whose_numbers_are_out_of_order(world: World) -> None:
     append_entries(world, *(entry(number) for number in range(5)))
     for number, minutes in enumerate((-70, -1, 1, -2, 70), 1):
         at = datetime(2026, 3, 2, tzinfo=UTC) + timedelta(minutes=minutes)
@@ -253,8 +253,8 @@ def test_the_number_of_queries_is_independent_of_the_number_of_entries(
         read_page(client)
 
 
-class TestExport:
-    def test_csv_and_json_contain_all_matching_entries_oldest_first(
+class TestAnExport:
+    def test_as_csv_or_json_contains_all_matching_entries_oldest_first(
         self, world: World, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(audit_view, "CHUNK_SIZE", 7)
@@ -269,11 +269,11 @@ class TestExport:
         assert whole[0]["payload"] == {"text": "ä\n"}
         assert [row["previous_hash"] for row in whole[1:]] == [row["hash"] for row in whole[:-1]]
 
-    def test_an_export_without_entries_is_empty(self, world: World) -> None:
+    def test_without_entries_is_empty(self, world: World) -> None:
         assert json.loads(export(world.client("admin"), "?format=json")) == []
         assert export(world.client("admin"), "").startswith("seq,at,actor")
 
-    def test_the_file_name_contains_the_number_of_entries(self, world: World) -> None:
+    def test_has_the_number_of_entries_in_its_file_name(self, world: World) -> None:
         append_entries(world, entry(), entry(actor="gadget"))
         client = world.client("admin")
         for query, count in {"": 2, "?actor=gadget&format=json": 1, "?actor=nobody": 0}.items():
@@ -281,7 +281,7 @@ class TestExport:
             assert re.search(rf"-{count}-entries\.(csv|json)", disposition), disposition
         assert "The file name says how many" in read_page(client)
 
-    def test_too_many_entries_are_refused_before_the_export_starts(
+    def test_of_too_many_entries_is_refused_before_it_starts(
         self, world: World, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(audit_view, "MAX_EXPORTED", 2)
@@ -295,27 +295,25 @@ class TestExport:
         assert export(client, "?actor=gadget").count("employee_changed") == 1
 
     @pytest.mark.parametrize("format_", ["csv", "json"])
-    def test_hidden_characters_are_escaped(self, world: World, format_: str) -> None:
+    def test_escapes_hidden_characters(self, world: World, format_: str) -> None:
         append_entries(world, entry(text="a\u202eb"))
         text = export(world.client("admin"), f"?format={format_}")
         assert "\u202e" not in text
         assert "\\u202e" in text
 
-    def test_no_cell_starts_a_formula(self, world: World) -> None:
+    def test_has_no_cell_that_starts_a_formula(self, world: World) -> None:
         append_entries(world, entry(actor="=HYPERLINK(1)"))
         (row,) = csv.DictReader(io.StringIO(export(world.client("admin"), "")))
         assert row["actor"] == "'=HYPERLINK(1)"
 
-    def test_an_unknown_format_is_refused_and_each_organization_gets_its_own_entries(
-        self, world: World
-    ) -> None:
+    def test_has_a_known_format_and_only_entries_of_its_organization(self, world: World) -> None:
         append_entries(world, entry())
         assert world.client("admin").get("/audit/export/?format=xml").status_code == 422
         assert json.loads(export(world.client("outsider"), "?format=json")) == []
 
 
 class TestVerification:
-    def test_an_intact_chain_is_reported_only_after_verification(self, world: World) -> None:
+    def test_reports_an_intact_chain_only_once_it_has_run(self, world: World) -> None:
         append_entries(world, entry(), entry(2))
         client = world.client("admin")
         assert "The log is intact" not in read_page(client)
@@ -323,14 +321,14 @@ class TestVerification:
         assert "The log is intact" in html
         assert AuditHead.objects.get(organization=world.acme).hash in html
 
-    def test_a_changed_entry_is_reported(self, world: World) -> None:
+    def test_reports_a_changed_entry(self, world: World) -> None:
         append_entries(world, entry(), entry(2), entry(3))
         AuditEntry.objects.filter(organization=world.acme, seq=2).update(actor="user:somebody")
         html = world.client("admin").post("/audit/verify/").content.decode()
         assert "The log is not intact" in html
         assert "entry 2 was changed" in html
 
-    def test_a_long_chain_is_verified_in_parts(
+    def test_checks_a_long_chain_in_parts(
         self, world: World, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(audit_view, "MAX_VERIFIED", 3)
@@ -350,7 +348,7 @@ class TestVerification:
 
     @pytest.mark.parametrize(("broken", "part"), [(7, 0), (5, 0), (4, 1), (2, 1), (1, 2)])
     @pytest.mark.parametrize("act", ["changed", "removed"])
-    def test_a_fault_is_found_in_the_part_that_contains_it(
+    def test_finds_a_fault_in_the_part_that_contains_it(
         self, world: World, broken: int, part: int, act: str
     ) -> None:
         append_entries(world, *(entry(number) for number in range(7)))
@@ -360,7 +358,7 @@ class TestVerification:
         assert [number for number, faults in enumerate(parts) if faults] == [part]
         assert audit.verify(world.acme.pk)
 
-    def test_a_changed_time_is_found(self, world: World) -> None:
+    def test_finds_a_changed_time(self, world: World) -> None:
         append_entries(world, entry())
         first = AuditEntry.objects.get(organization=world.acme)
         AuditEntry.objects.filter(pk=first.pk).update(at=first.at + timedelta(days=1))

@@ -1,4 +1,4 @@
-"""The line of a call names its inputs in words and records by name, never those of another
+"""The line of a call labels its inputs and names records, but never records of another
 organization."""
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.django_db
 
 
 def read_line(run: Run, world: World, tool: str = UPDATE, **params: object) -> tuple[str, str]:
-    """The short text of a call's line, and the text of its unfolded inputs."""
+    """Return the short text of a call's line, and the text of its unfolded inputs."""
     call = world.call(run, tool, level="write", params=params)
     html = render_lines(run.pk, add_events(run, build_tool_start(call))[-1:])[0].html
     brief = (
@@ -44,7 +44,7 @@ def test_a_record_is_named_and_params_are_labeled(world: World) -> None:
     assert inputs.startswith(f"Record id Acme Corp #{pk} Changes status")
 
 
-def test_many_records_are_named_by_the_first_ones(world: World) -> None:
+def test_many_records_are_shown_as_the_first_names_and_the_number_of_the_rest(world: World) -> None:
     ids = [str(record.pk) for record in world.records]
     more = [str(10**6 + number) for number in range(4)]
     brief, _ = read_line(

@@ -85,7 +85,9 @@ def test_hidden_characters_of_a_record_are_visible(world: World) -> None:
     assert "<b>" not in html.split('class="sentence"')[1].split("</div>")[0]
 
 
-def test_a_task_of_many_lines_is_shown_in_one_line_with_hidden_characters(world: World) -> None:
+def test_a_task_with_many_lines_is_shown_on_one_line_with_its_hidden_characters(
+    world: World,
+) -> None:
     run = world.run()
     Run.objects.filter(pk=run.pk).update(task="Look up Acme,\r\n\n\t- then\u2028write \x1bto it")
     html = card_page(world, world.card(run))
@@ -102,7 +104,7 @@ def test_a_long_value_is_folded_with_its_length(world: World) -> None:
     assert "3,000 characters" in html
 
 
-def test_the_first_five_targets_are_shown_and_the_others_folded(world: World) -> None:
+def test_the_first_five_targets_are_shown_and_the_rest_is_folded(world: World) -> None:
     targets = [
         {
             "id": str(n),
@@ -392,7 +394,7 @@ def test_a_replaced_card_links_to_its_successor(world: World) -> None:
 
 
 @pytest.mark.django_db(transaction=True)  # previews run in separate threads
-def test_a_card_asked_again_that_its_tool_refuses_says_so(world: World) -> None:
+def test_an_undone_card_says_if_its_call_is_no_longer_possible(world: World) -> None:
     card = world.card()
     post(world, card, "approve")
     Record.objects.filter(pk=world.records[0].pk).delete()

@@ -130,7 +130,7 @@ class TestBudgets:
         "How much of the month's budgets is used, with a warning at 80%",
         "agents/web/views/employees.py",
     )
-    def test_the_page_of_an_employee_shows_its_budgets_of_the_month(self, world: World) -> None:
+    def test_are_shown_on_the_employee_page(self, world: World) -> None:
         create_used_run(world)
         client, path = world.client("viewer"), f"/employees/{world.employee.pk}/"
         assert "Budget for" not in read_page(client, path)
@@ -142,7 +142,7 @@ class TestBudgets:
         assert "Dana: 0.0123 of 1.00 USD" in html
         assert "1% used" in html
 
-    def test_the_start_page_shows_the_budgets_of_the_organization(self, world: World) -> None:
+    def test_are_shown_on_the_start_page(self, world: World) -> None:
         create_used_run(world)
         assert "Budget for" not in read_page(world.client("viewer"), "/")
         world.acme.month_tokens = 1_000
@@ -157,7 +157,7 @@ class TestBudgets:
         "A new task is refused with a clear error once the month's budget is used up",
         "agents/runs/actions.py",
     )
-    def test_a_task_is_refused_with_a_reason_once_the_budget_is_used_up(self, world: World) -> None:
+    def test_refuse_a_task_with_a_reason_once_used_up(self, world: World) -> None:
         create_used_run(world)
         Employee.objects.filter(pk=world.employee.pk).update(month_tokens=1_280)
         form = {"employee": world.employee.pk, "task": "One more"}

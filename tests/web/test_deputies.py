@@ -48,7 +48,7 @@ def test_a_deputy_decides_from_now_to_the_end_of_the_last_day(world: World) -> N
     assert "You are a deputy for" in world.client("admin").get(PAGE).content.decode()
 
 
-def test_a_deputy_with_a_first_day_in_the_future_begins_then(world: World) -> None:
+def test_a_deputy_can_start_on_a_future_day(world: World) -> None:
     name_deputy(world, **{"from": day(1)})
     assert Deputy.objects.get().starts_at.date().isoformat() == day(1)
 
@@ -99,7 +99,7 @@ def test_the_number_of_deputies_has_a_limit(world: World) -> None:
     assert f"You have {MAX_NAMED} deputies." in response.content.decode()
 
 
-def test_a_deputy_is_ended_at_once_and_a_future_one_removed(world: World) -> None:
+def test_a_current_deputy_is_ended_at_once_and_a_future_deputy_is_removed(world: World) -> None:
     name_deputy(world)
     name_deputy(world, **{"from": day(1)})
     now, later = Deputy.objects.order_by("starts_at")

@@ -1,6 +1,6 @@
-"""Every type of event has one description, which panel, playback, transcript and webhooks show.
+"""Every type of event has one description, shown in panel, playback, transcript and webhooks.
 
-`described_events.txt` holds the words that each of them has for the samples. To update it, run this
+`described_events.txt` holds what each of them shows for the samples. To update it, run this
 file with WRITE_DESCRIBED_EVENTS=1, and review the diff.
 """
 
@@ -81,7 +81,7 @@ def test_the_described_samples_match_the_file(world: World) -> None:
 
 
 def read_panel(run: Run, events: list[Event]) -> list[list[str]]:
-    """Return the style and the text of each line, and the words for a screen reader."""
+    """Return the style and the text of each line, and the text for screen readers."""
     lines = [line.html for line in render_lines(run.pk, events)]
     heard = [[f"heard   {unescape(said)}" for said in HEARD.findall(html)] for html in lines]
     return [

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.django_db(transaction=True)  # effects are computed in 
 
 @pytest.fixture
 def card(world: World) -> Approval:
-    """A card for a change that another run has made meanwhile."""
+    """A card for a change that another run has since made."""
     record = world.records[0]
     card = world.card(params={"record_id": str(record.pk), "changes": {"status": "inactive"}})
     Record.objects.filter(pk=record.pk).update(status="inactive", version=2)
@@ -47,7 +47,7 @@ def test_the_page_says_that_the_effect_exists_and_who_caused_it(
     assert "Approve:" not in text
 
 
-def test_the_page_of_a_target_with_other_values_offers_to_approve(
+def test_the_page_offers_to_approve_if_the_target_has_other_values(
     world: World, card: Approval
 ) -> None:
     Record.objects.filter(pk=world.records[0].pk).update(status="pending")

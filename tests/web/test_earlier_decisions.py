@@ -32,7 +32,7 @@ def deny(world: World, card: Approval) -> Approval:
     "Cards show the newest decisions about cards of the same shape",
     "agents/web/cards/earlier_decisions.py",
 )
-def test_earlier_decisions_are_about_the_same_shape_for_any_employee(world: World) -> None:
+def test_decisions_on_cards_of_the_same_shape_are_shown_for_every_employee(world: World) -> None:
     assert "Earlier decisions" not in open_card(world)
     same, another_tool = deny(world, world.card()), deny(world, world.destructive_card())
     other_names = {"record_id": str(world.records[0].pk), "changes": {"status": "inactive"}}
@@ -55,13 +55,13 @@ def test_earlier_decisions_are_about_the_same_shape_for_any_employee(world: Worl
     assert shown == [same, eves]
 
 
-def test_earlier_decisions_are_the_newest_five(world: World) -> None:
+def test_only_the_newest_five_earlier_decisions_are_shown(world: World) -> None:
     earlier = [deny(world, world.card()) for _ in range(6)]
     found = load_cards([world.card()])[0].earlier_decisions
     assert found == earlier[:0:-1]
 
 
-def test_earlier_decisions_need_one_query_and_one_more_for_each_shape(world: World) -> None:
+def test_earlier_decisions_need_one_query_plus_one_for_each_shape(world: World) -> None:
     counts = []
     fields = ("phone", "status", "region", "notes")
     values = {"phone": "+1", "status": "inactive", "region": "US", "notes": "x"}

@@ -219,7 +219,7 @@ def test_objects_with_names_that_do_not_fit_in_a_line_are_edited_as_json(
 @pytest.mark.parametrize(
     "value", ["", " x ", "a\nb", "null", "1e5", '"x"', "\u2028", "[" * 5000, "NaN"]
 )
-def test_any_value_of_a_free_object_survives_an_edit_of_another(value: str) -> None:
+def test_editing_one_value_of_a_free_object_keeps_the_other_values(value: str) -> None:
     params = {**PARAMS, "facts": {"odd": value, "n": 1}}
     (field,) = (field for field in build_fields(SCHEMA, params) if field.name == "facts")
     assert read(params, facts=field.value.replace("n: 1", "n: 2"))["facts"] == {
@@ -285,7 +285,7 @@ def test_an_error_is_shown_at_the_innermost_input() -> None:
         ("There is no record 99.", "There is no record 99."),
     ],
 )
-def test_errors_are_reworded_in_plain_words(complaint: str, words: str) -> None:
+def test_errors_are_reworded_in_plain_language(complaint: str, words: str) -> None:
     assert simplify_complaint(complaint) == words
 
 
@@ -300,7 +300,7 @@ def count_fields(fields: tuple[FormField, ...]) -> int:
     return sum(1 + count_fields(field.fields) for field in fields)
 
 
-def test_a_few_parts_that_describe_millions_of_fields_become_json() -> None:
+def test_a_small_schema_that_describes_millions_of_fields_is_partly_edited_as_json() -> None:
     node = {
         "type": "object",
         "properties": {f"p{number}": {"$ref": "#/$defs/N"} for number in range(15)},

@@ -37,7 +37,7 @@ GROUPS = {
     "long": [path for path in hostile.LONG if len(path) < 4_000],
 }
 NOT_FOUND_OR_REDIRECTED = {404, 301}
-"""A path with or without a slash at its end may be redirected to the other."""
+"""A path may be redirected to the same path with or without a final slash."""
 
 
 @pytest.fixture
@@ -195,7 +195,7 @@ def test_an_upload_is_reported_for_each_file_and_recorded_in_the_audit(
     assert verify(world.acme.pk) == []
 
 
-def test_the_report_names_the_first_of_many_uploads(world: World, folder: Path) -> None:
+def test_the_report_names_the_first_uploads_and_counts_the_rest(world: World, folder: Path) -> None:
     client = world.client("operator")
     upload(client, *((f"{n:02}.txt", b"x") for n in range(MAX_NAMED + 3)))
     assert f"{MAX_NAMED - 1:02}.txt and 3 more were uploaded." in read_files(client)

@@ -51,7 +51,7 @@ def hits(client: Client, query: str) -> list[tuple[str, str]]:
 
 
 class TestTheTheme:
-    def test_follows_the_system_until_one_is_chosen(self, world: World) -> None:
+    def test_follows_the_system_until_the_person_chooses_a_theme(self, world: World) -> None:
         html = world.client("viewer").get("/").content.decode()
         assert '<html lang="en">' in html
         assert 'name="color-scheme" content="light dark"' in html
@@ -75,7 +75,7 @@ class TestTheTheme:
         client.post("/theme/", {"theme": ""})
         assert '<html lang="en">' in client.get("/runs/").content.decode()
 
-    def test_cannot_have_another_value(self, world: World) -> None:
+    def test_cannot_have_an_unknown_value(self, world: World) -> None:
         client = world.client("viewer")
         client.post("/theme/", {"theme": '"><script>'})
         assert '<html lang="en">' in client.get("/").content.decode()
@@ -95,8 +95,7 @@ class TestTheMenu:
 
 
 class TestTemplateNames:
-    """A name that the frame sets hides the one that a view passes, so neither may use those of the
-    other."""
+    """A name that the frame sets hides the same name from a view, so they must not share names."""
 
     def test_set_by_the_base_template_start_with_frame(self) -> None:
         source = (ASSETS_DIR / "templates" / "base.html").read_text()
@@ -157,7 +156,7 @@ class TestTheSearch:
             ("groups of people", "Approver groups"),
         ],
     )
-    def test_finds_settings_and_actions_by_their_words(
+    def test_finds_settings_and_actions_by_words_that_describe_them(
         self, world: World, query: str, name: str
     ) -> None:
         User.objects.filter(username="admin").update(is_staff=True, is_superuser=True)
@@ -292,7 +291,9 @@ class TestTheSearch:
         for query in ("acme co", "dana", "cellar", str(run.pk)):
             assert hits(outsider, query) == [], query
 
-    def test_lists_at_most_five_of_each_kind_and_says_if_there_are_none(self, world: World) -> None:
+    def test_lists_at_most_five_hits_of_each_kind_and_says_if_there_are_no_hits(
+        self, world: World
+    ) -> None:
         for number in range(8):
             Record.objects.create(organization=world.acme, name=f"Zebra {number}")
         assert len(hits(world.client("viewer"), "zebra")) == finding.MAX_HITS

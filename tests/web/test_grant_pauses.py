@@ -1,4 +1,4 @@
-"""A standing grant that leaves calls to people for now names the rule responsible, on its page and
+"""A standing grant that leaves calls to people for now names the responsible rule on its page and
 over REST."""
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.once]
 
 class TestThePauseOfAGrant:
     def grant(self, world: World, run: Run) -> StandingGrant:
-        """Make a standing grant for this run only."""
+        """Create a standing grant for this run only."""
         terms = (Condition("record_id", Rule.EQUALS, "0"),)
         return make_grant(
             world.member("approver"),
@@ -51,7 +51,7 @@ class TestThePauseOfAGrant:
         assert "In force" in page
         assert states == [("active", says)]
 
-    def test_is_total_under_an_approval_rule_that_the_creator_alone_does_not_meet(
+    def test_is_total_under_an_approval_rule_that_the_creator_cannot_meet_alone(
         self, world: World
     ) -> None:
         world.standing_grant()

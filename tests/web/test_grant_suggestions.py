@@ -1,5 +1,5 @@
-"""Suggested standing grants: five careful approvals of one shape suggest one, and a single denial
-withdraws it."""
+"""Suggested standing grants: five careful approvals of one shape suggest a grant, and a single
+denial withdraws the suggestion."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class TestADenialWithdrawsTheSuggestion:
         Approval.objects.filter(pk=denied.pk).update(bulk_id=BULK)
         assert find_counts(world) == []
 
-    def test_even_of_another_shape_without_a_free_param(self, world: World) -> None:
+    def test_even_if_its_shape_lacks_a_free_param(self, world: World) -> None:
         for number in range(12):
             params = change(world.records[0], PHONES[0])
             params["changes"]["notes"] = f"Call {number}"
@@ -106,7 +106,7 @@ class TestADenialWithdrawsTheSuggestion:
         deny(world, PHONES[0])
         assert find_counts(world) == []
 
-    def test_even_before_more_decisions_than_are_read(
+    def test_even_if_it_is_older_than_all_decisions_that_are_read(
         self, world: World, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         deny(world, PHONES[0])
@@ -157,7 +157,7 @@ class TestTheTimeOfADecision:
 
 class TestAGrantForTheSameCalls:
     def cover(self, world: World) -> StandingGrant:
-        """Make the suggested grant, with a single use."""
+        """Create the suggested grant, with a single use."""
         (found,) = suggestions.find_suggestions(world.member("approver"))
         return making.make_grant(world.member("approver"), replace(found.proposal, max_uses=1))
 

@@ -1,5 +1,5 @@
-"""The pages of standing grants: made from a card in sentences, checked against the past, listed and
-revoked."""
+"""The pages of standing grants: people create them from a card, check them against past calls, list
+and revoke them."""
 
 from __future__ import annotations
 
@@ -233,7 +233,7 @@ def test_an_open_object_can_have_any_param(world: World) -> None:
     assert check_proposal(world.acme.pk, proposal).name == "data.createRecord"
 
 
-def test_an_empty_form_names_the_params_of_objects(world: World) -> None:
+def test_an_empty_form_lists_the_fields_of_object_params(world: World) -> None:
     page = read_page(
         world.client("approver"), f"/grants/new/?tool={UPDATE}&employee={world.employee.pk}"
     )
@@ -326,7 +326,9 @@ class TestGrantsOverRest:
             )
         assert StandingGrant.objects.count() == 2
 
-    def test_are_bound_by_their_request_id_to_the_terms_of_one_person(self, world: World) -> None:
+    def test_cannot_reuse_the_request_id_of_the_same_person_with_other_terms(
+        self, world: World
+    ) -> None:
         terms = self.terms(world) | {"client_grant_id": "g-1"}
         post(world.client("approver"), "/api/standing_grants", terms)
         for changed in (

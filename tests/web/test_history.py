@@ -20,7 +20,7 @@ pytestmark = pytest.mark.django_db
 def decide(
     world: World, status: ApprovalStatus, call_status: CallStatus, **result: Any
 ) -> Approval:
-    """Create a card in this state whose call is in that one."""
+    """Create a card with this status whose call has that status."""
     now, card = timezone.now(), world.card()
     columns: dict[str, Any] = {"decided_by": world.users["approver"], "decided_at": now}
     if status == ApprovalStatus.CONSUMED:
@@ -150,7 +150,9 @@ def test_a_decided_card_refreshes_until_it_is_settled(world: World) -> None:
 
 @pytest.mark.parametrize("day", ["0001-01-01", "1899-12-31", "9999-12-31"])
 @pytest.mark.parametrize("name", ["from", "until"])
-def test_a_remote_day_is_not_an_error(world: World, name: str, day: str) -> None:
+def test_a_day_in_the_distant_past_or_future_is_not_an_error(
+    world: World, name: str, day: str
+) -> None:
     decide(world, ApprovalStatus.CONSUMED, CallStatus.SUCCEEDED, summary="Done")
     response = world.client("viewer").get(f"/approvals/?history=1&{name}={day}")
     assert response.status_code == 200

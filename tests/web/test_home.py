@@ -131,7 +131,7 @@ def test_the_highest_column_reaches_the_top_and_no_bar_exceeds_the_chart() -> No
         assert not chart.columns[1].bars
 
 
-def test_a_chart_has_a_description_in_words() -> None:
+def test_a_chart_has_a_text_description() -> None:
     runs, calls, decisions = build_charts(
         build_days(DailyCounts(1234, 0, 3, 1), DailyCounts(6, 0, 0, 2))
     )
@@ -165,7 +165,7 @@ def test_a_viewer_sees_why_they_cannot_start_runs(world: World) -> None:
     assert "<textarea" not in html
 
 
-def test_the_form_offers_the_employees_with_one_chosen(world: World) -> None:
+def test_the_form_offers_the_employees_and_preselects_one(world: World) -> None:
     second = create_employee(world, "Ann Mary Lee")
     html = read_page(world.client("operator"))
     assert html.count('type="radio" name="employee"') == 2
@@ -319,7 +319,7 @@ def test_active_runs_come_before_waiting_runs(world: World) -> None:
     assert f"/runs/{moving.pk}/" in section(read_page(world.client("viewer")), "at-work")
 
 
-def test_the_live_part_equals_that_of_the_whole_page(world: World) -> None:
+def test_the_fragment_equals_the_live_part_of_the_whole_page(world: World) -> None:
     world.card()
     world.run(RunStatus.SUCCEEDED)
     client = world.client("approver")

@@ -34,7 +34,7 @@ def page(client: Client, **query: Any) -> str:
 
 
 def waiting(world: World, **query: Any) -> list[int]:
-    """The cards that the inbox shows, from top to bottom."""
+    """Return the cards that the inbox shows, from top to bottom."""
     return [
         int(pk) for pk in re.findall(r'data-row="(\d+)"', page(world.client("approver"), **query))
     ]
@@ -46,7 +46,7 @@ def shown_cards(html: str) -> list[int]:
 
 
 def decided(world: World, **query: Any) -> list[int]:
-    """The cards that the history lists, from top to bottom."""
+    """Return the cards that the history lists, from top to bottom."""
     html = page(world.client("viewer"), **HISTORY, **query)
     return [int(pk) for pk in re.findall(r'</span>\s+<a href="/approvals/(\d+)/">', html)]
 
@@ -101,7 +101,7 @@ class TestWaitingCards:
         assert waiting(world, employee=world.employee.pk) == [write.pk, destructive.pk]
         assert waiting(world, employee=world.employee.pk, level="write") == [write.pk]
 
-    def test_are_none_for_an_unknown_filter_value(self, world: World) -> None:
+    def test_are_not_listed_for_an_unknown_filter_value(self, world: World) -> None:
         card = world.card()
         assert waiting(world, employee="x", sort="shoe size") == [card.pk]
         assert waiting(world, level="all") == waiting(world, tool="\0") == []
@@ -113,7 +113,7 @@ class TestWaitingCards:
         assert waiting(world, q="acme update") == [card.pk, other.pk]
         assert waiting(world, q="acme nonsense") == []
 
-    def test_are_listed_differently_in_each_order(self, world: World) -> None:
+    def test_are_sorted_in_the_chosen_order(self, world: World) -> None:
         write, destructive, other = world.card(), world.destructive_card(), of_somebody_else(world)
         Approval.objects.filter(pk=other.pk).update(expires_at=timezone.now())
         Employee.objects.filter(pk=other.run.employee_id).update(name="AAA")
@@ -147,7 +147,9 @@ class TestWaitingCards:
         Approval.objects.filter(pk=theirs.pk).update(organization=world.globex)
         assert shown_cards(page(world.client("approver"), card=theirs.pk)) == [ours.pk]
 
-    def test_that_are_absent_differ_from_an_empty_search(self, world: World) -> None:
+    def test_have_different_texts_for_an_empty_inbox_and_for_an_empty_search(
+        self, world: World
+    ) -> None:
         client = world.client("approver")
         assert "all caught up." in page(client)
         assert "No matching cards." in page(client, level="draft")
@@ -204,7 +206,7 @@ class TestGroupsOfCards:
         assert re.findall(r"Select card (\d+)", html) == [str(pk) for pk in plain]
         assert '<b class="odd">Hidden characters</b>' in html
 
-    def test_contain_destinations_from_outside_that_cannot_be_selected(self, world: World) -> None:
+    def test_flag_a_value_from_outside_and_its_card_cannot_be_selected(self, world: World) -> None:
         run = world.run()
         cards = [world.card(run) for _ in range(3)]
         seen = Sighting(
@@ -270,7 +272,7 @@ class TestDecidedCards:
         assert "by admin" in html
         assert "Not &lt;this&gt; one." in html
 
-    def test_do_not_include_waiting_ones(self, world: World) -> None:
+    def test_do_not_include_waiting_cards(self, world: World) -> None:
         world.card()
         assert decided(world) == []
         assert "No decisions yet." in page(world.client("viewer"), **HISTORY)
@@ -344,7 +346,7 @@ class TestDecidedCards:
             page(client, **HISTORY)
 
 
-def test_cards_of_another_organization_and_its_people_are_absent(world: World) -> None:
+def test_the_inbox_hides_cards_and_people_of_other_organizations(world: World) -> None:
     deny(world, world.card(), reason="Of Acme alone")
     world.card()
     outsider = world.client("outsider")

@@ -1,4 +1,4 @@
-"""Snoozed cards and saved views: each belongs to one member, and changes nothing for the others."""
+"""Snoozed cards and saved views: each belongs to one member, and other members see no change."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class TestASnoozedCard:
     @feature(
         "The inbox", "A snoozed card leaves the list of one person", "agents/approvals/snoozes.py"
     )
-    def test_leaves_the_list_of_only_this_person(self, world: World) -> None:
+    def test_disappears_only_from_the_list_of_this_person(self, world: World) -> None:
         snoozed, other = world.card(), world.card()
         approver, admin = world.client("approver"), world.client("admin")
         assert snooze(approver, snoozed) == 302
@@ -57,7 +57,7 @@ class TestASnoozedCard:
         Snooze.objects.update(until=timezone.now() - timedelta(seconds=1))
         assert list_rows(client) == [card.pk]
 
-    def test_returns_when_its_person_ends_the_snooze(self, world: World) -> None:
+    def test_returns_when_the_person_ends_the_snooze(self, world: World) -> None:
         card, client = world.card(), world.client("approver")
         snooze(client, card)
         client.post(f"/approvals/{card.pk}/snooze/end/")
@@ -79,7 +79,7 @@ class TestASnoozedCard:
         assert snooze(client, card, until) == 422
         assert list_rows(client) == [card.pk]
 
-    def test_cannot_be_one_that_is_decided(self, world: World) -> None:
+    def test_cannot_be_a_decided_card(self, world: World) -> None:
         card = world.card()
         Approval.objects.filter(pk=card.pk).update(status=ApprovalStatus.EXPIRED)
         assert snooze(world.client("approver"), card) == 409
@@ -107,7 +107,7 @@ class TestASavedView:
         )
         assert "My deletions" not in world.client("admin").get("/approvals/").content.decode()
 
-    def test_replaces_another_of_the_same_name(self, world: World) -> None:
+    def test_replaces_a_view_of_the_same_name(self, world: World) -> None:
         client = world.client("approver")
         for level in ("write", "destructive"):
             client.post("/approvals/views/", {"name": "Mine", "query": f"level={level}"})
@@ -123,7 +123,7 @@ class TestASavedView:
         assert response.status_code == 422
         assert not SavedView.objects.exists()
 
-    def test_is_one_of_a_limited_number(self, world: World) -> None:
+    def test_is_refused_if_the_person_has_too_many_views(self, world: World) -> None:
         client = world.client("approver")
         codes = [
             client.post(

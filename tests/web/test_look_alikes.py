@@ -1,4 +1,4 @@
-"""Words that mix alphabets are marked letter by letter; cards warn of names that look like another
+"""Words that mix alphabets are flagged letter by letter; cards warn of names that look like another
 record's."""
 
 # ruff: noqa: RUF001 - the tests are about such letters
@@ -174,7 +174,7 @@ def test_different_names_have_different_joined_looks(one: str, other: str) -> No
 
 @pytest.mark.django_db
 @pytest.mark.once
-class TestACardForALookAlike:
+class TestTheLookAlikeWarning:
     @pytest.fixture
     def world(self) -> World:
         """Build a world whose first record is Acme Corp."""
@@ -191,13 +191,13 @@ class TestACardForALookAlike:
     @pytest.mark.parametrize(
         "name", ["Аcme Corp", "Acrne Corp", "Acme Corp.", "AcmeCorp", "Acme-Corp"]
     )
-    def test_names_the_record_that_it_resembles(self, world: World, name: str) -> None:
+    def test_names_the_original_on_a_card_for_the_look_alike(self, world: World, name: str) -> None:
         html = self.page(world, self.create_look_alike(world, name), phone="+1")
         similar = html.split('class="obstacle similar"')[1].split("</p>")[0]
         assert "looks like the record" in similar
         assert '<bdi class="value">Acme Corp</bdi>' in similar
 
-    def test_or_for_the_original_names_the_other_record(self, world: World) -> None:
+    def test_names_the_look_alike_on_a_card_for_the_original(self, world: World) -> None:
         self.create_look_alike(world, "Acrne Corp")
         assert '<bdi class="value">Acrne Corp</bdi>' in self.page(
             world, world.records[0], phone="+1"
@@ -222,7 +222,7 @@ class TestACardForALookAlike:
         create_record(world.globex.pk, {"name": "Acrne Corp"}, ChangeAuthor("test"))
         assert "looks like the record" not in self.page(world, world.records[0], phone="+1")
 
-    def test_a_renamed_record_gets_its_new_look(self, world: World) -> None:
+    def test_uses_the_new_name_of_a_renamed_record(self, world: World) -> None:
         record = self.create_look_alike(world, "Somebody Else")
         target = build_update_target(record, {"name": "Acrne Corp"})
         assert target is not None

@@ -166,7 +166,7 @@ class TestTheResult:
         "The run's page shows the result of a trial as a table or a tree",
         "agents/web/views/runs.py",
     )
-    def test_is_shown_as_a_table_on_the_page_of_the_run(self, world: World) -> None:
+    def test_is_shown_as_a_table_on_the_run_page(self, world: World) -> None:
         rows = [
             {"id": str(one.pk), "name": one.name, "note": "<b>bold</b>"} for one in world.records
         ]
@@ -187,7 +187,7 @@ class TestTheResult:
         world.call(run, status=CallStatus.READY, result=None, finished_at=None)
         assert read_result_section(world, run).startswith(" hidden>")
 
-    def test_is_missing_on_the_page_of_a_task(self, world: World) -> None:
+    def test_is_missing_on_the_page_of_an_ordinary_run(self, world: World) -> None:
         run = create_tried_run(world, {"total": 3}, origin=Origin.TASK)
         assert (
             "data-trial-result"

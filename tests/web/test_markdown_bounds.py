@@ -24,7 +24,7 @@ def test_hostile_texts_render_quickly_and_stay_small() -> None:
     assert time.thread_time() - began < len(texts) * 0.3
 
 
-def test_a_long_text_is_bounded_too() -> None:
+def test_a_long_text_is_rendered_into_little_html() -> None:
     wide = "|" + "a|" * 1_000 + "\n|" + "-|" * 1_000 + "\n" + "|\n" * 100_000
     for text in ("\x01" * 1_000_000, wide, "[a]: /" + "x" * 50_000 + "\n\n" + "[a]" * 50_000):
         assert len(render_uncached(text).encode()) <= 3 * MAX_BYTES

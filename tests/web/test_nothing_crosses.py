@@ -1,4 +1,4 @@
-"""Every page is identical to the byte, whether another organization is empty or full."""
+"""Every page is byte-identical, whether another organization is empty or full."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def hostile_world(
 
 
 @pytest.mark.parametrize("has_rows", [True, False], ids=["with rows of its own", "empty"])
-def test_rows_of_one_organization_change_no_page_of_another(
+def test_rows_of_one_organization_change_no_page_of_another_organization(
     hostile_world: HostileWorld, has_rows: bool
 ) -> None:
     client = hostile_world.world.client("outsider")
@@ -189,7 +189,7 @@ def furnish(world: World) -> World:
 
 
 def create_rivals(world: World) -> None:
-    """Give Acme an unfinished run, and rows with the same names as those of Globex."""
+    """Give Acme an unfinished run, and rows with the same names as rows of Globex."""
     world.card()
     now, acme = timezone.now(), world.acme
     for tool in (UPDATE, SEARCH):

@@ -1,4 +1,4 @@
-"""The pages of notices: channels, choices, messages, and runs that members follow."""
+"""The pages of notices: channels, preferences, deliveries, and runs that members follow."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def test_refuse_inconsistent_preferences(world: World, typed: dict[str, str], re
 
 
 @feature("The gate", "A failed notification can be sent again", "agents/deliveries/changes.py")
-def test_a_failed_message_can_be_sent_again(world: World) -> None:
+def test_can_be_sent_again_after_a_failure(world: World) -> None:
     add_address(world.member("approver"))
     tell_card(world)
     Delivery.objects.update(status=DeliveryStatus.FAILED, problem="the mail server responded: 550")
@@ -159,7 +159,7 @@ def test_a_failed_message_can_be_sent_again(world: World) -> None:
     assert delivery.status == DeliveryStatus.WAITING
 
 
-def test_messages_to_other_people_are_visible_only_to_admins(world: World) -> None:
+def test_to_other_people_are_visible_only_to_admins(world: World) -> None:
     add_address(world.member("approver"))
     tell_card(world)
     assert "to approver" in read(world, "admin", "/notices/messages/?all=1")
@@ -167,7 +167,7 @@ def test_messages_to_other_people_are_visible_only_to_admins(world: World) -> No
     assert "A decision is waiting:" not in read(world, "operator", "/notices/messages/")
 
 
-def test_messages_are_listed_page_by_page(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_are_listed_page_by_page(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("agents.web.views.pages.PAGE_SIZE", 2)
     add_address(world.member("approver"))
     for _ in range(3):
@@ -181,7 +181,7 @@ def test_messages_are_listed_page_by_page(world: World, monkeypatch: pytest.Monk
     )
 
 
-def test_messages_are_sent_for_a_followed_run_until_unfollowed(world: World) -> None:
+def test_are_sent_for_a_followed_run_until_it_is_unfollowed(world: World) -> None:
     run = world.run(RunStatus.WAITING)
     client = world.client("viewer")
     assert "Notify me when it’s done" in read(world, "viewer", f"/runs/{run.pk}/")

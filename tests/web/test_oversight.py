@@ -137,7 +137,7 @@ def test_another_organization_sees_nothing(world: World) -> None:
     assert read_csv(outsider) == read_csv(outsider)[:1]
 
 
-def test_the_page_of_an_employee_shows_its_approval_rates(world: World) -> None:
+def test_the_employee_page_shows_its_approval_rates(world: World) -> None:
     decide(world, 2, outcome=DENIED, reason="Not needed. We did it already")
     decide(world, 1, by="admin", outcome=DENIED, reason="No, thanks")
     page = world.client("viewer").get(f"/employees/{world.employee.pk}/trust/").content.decode()

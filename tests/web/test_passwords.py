@@ -83,7 +83,7 @@ class TestAPasswordResetByLink:
         )
         assert not User.objects.get(username="viewer").check_password(PASSWORD)
 
-    def test_is_refused_for_accounts_with_rights_elsewhere(self, world: World) -> None:
+    def test_is_refused_for_accounts_with_rights_in_other_organizations(self, world: World) -> None:
         Membership.objects.create(organization=world.acme, user=world.users["outsider"])
         root = User.objects.create_superuser("root")
         theirs, roots = (
@@ -105,7 +105,7 @@ class TestAPasswordResetByLink:
             members.find_open_reset("")
 
 
-class TestChangingTheOwnPassword:
+class TestAPasswordChange:
     PATH = "/account/password/"
 
     def open_browser(self, world: World) -> Client:
@@ -114,7 +114,7 @@ class TestChangingTheOwnPassword:
         world.users["viewer"].save()
         return world.client("viewer")
 
-    def test_keeps_this_session_and_ends_the_others(self, world: World) -> None:
+    def test_keeps_this_session_and_ends_all_other_sessions(self, world: World) -> None:
         client = self.open_browser(world)
         elsewhere = world.client("viewer")
         assert f'href="{self.PATH}"' in read_page(client, "/")
@@ -154,7 +154,7 @@ class TestChangingTheOwnPassword:
         assert client.get("/").status_code == 200
         assert not AuditEntry.objects.exists()
 
-    def test_is_limited_in_wrong_tries_of_the_old_one(self, world: World) -> None:
+    def test_allows_a_limited_number_of_wrong_old_passwords(self, world: World) -> None:
         client = self.open_browser(world)
         sent = {"new_password1": PASSWORD + "!", "new_password2": PASSWORD + "!"}
         responses = [
@@ -163,7 +163,7 @@ class TestChangingTheOwnPassword:
         assert responses == [422] * 8 + [429]
         assert client.post(self.PATH, {"old_password": PASSWORD, **sent}).status_code == 429
 
-    def test_with_a_weak_new_one_does_not_count_as_a_try(self, world: World) -> None:
+    def test_with_a_weak_new_password_does_not_count_as_an_attempt(self, world: World) -> None:
         client = self.open_browser(world)
         sent = {"old_password": PASSWORD, "new_password1": "short", "new_password2": "short"}
         assert {client.post(self.PATH, sent).status_code for _ in range(10)} == {422}

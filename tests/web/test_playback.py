@@ -1,5 +1,5 @@
-"""The playback shows the whole run from its events alone; its export is one file that leaves out
-what was chosen."""
+"""The playback shows the whole run from its events alone; its export is one file, without the
+values that people chose to leave out."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SECRET = "+1 555 0100"
 
 
 def play(world: World) -> Run:
-    """A run with one search and one denied update, whose values are secret."""
+    """Create a run with one search and one denied update, whose values are secret."""
     run = world.run(RunStatus.SUCCEEDED, task="Find the phone", title="Find it")
     call, update = world.call(run), world.call(run, "data.updateRecord", level="write")
     about = {
@@ -100,7 +100,7 @@ def test_the_page_shows_every_event_with_its_time(world: World) -> None:
     assert f'href="/runs/{run.pk}/replay/"' in read_page(world.client("viewer"), f"/runs/{run.pk}/")
 
 
-def test_the_playback_shows_the_state_of_the_time_whatever_the_rows_say_now(world: World) -> None:
+def test_the_playback_shows_the_past_even_if_the_rows_were_changed_since(world: World) -> None:
     run = play(world)
     before = build_entries(run.events.order_by("seq"))
     Run.objects.filter(pk=run.pk).update(title="Another title", answer="Another answer")
@@ -122,7 +122,7 @@ def test_every_type_of_event_has_a_description(world: World) -> None:
     assert all(entry.head for entry in build_entries(events))
 
 
-def test_the_export_has_the_title_that_the_run_had_then(world: World) -> None:
+def test_the_export_has_the_title_from_the_events_of_the_run(world: World) -> None:
     run = play(world)
     add_events(
         run,
@@ -139,7 +139,7 @@ def list_numbers(html: str) -> list[int]:
     return [int(number) for number in re.findall('id="event-([0-9]+)"', html)]
 
 
-def test_a_long_run_is_played_back_from_its_start_and_its_end_with_a_labeled_gap(
+def test_playback_of_a_long_run_shows_its_start_and_end_with_a_labeled_gap(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = world.run(RunStatus.SUCCEEDED)
@@ -200,7 +200,7 @@ def test_each_entry_describes_what_happened(
     assert entry.text == payload.get("reason", "")
 
 
-def test_a_wait_lasts_until_work_continues_although_one_of_its_cards_is_decided() -> None:
+def test_a_wait_lasts_until_work_continues_even_if_one_of_its_cards_is_decided() -> None:
     types = (
         EventType.PASS_STARTED,
         EventType.RUN_WAITING,
@@ -280,7 +280,7 @@ TEXTS = {
     EventType.ANSWER_UNUSABLE: "text",
     EventType.RUN_FINISHED: "answer",
 }
-"""The texts of people and of the employee; all others are values."""
+"""The texts of people and of the employee; all other texts are values."""
 SHOWN_VALUES = {
     EventType.TOOL_START, EventType.TOOL_PROGRESS, EventType.TOOL_RESULT, EventType.TOOL_REJECTED,
     EventType.APPROVAL_REQUESTED, EventType.LATE_EFFECT,
@@ -292,7 +292,7 @@ PLANTED = "planted 4711"
 
 def plant(value: Any, name: str = "") -> Any:
     """Put the secret into every text, and into the names of params and data, which may be values
-    too."""
+    as well."""
     if name in CODES | NAMES:
         return value
     if name in ("params", "data"):

@@ -126,7 +126,7 @@ class TestQuestionsOverRest:
         call = ToolCall.objects.get(pk=card.tool_call_id)
         assert (call.status, call.result["data"]["answer"]) == (CallStatus.SUCCEEDED, "North")  # type: ignore[index]
 
-    def test_cannot_be_answered_by_others(self, world: World) -> None:
+    def test_cannot_be_answered_without_the_role_or_with_invalid_input(self, world: World) -> None:
         card = ask_question(world)
         path = f"/api/approvals/{card.pk}/answer"
         problem(post(world.client("viewer"), path, {"text": "x"}), 403)
@@ -248,7 +248,7 @@ def assert_duration_is_shown(world: World, call_id: int) -> None:
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.filterwarnings("ignore:StreamingHttpResponse must consume asynchronous iterators")
 class TestTheDurationOfAWaitingCall:
-    def test_for_an_answer_lasts_from_the_question_to_the_answer(self, world: World) -> None:
+    def test_ends_with_the_answer_to_its_question(self, world: World) -> None:
         card = ask_question(world, "North or South?")
         assert ToolCall.objects.get(pk=card.tool_call_id).duration_ms is None, (
             "it waits, and has taken no time yet"
@@ -257,7 +257,7 @@ class TestTheDurationOfAWaitingCall:
         post(world.client("operator"), f"/api/approvals/{card.pk}/answer", {"text": "South"})
         assert_duration_is_shown(world, card.tool_call_id)
 
-    def test_for_a_colleague_lasts_until_the_colleague_has_finished(self, world: World) -> None:
+    def test_ends_when_the_colleague_has_finished(self, world: World) -> None:
         child = delegate_task(world)
         assert child.parent_call_id is not None
         move_start_back(child.parent_call_id)

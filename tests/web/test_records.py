@@ -220,7 +220,7 @@ def test_a_record_shows_all_fields_lists_and_drafts(world: World) -> None:
     assert f'<a href="/drafts/{draft.pk}/">About Acme</a>' in html
 
 
-def test_its_history_names_author_run_and_approver_of_each_change(world: World) -> None:
+def test_the_history_names_the_author_run_and_approver_of_each_change(world: World) -> None:
     record, run = world.records[0], world.run(RunStatus.SUCCEEDED)
     card = world.card(run)
     now = datetime.now(UTC)

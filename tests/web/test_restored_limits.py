@@ -1,4 +1,4 @@
-"""The page of restored limits: each line is shown with its values, and only ticked ones are
+"""The page of restored limits: each line is shown with its values, and only ticked lines are
 confirmed."""
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ PAGE = "/stop/restored/"
 
 @pytest.fixture
 def world() -> World:
-    """An organization after a restore, with all that limits it still to be confirmed."""
+    """An organization after a restore, whose limits are all still to be confirmed."""
     made = make_world()
     Employee.objects.filter(pk=made.employee.pk).update(max_passes=3)
     newer = read_newer_limits()
@@ -36,7 +36,7 @@ def line_of(world: World) -> RestoredLimit:
     return RestoredLimit.objects.get(kind="employee", row_id=world.employee.pk)
 
 
-def test_differences_are_listed_first_with_both_values_and_the_stricter_one_is_preselected(
+def test_differences_are_listed_first_with_both_values_and_the_stricter_value_is_preselected(
     world: World,
 ) -> None:
     page = world.client("admin").get(PAGE).content.decode()
@@ -90,7 +90,7 @@ def test_only_ticked_lines_are_confirmed_with_their_outcome(world: World) -> Non
 
 @pytest.mark.parametrize("outcome", ["stricter", "newer"])
 @pytest.mark.parametrize(("since", "kept"), [(1, 1), (50, 3), (9, 3)])
-def test_a_confirmed_line_does_not_loosen_what_was_changed_since_the_restore(
+def test_a_confirmed_line_does_not_loosen_a_limit_changed_since_the_restore(
     world: World, outcome: str, since: int, kept: int
 ) -> None:
     line = line_of(world)

@@ -33,8 +33,7 @@ def begin_pass(run: Run, *numbers: int) -> None:
 
 @transaction.atomic
 def wait_for_decision(world: World, run: Run) -> None:
-    """Make a card and let the run wait for it, in one step, so that no feed reads one without the
-    other."""
+    """Create a card and let the run wait for it in one transaction: feeds read both or neither."""
     world.card(run)
     Run.objects.filter(pk=run.pk).update(status=RunStatus.WAITING)
 

@@ -39,7 +39,7 @@ TIDY = json.dumps(
 )
 
 
-def test_an_unknown_task_shows_no_answer_but_the_known_tasks(world: World) -> None:
+def test_an_unknown_task_shows_the_known_tasks_instead_of_an_answer(world: World) -> None:
     ended = {"status": "succeeded", "exit_reason": "final_answer", "pass_number": 1}
     run = world.run(RunStatus.SUCCEEDED)
     (event,) = add_events(
@@ -104,7 +104,7 @@ def test_a_run_that_ends_while_its_page_is_rendered_is_shown_as_before(world: Wo
     assert f'data-run-status="{RunStatus.SUCCEEDED}"' in read_page(client, path)
 
 
-def test_a_replaced_card_leaves_a_line_with_person_and_reason(world: World) -> None:
+def test_a_replaced_card_leaves_a_line_with_the_person_and_the_reason(world: World) -> None:
     card = world.card()
     requested = (
         EventType.APPROVAL_REQUESTED,
@@ -175,7 +175,7 @@ def test_each_adaptation_to_a_refusal_of_the_server_is_shown(world: World) -> No
     assert refused in html
 
 
-def test_an_interrupted_text_is_shown_as_such(world: World) -> None:
+def test_an_interrupted_text_is_labeled(world: World) -> None:
     used = {
         "input_tokens": 1_200,
         "output_tokens": 80,
@@ -292,7 +292,7 @@ def test_a_waiting_run_shows_its_reason_in_its_line_and_in_lists(world: World) -
     assert "Waiting for 2 decisions and an answer <" in park_run(decision)
 
 
-def test_a_pass_has_one_line_for_waiting_after_several_decisions(world: World) -> None:
+def test_a_pass_has_one_waiting_line_after_several_decisions(world: World) -> None:
     run = world.run()
     cards = [world.card(run) for _ in range(3)]
     park_run(run)

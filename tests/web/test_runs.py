@@ -1,4 +1,4 @@
-"""The list of runs, and the page of one run with a line for each event and one for each call."""
+"""The list of runs, and the page of one run with a line for each event and for each call."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tools.office.records.models import Draft
 pytestmark = pytest.mark.django_db
 
 
-def test_every_event_type_renders_as_one_line(world: World) -> None:
+def test_every_event_type_is_rendered_as_one_line(world: World) -> None:
     card = world.card()
     payloads = build_samples(card)
     assert payloads.keys() == set(EventType)
@@ -40,7 +40,7 @@ def test_every_event_type_renders_as_one_line(world: World) -> None:
         assert line.html.endswith("</li>"), line
 
 
-def test_a_call_has_one_line_that_changes_with_it(world: World) -> None:
+def test_a_call_has_one_line_that_is_updated_with_its_status(world: World) -> None:
     run = world.run(RunStatus.RUNNING, lease_owner="w", lease_expires_at="2030-01-01T00:00:00Z")
     first, second = (
         world.call(run),
@@ -121,7 +121,9 @@ def test_an_earlier_answer_stays_in_the_panel_after_the_run_resumes(world: World
     )
 
 
-def test_a_pass_shows_its_usage_and_its_first_line_sends_it_to_open_pages(world: World) -> None:
+def test_a_pass_shows_its_usage_and_open_pages_get_it_with_the_first_line_of_a_call(
+    world: World,
+) -> None:
     run = world.run()
     Pass.objects.create(
         run=run,
@@ -199,7 +201,7 @@ def test_a_call_has_a_page_with_its_full_result(world: World) -> None:
     assert world.client("viewer").get(f"/runs/{world.run().pk}/calls/{call.pk}/").status_code == 404
 
 
-def test_the_page_of_a_run_needs_a_constant_number_of_queries(world: World) -> None:
+def test_the_run_page_needs_a_constant_number_of_queries(world: World) -> None:
     counts = []
     client = world.client("viewer")
     for number in (3, 60):
@@ -348,7 +350,7 @@ def test_forms_cancel_a_run_send_it_a_message_and_continue_it(world: World) -> N
         ("continue", {"max_passes": "٣"}, "is not one", 'value="٣"'),
     ],
 )
-def test_a_refusal_is_shown_on_the_page_of_the_run_with_the_typed_values(
+def test_the_run_page_shows_a_refusal_and_keeps_the_typed_values(
     world: World, act: str, fields: dict[str, str], why: str, kept: str
 ) -> None:
     run = world.run(RunStatus.FAILED, exit_reason="deadline")

@@ -1,5 +1,5 @@
-"""Text that others wrote is shown safely: escaped, with hidden characters and mixed alphabets
-marked."""
+"""Text from other people is shown safely: escaped, with hidden characters and mixed alphabets
+flagged."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_text_around_tokens_is_escaped() -> None:
 @pytest.mark.parametrize(
     "text", ['<img src=x> & "it\'s"', "a.b <xn--80ak6aa92e.com>", "Plain words.", ""]
 )
-def test_ordinary_text_is_escaped_the_same_way(text: str) -> None:
+def test_text_is_escaped_equally_with_and_without_a_hidden_character(text: str) -> None:
     with_token = safe_text.render_text(f"{text}\u202e")
     assert with_token.startswith(safe_text.render_text(text))
     without_marks = re.sub(
@@ -125,7 +125,7 @@ def test_links_in_markdown_send_no_referrer() -> None:
     assert "<table>" in html
 
 
-def test_markdown_shows_hidden_characters_too() -> None:
+def test_markdown_shows_hidden_characters() -> None:
     assert "⟦U+202E⟧" in render_markdown("pay \u202ebob")
 
 

@@ -117,7 +117,7 @@ def test_a_stop_of_the_employee_is_shown(world: World) -> None:
     assert "approver stopped Dana." in re.sub(r"<[^>]+>", "", read_page(world))
 
 
-def test_cancelled_schedules_have_a_page_of_their_own(world: World) -> None:
+def test_cancelled_schedules_are_listed_on_a_separate_page(world: World) -> None:
     create_schedule(world, "Stays")
     schedules.cancel(world.member("approver"), create_schedule(world, "Goes").pk)
     body, cancelled = read_page(world), read_page(world, query="?cancelled=1")
@@ -128,7 +128,7 @@ def test_cancelled_schedules_have_a_page_of_their_own(world: World) -> None:
     assert "Stays" not in cancelled
 
 
-def test_many_schedules_have_several_pages(world: World) -> None:
+def test_many_schedules_are_listed_on_several_pages(world: World) -> None:
     for number in range(60):
         create_schedule(world, f"Task no. {number:02}.")
     first = read_page(world)
@@ -228,7 +228,7 @@ def test_an_employee_of_another_organization_returns_404(world: World) -> None:
     assert not Schedule.objects.exists()
 
 
-def test_an_inactive_employee_gets_no_schedule(world: World) -> None:
+def test_a_schedule_for_an_inactive_employee_is_refused(world: World) -> None:
     resting = Employee.objects.create(
         organization=world.acme, name="Rested", provider=world.employee.provider, is_active=False
     )
@@ -292,7 +292,7 @@ def test_cancelling_needs_confirmation_and_is_final(world: World) -> None:
     assert client.post(f"/schedules/{schedule.pk}/cancel/", {"confirmed": "1"}).status_code == 409
 
 
-# Text that others wrote
+# Text from other people
 
 
 def fill(world: World, texts: list[str]) -> None:
@@ -366,7 +366,7 @@ def test_the_page_needs_a_constant_number_of_queries(
         client.get("/schedules/")
 
 
-def test_the_form_offers_only_employees_of_the_organization(world: World) -> None:
+def test_the_form_offers_only_employees_in_the_organization(world: World) -> None:
     body = read_page(world, "outsider")
     assert "Hank" in body
     assert "Dana" not in body

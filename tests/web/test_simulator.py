@@ -146,7 +146,7 @@ def test_a_limit_over_history_is_a_sentence_with_fields(world: World) -> None:
     assert 'name="most" value="many"' in page
 
 
-def test_an_invalid_change_leaves_the_others_in_the_policy_draft(world: World) -> None:
+def test_an_invalid_change_leaves_the_other_changes_in_the_policy_draft(world: World) -> None:
     given = {"changes": json.dumps([STOP]), "kind": "allow_host", "host": "https://x/"}
     response = world.client("admin").get("/simulator/", given)
     assert response.status_code == 422
@@ -221,7 +221,7 @@ def test_a_policy_draft_can_be_saved_run_in_shadow_mode_and_deleted(world: World
     ]
 
 
-def test_a_policy_draft_without_a_name_is_refused_with_its_changes(world: World) -> None:
+def test_a_policy_draft_without_a_name_is_refused_and_its_changes_are_kept(world: World) -> None:
     response = world.client("admin").post(
         "/simulator/save/", {"changes": json.dumps([STOP]), "name": " "}
     )
@@ -231,7 +231,7 @@ def test_a_policy_draft_without_a_name_is_refused_with_its_changes(world: World)
     assert f"stop {SEARCH}" in page
 
 
-def test_the_form_of_an_employee_links_to_the_simulator(world: World) -> None:
+def test_the_employee_form_links_to_the_simulator(world: World) -> None:
     world.users["admin"].is_staff = True
     world.users["admin"].save()
     page = (

@@ -1,5 +1,5 @@
 """/ws/inbox/ sends the number of waiting cards and the stop, immediately and after each change, and
-what changed."""
+the changes."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def create_together(world: World, count: int) -> None:
 
 
 async def act(world: World, action: Callable[[], Any]) -> Any:
-    """Change cards in a thread, and ring the bell as a transaction does."""
+    """Change cards in a thread, and send the hint as a transaction does."""
 
     def act_and_ring() -> Any:
         result = action()
@@ -144,12 +144,12 @@ async def act(world: World, action: Callable[[], Any]) -> Any:
 
 
 def list_ids(message: dict[str, Any]) -> list[int]:
-    """The cards whose rows are in the message."""
+    """List the ids of the cards whose rows are in the message."""
     return [int(pk) for pk in re.findall(r'data-row="(\d+)"', message["rows"])]
 
 
 class TestAPageWithTheList:
-    def test_gets_the_row_of_a_new_card_and_the_id_of_a_decided_one(self, world: World) -> None:
+    def test_gets_the_row_of_a_new_card_and_the_id_of_a_decided_card(self, world: World) -> None:
         first, client = world.card(), world.client("viewer")
 
         async def watch() -> tuple[Approval, list[dict[str, Any]]]:
@@ -170,7 +170,7 @@ class TestAPageWithTheList:
             card.pk,
         ]
 
-    def test_gets_a_replaced_card_as_one_gone_and_one_new(self, world: World) -> None:
+    def test_gets_a_replaced_card_as_one_removed_and_one_new_card(self, world: World) -> None:
         card, client = world.card(), world.client("viewer")
         params = change(world.records[0], "+1 555 0199")
         decision = decisions.Decision(digest=card.digest)
@@ -212,7 +212,7 @@ class TestAPageWithTheList:
         ]
 
     def test_detects_a_missed_change_by_the_numbers(self, world: World) -> None:
-        """Another page keeps the feed, and with it the changes that it sent."""
+        """Another page keeps the feed running, which keeps the changes that it has sent."""
         card, client, other = world.card(), world.client("viewer"), world.client("operator")
 
         async def watch() -> tuple[Approval, dict[str, Any]]:
@@ -231,8 +231,10 @@ class TestAPageWithTheList:
         assert (list_ids(message), message["payload"]["gone"]) == ([], [])
         assert (pending(message), message["payload"]["newest"]) == (1, missed.pk)
 
-    def test_gets_a_change_that_keeps_its_numbers(self, world: World) -> None:
-        """Ids are given before a commit, so a new card can have a lower id than the newest one."""
+    def test_gets_a_change_that_leaves_the_number_of_cards_and_the_newest_id_unchanged(
+        self, world: World
+    ) -> None:
+        """Ids are assigned before the commit: a card that is committed last can have a low id."""
         late, other, _ = world.card(), world.card(), world.card()
         Approval.objects.filter(pk=late.pk).delete()
         client = world.client("viewer")
@@ -395,7 +397,7 @@ class TestASocketWithoutRows:
 
         assert in_loop(watch()) == ["card_changed", "inbox_changed", "inbox_changed"]
 
-    def test_a_page_with_the_list_gets_rows_instead(self, world: World) -> None:
+    def test_gets_the_card_while_a_page_with_the_list_gets_rows(self, world: World) -> None:
         clients = world.client("viewer"), world.client("operator")
 
         async def watch() -> list[str]:
@@ -413,7 +415,7 @@ class TestASocketWithoutRows:
 
 class TestVotes:
     @pytest.mark.parametrize("address", ["/ws/inbox/", ROWS])
-    def test_of_a_card_that_needs_more_people_reach_every_page(
+    def test_on_a_card_that_needs_more_people_are_sent_to_every_page_of_the_organization(
         self, world: World, address: str
     ) -> None:
         ApprovalRule.objects.create(organization=world.acme, name="two people", needed=2)

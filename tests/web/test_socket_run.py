@@ -25,14 +25,14 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("
 
 
 def publish(run: Run, count: int, name: str = "Title") -> None:
-    """Publish events as the engine does: it commits them and rings the bell."""
+    """Publish events as the engine does: it commits them and sends the hint."""
     with run_transaction(run.pk) as tx:
         for number in range(count):
             tx.publish(RunTitled(0, 0, None, title=f"{name} {number}"))
 
 
 def insert_silently(run: Run, count: int) -> None:
-    """Insert events without ringing the bell."""
+    """Insert events without sending the hint."""
     first = Run.objects.get(pk=run.pk).next_event_seq
     titled = {"input_tokens": 0, "output_tokens": 0, "cost": None}
     rows = [
@@ -187,7 +187,7 @@ def test_a_revoked_token_gets_no_more_events(world: World) -> None:
     assert watch_until_expelled(world, ApiToken.objects.all().delete, token=secret) == 4401
 
 
-def test_the_html_names_no_viewer_and_old_events_reopen_no_card(world: World) -> None:
+def test_the_html_names_no_viewer_and_a_decided_card_gets_no_buttons(world: World) -> None:
     card = world.card()
     run = card.run
     with run_transaction(run.pk) as tx:
@@ -209,7 +209,9 @@ def test_the_html_names_no_viewer_and_old_events_reopen_no_card(world: World) ->
     assert Approval.objects.get(pk=card.pk).status == "denied"
 
 
-def test_invalid_messages_are_ignored_and_too_long_ones_end_the_socket(world: World) -> None:
+def test_invalid_messages_are_ignored_and_a_message_that_is_too_long_closes_the_socket(
+    world: World,
+) -> None:
     run = world.run()
     publish(run, 1)
     client = world.client("viewer")

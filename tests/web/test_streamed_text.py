@@ -80,7 +80,7 @@ def test_a_late_viewer_gets_the_text_from_its_beginning_and_then_its_pieces(
     in_loop(follow())
 
 
-def test_the_text_of_another_driver_starts_again(world: World, run: Run) -> None:
+def test_another_driver_starts_the_text_again(world: World, run: Run) -> None:
     write(run, "Half of it")
     write(run, "Again", epoch=2)
     with connect_redis() as client:

@@ -1,4 +1,4 @@
-"""A card shows what a person must know beside its own content: new contacts, other cards, stale
+"""A card shows the facts around its call that a person must know: new contacts, other cards, stale
 targets, outliers."""
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class TestNewContacts:
         self.approve(world, f"also {used}")
         assert self.find(world, notes="See https://else.org/y and www.else.org") == ""
 
-    def test_include_a_part_of_one_of_too_many_approved_addresses(
+    def test_include_a_part_of_an_approved_address_beyond_the_number_that_is_read(
         self, world: World, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(new_contacts, "MAX_READ", 2)
@@ -135,7 +135,7 @@ class TestSharedTargets:
 
 
 class TestStaleTargets:
-    def test_of_changed_or_deleted_records_are_shown_before_the_decision(
+    def test_that_are_changed_or_deleted_records_are_shown_before_the_decision(
         self, world: World
     ) -> None:
         card = world.card()
@@ -145,7 +145,7 @@ class TestStaleTargets:
         world.records[0].delete()
         assert "Acme Corp no longer exists" in read(world, card)
 
-    def test_of_changed_files_are_shown_too(self, world: World) -> None:
+    def test_that_are_changed_files_are_shown(self, world: World) -> None:
         Grant.objects.create(employee=world.employee, tool="files.write")
         card = world.card(tool="files.write", params={"path": "a.md", "text": "new"})
         assert "Cannot run as shown" not in read(world, card)
@@ -177,14 +177,14 @@ class TestOutliers:
         assert order_outliers_first(targets)[0]["label"] == "C30"
         assert [one["label"] for one in order_outliers_first(targets)[1:3]] == ["C0", "C1"]
 
-    def test_are_none_in_a_short_or_a_mixed_list(self) -> None:
+    def test_are_not_reported_in_a_short_or_a_mixed_list(self) -> None:
         assert summarize_outliers(self.targets(5)) == []
         mixed = [{"id": str(n), "label": "", "before": {"status": "ab"[n % 2]}} for n in range(20)]
         assert summarize_outliers(mixed) == []
         assert order_outliers_first(mixed) == mixed
 
 
-def test_the_share_of_all_is_shown(world: World) -> None:
+def test_a_card_shows_the_share_of_all_records_that_it_affects(world: World) -> None:
     for number in range(12):
         Record.objects.create(organization=world.acme, name=f"R{number}")
     ids = [str(record.pk) for record in world.records]

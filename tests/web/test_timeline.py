@@ -1,5 +1,5 @@
 """The timeline of a run shows every pass with its calls and waits, and a live message sends only
-what has changed."""
+the changed segments."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def test_a_live_message_contains_only_the_changed_segments(
     assert re.findall('data-into="(timeline-[0-9]+)"', lines[-1].parts) == ["timeline-39"]
 
 
-def test_a_pass_that_ends_with_the_next_one_is_drawn_again(world: World) -> None:
+def test_a_pass_is_drawn_again_when_the_next_pass_ends_it(world: World) -> None:
     run = world.run(RunStatus.QUEUED)
     events = add_at(run, (0, PASS, {"pass_number": 1}), (2, PASS, {"pass_number": 2}))
     parts = render_lines(run.pk, events[1:])[0].parts

@@ -1,4 +1,4 @@
-"""The address of triggers, and the pages on which people make and watch them."""
+"""The address of triggers, and the pages on which people create and watch them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def fill_form(world: World, **more: str) -> dict[str, str]:
 
 
 def create(world: World, **more: str) -> tuple[Trigger, str]:
-    """Make a trigger with the form; return it, and the page that shows its secret."""
+    """Create a trigger with the form; return it and the page that shows its secret."""
     page = world.client("operator").post("/triggers/new/", fill_form(world, **more), follow=True)
     return Trigger.objects.latest("pk"), page.content.decode()
 
@@ -45,7 +45,7 @@ def create(world: World, **more: str) -> tuple[Trigger, str]:
 def post(
     trigger: Trigger, payload: Any, client: Client | None = None, proof: str | None = None
 ) -> Any:
-    """Send a message, rightly signed unless another proof is given."""
+    """Send a message, correctly signed unless another proof is given."""
     body = json.dumps(payload).encode()
     headers = sign(body) if proof is None else {"x-hub-signature-256": proof}
     sender = client or nobody(needs_csrf=True)
@@ -94,7 +94,7 @@ class TestTheAddressOfATrigger:
         trigger.public_id += "x"
         assert post(trigger, {"action": "opened"}).status_code == 404
 
-    def test_accepts_a_filtered_message_too(self, world: World) -> None:
+    def test_accepts_a_message_that_is_filtered_out(self, world: World) -> None:
         response = post(create(world)[0], {"action": "closed"})
         assert (response.status_code, response.json(), Run.objects.count()) == (
             202,
@@ -135,7 +135,7 @@ class TestTheAddressOfATrigger:
         assert (response.get("Retry-After") is not None) == (case == "many")
         assert SECRET not in response.content.decode()
 
-    def test_answers_a_sender_that_checks_it(self, world: World) -> None:
+    def test_returns_the_challenge_of_a_sender_that_verifies_it(self, world: World) -> None:
         slack = world.trigger(scheme="slack", secret=SECRET)
         body = json.dumps({"type": "url_verification", "challenge": "c1"}).encode()
         now = str(int(time.time()))
@@ -217,7 +217,7 @@ class TestThePagesOfTriggers:
         )
         assert (response.status_code, Trigger.objects.count()) == (404, 0)
 
-    def test_keep_each_started_row_of_the_form(self, world: World) -> None:
+    def test_keep_each_incomplete_filter_of_the_form(self, world: World) -> None:
         form = {
             **fill_form(world, name=""),
             "filter_param": ["action", "", "", "title"],
@@ -296,7 +296,7 @@ class TestThePagesOfTriggers:
             not in world.client("viewer").get(f"/triggers/{trigger.pk}/").content.decode()
         )
 
-    def test_do_not_link_beyond_a_page_that_is_just_full(
+    def test_do_not_link_to_more_messages_after_a_full_last_page(
         self, world: World, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr("agents.web.views.pages.PAGE_SIZE", 1)
@@ -389,7 +389,7 @@ class TestTheRunOfATrigger:
         stored = json.loads(streamed(client.get(f"/runs/{run.pk}/transcript.json")))
         assert stored["run"]["outside_message"] == {"action": "opened", "title": "Down"}
 
-    def test_is_the_only_kind_with_a_message_from_outside(self, world: World) -> None:
+    def test_is_the_only_kind_of_run_with_a_message_from_outside(self, world: World) -> None:
         page = (
             world.client("viewer")
             .get(f"/runs/{world.run(RunStatus.SUCCEEDED).pk}/")

@@ -41,7 +41,7 @@ def log_in(world: World, browser: Client, **more: str) -> Any:
     return browser.post("/login/", form)
 
 
-def test_texts_come_back_once_after_the_login(world: World, browser: Client) -> None:
+def test_texts_are_restored_once_after_the_login(world: World, browser: Client) -> None:
     card = world.card()
     path = f"/approvals/{card.pk}/deny/"
     page = browser.post(path, {"digest": card.digest, "reason": "ask <Ann>\nfirst", "preset": ""})
@@ -95,7 +95,7 @@ def test_secrets_and_untyped_fields_are_not_kept(
 @pytest.mark.parametrize(
     "kept", ["", "x", "[]", "{}", '{"path": 1, "texts": 2}', "[" * 50_000, "9" * 70_000]
 )
-def test_anything_else_in_the_login_form_is_ignored(
+def test_other_values_for_the_kept_texts_in_the_login_form_are_ignored(
     world: World, browser: Client, kept: str
 ) -> None:
     assert log_in(world, browser, next="/runs/", unsent=kept)["Location"] == "/runs/"

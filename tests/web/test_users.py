@@ -89,9 +89,7 @@ def actions(world: World) -> list[str]:
 
 
 class TestInvitations:
-    def test_let_a_person_without_an_account_create_one_and_become_a_member(
-        self, world: World
-    ) -> None:
+    def test_let_a_person_create_an_account_and_become_a_member(self, world: World) -> None:
         client = open_link(invite(world))
         assert "Acme" in read_page(client, "/join/")
         response = sign_up(client, "ada")
@@ -272,8 +270,8 @@ class TestInvitations:
         assert nobody().get("/join/").status_code == 404
 
 
-class TestASecretLinkIsShownOnce:
-    def test_on_a_page_that_can_be_reloaded(self, world: World) -> None:
+class TestASecretLink:
+    def test_is_shown_once_on_a_page_that_can_be_reloaded(self, world: World) -> None:
         client = world.client("admin")
         response = client.post("/users/invite/", {"role": "operator", "days": "7", "note": "Ada"})
         assert client.head("/users/").status_code == 200, (
@@ -282,7 +280,7 @@ class TestASecretLinkIsShownOnce:
         assert "/join/" in read_link(client, response)
         assert Invitation.objects.count() == 1
 
-    def test_and_encrypted_in_the_session(self, world: World) -> None:
+    def test_is_encrypted_in_the_session(self, world: World) -> None:
         client = world.client("admin")
         response = client.post("/users/invite/", {"role": "operator", "days": "7", "note": "Ada"})
         kept = [str(one.get_decoded()) for one in Session.objects.all()]
@@ -291,7 +289,7 @@ class TestASecretLinkIsShownOnce:
         assert secret not in "".join(kept)
         assert LINK_KEY not in str([one.get_decoded() for one in Session.objects.all()])
 
-    def test_and_not_in_another_organization(self, world: World) -> None:
+    def test_is_not_shown_in_another_organization(self, world: World) -> None:
         Membership.objects.create(
             user=world.users["admin"], organization=world.globex, role=Role.ADMIN
         )
@@ -300,7 +298,7 @@ class TestASecretLinkIsShownOnce:
         client.post("/switch-organization/", {"organization": world.globex.pk})
         assert not LINK.search(read_page(client))
 
-    def test_and_not_to_a_former_admin(self, world: World) -> None:
+    def test_is_not_shown_to_a_former_admin(self, world: World) -> None:
         client = world.client("admin")
         client.post("/users/invite/", {"role": "operator", "days": "7", "note": "Ada"})
         Membership.objects.filter(user=world.users["admin"]).update(role=Role.VIEWER)
@@ -365,7 +363,7 @@ class TestChangingRoles:
         assert client.post(f"/users/{own.pk}/remove/").status_code == 409
         assert world.member("admin").role == Role.ADMIN
 
-    def test_lets_an_admin_leave_if_there_is_another(self, world: World) -> None:
+    def test_lets_an_admin_leave_if_another_admin_remains(self, world: World) -> None:
         Membership.objects.filter(user__username="approver").update(role=Role.ADMIN)
         assert (
             world.client("admin").post(f"/users/{world.member('admin').pk}/remove/")["Location"]

@@ -40,7 +40,9 @@ def test_a_new_secret_is_shown_once(world: World) -> None:
         assert secret not in client.get(path).content.decode()
 
 
-def test_the_first_secret_is_shown_alone_and_a_rotated_one_beside_the_earlier(world: World) -> None:
+def test_the_first_secret_is_shown_alone_and_a_rotated_secret_with_its_predecessor(
+    world: World,
+) -> None:
     client = world.client("admin")
     assert "earlier secret" not in client.post("/webhooks/", FORM, follow=True).content.decode()
     webhook = Webhook.objects.get()
@@ -87,7 +89,7 @@ def test_only_deliveries_of_the_webhook_are_listed(world: World) -> None:
     assert "event 77" in read(world, f"/webhooks/{other.pk}/")
 
 
-def test_a_full_page_without_more_rows_has_no_link(
+def test_a_full_last_page_has_no_link_to_more_deliveries(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("agents.web.views.pages.PAGE_SIZE", 1)

@@ -47,7 +47,7 @@ def send_next_delivery(*, only_quick: bool = False) -> bool:
 
 def send_all() -> int:
     """Read all events and send everything that is due, as a worker does; return the number of
-    tries."""
+    attempts."""
     read_everything()
     tries = 0
     while send_next_delivery():

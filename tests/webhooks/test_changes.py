@@ -1,4 +1,4 @@
-"""Changes of webhooks: by admins alone, checked, recorded, with secrets that are shown once."""
+"""Changes of webhooks: made only by admins, checked, audited, with secrets shown only once."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class TestAddingAWebhook:
         with pytest.raises(Invalid, match="https"):
             make(workshop, address="http://other.internal/x")
 
-    def test_gives_each_its_own_id(self, workshop: Workshop) -> None:
+    def test_gives_each_webhook_its_own_id(self, workshop: Workshop) -> None:
         webhooks = [make(workshop)[0] for _ in range(2)]
         assert [changes.find_webhook(workshop.admin, each.pk) for each in webhooks] == webhooks
 
@@ -113,7 +113,7 @@ class TestAddingAWebhook:
             make(workshop)
 
     @pytest.mark.parametrize("role", ["viewer", "operator", "approver"])
-    def test_and_reading_it_is_limited_to_admins(self, workshop: Workshop, role: str) -> None:
+    def test_or_reading_it_is_limited_to_admins(self, workshop: Workshop, role: str) -> None:
         webhook, _ = make(workshop)
         member, stranger = workshop.members[role], build_workshop("globex").admin
         delivery = WebhookDelivery.objects.create(
@@ -200,7 +200,7 @@ class TestChangingAWebhook:
         with pytest.raises(Conflict, match="switched off"):
             send_again(workshop.admin, WebhookDelivery, delivery.pk)
 
-    def test_by_switching_on_an_active_one_changes_nothing(
+    def test_by_switching_on_an_active_webhook_changes_nothing(
         self, workshop: Workshop, receiver: Receiver
     ) -> None:
         webhook, _ = add_webhook(workshop, receiver)
@@ -232,7 +232,7 @@ class TestChangingAWebhook:
         assert WebhookDelivery.objects.get().problem == "the receiver responded with 500"
 
     @pytest.mark.parametrize("is_read", [False, True])
-    def test_does_not_send_facts_from_while_it_was_off(
+    def test_does_not_send_facts_from_the_time_while_it_was_off(
         self, workshop: Workshop, receiver: Receiver, *, is_read: bool
     ) -> None:
         webhook, _ = add_webhook(workshop, receiver)
@@ -261,7 +261,7 @@ class TestChangingAWebhook:
         assert (webhook.failures, webhook.rests_until) == (0, None)
         assert AuditEntry.objects.get(action="webhook_changed").payload["has_new_address"] is True
 
-    def test_and_sending_again_affects_only_its_own_deliveries(
+    def test_or_sending_again_affects_only_its_own_deliveries(
         self, workshop: Workshop, receiver: Receiver
     ) -> None:
         for name in ("one", "two"):
@@ -277,7 +277,7 @@ class TestChangingAWebhook:
             delivery.refresh_from_db()
             assert delivery.status == WebhookDeliveryStatus.WAITING
 
-    def test_and_sending_again_keeps_the_id_of_the_delivery(
+    def test_or_sending_again_keeps_the_id_of_the_delivery(
         self, workshop: Workshop, receiver: Receiver
     ) -> None:
         add_webhook(workshop, receiver)
@@ -315,7 +315,7 @@ class TestChangingAWebhook:
 
 
 class TestKeepingDeliveries:
-    def test_ends_thirty_days_after_they_ended(self, workshop: Workshop) -> None:
+    def test_ends_thirty_days_after_their_end(self, workshop: Workshop) -> None:
         webhook, _ = make(workshop)
         for _ in range(4):
             workshop.submit()

@@ -1,4 +1,4 @@
-"""Facts sent by webhooks: read from the events, with ids alone, numbered without a silent gap."""
+"""Facts sent by webhooks: read from the events, with only ids, numbered so that gaps show."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ class TestKindsOfFacts:
             opened[str(first.pk)],
         )
 
-    def test_are_limited_to_the_chosen_ones(self, workshop: Workshop, receiver: Receiver) -> None:
+    def test_are_limited_to_the_chosen_kinds(self, workshop: Workshop, receiver: Receiver) -> None:
         add_webhook(workshop, receiver, kinds=[WebhookKind.RUN_FINISHED])
         run_through(workshop)
         send_all()
@@ -317,7 +317,7 @@ class TestNumbersOfFacts:
         "Each delivery names the one before it, so that a receiver notices a gap",
         "agents/webhooks/outbox.py",
     )
-    def test_refer_to_the_preceding_one(self, workshop: Workshop, receiver: Receiver) -> None:
+    def test_refer_to_the_preceding_number(self, workshop: Workshop, receiver: Receiver) -> None:
         add_webhook(workshop, receiver)
         add_webhook(workshop, receiver, kinds=[WebhookKind.RUN_STARTED, WebhookKind.RUN_FINISHED])
         run = run_through(workshop)
@@ -333,7 +333,7 @@ class TestNumbersOfFacts:
         numbers = set(Event.objects.filter(run=run).values_list("seq", flat=True))
         assert {one.data["seq"] for one in receiver.received} <= numbers
 
-    def test_of_one_event_refer_to_the_same_preceding_one(
+    def test_of_one_event_refer_to_the_same_preceding_number(
         self, workshop: Workshop, receiver: Receiver
     ) -> None:
         add_webhook(workshop, receiver)

@@ -1,5 +1,5 @@
 """Many workers send side by side: one delivery of a webhook at a time, and no webhook delays
-another."""
+another webhook."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_the_webhook_with_the_longest_due_delivery_comes_first(
     assert WebhookDelivery.objects.get(status="sent").webhook == webhooks[1]
 
 
-def test_the_next_delivery_is_not_sent_early_if_another_worker_sends_the_due_one(
+def test_the_next_delivery_is_not_sent_early_if_another_worker_sends_the_due_delivery(
     workshop: Workshop, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     add_webhook(workshop, receiver, kinds=STARTED)
@@ -156,7 +156,9 @@ def test_the_last_response_decides_whether_a_receiver_is_slow(
         assert Webhook.objects.get().is_slow is is_slow
 
 
-def test_a_slow_receiver_does_not_delay_others(workshop: Workshop, receiver: Receiver) -> None:
+def test_a_slow_receiver_does_not_delay_other_receivers(
+    workshop: Workshop, receiver: Receiver
+) -> None:
     add_webhook(workshop, receiver, kinds=STARTED)
     Webhook.objects.update(is_slow=True)
     workshop.submit()

@@ -1,5 +1,4 @@
-"""Deliveries of webhooks follow from events after their commit: each once, and none about the
-past."""
+"""Deliveries of webhooks are created from committed events: each once, and none about the past."""
 
 from __future__ import annotations
 
@@ -137,7 +136,7 @@ def test_only_active_webhooks_of_the_organization_get_a_fact(
     assert set(WebhookDelivery.objects.values_list("webhook", flat=True)) == {ours.pk}
 
 
-def test_a_webhook_removed_meanwhile_does_not_block_others(
+def test_a_webhook_removed_meanwhile_does_not_block_other_webhooks(
     workshop: Workshop, receiver: Receiver
 ) -> None:
     webhook, _ = add_webhook(workshop, receiver)

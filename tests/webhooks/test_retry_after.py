@@ -1,4 +1,4 @@
-"""A receiver that names a time to wait is left alone for it, within the limits of pauses and
+"""A receiver that names a time to wait gets no requests during it, within the limits of pauses and
 rests."""
 
 from __future__ import annotations

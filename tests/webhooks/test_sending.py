@@ -1,5 +1,5 @@
-"""Sending: signed, at least once, through the door of the network, and with patience for receivers
-that fail."""
+"""Deliveries are signed, sent at least once, only through the network client, and retried for
+receivers that fail."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ from agents.deliveries.channels.webhook import GONE
 from agents.deliveries.engine import FIRST_PAUSE_S, find_pause
 from agents.gateway.asks import AskedRequest, submit
 from agents.notices.models import Notice
+from agents.platform.log_context import correlate, restoring_correlation
 from agents.runs.engine.timing import timing
+from agents.runs.models import Run
 from agents.webhooks import changes, sending
 from agents.webhooks.models import (
     Webhook,
@@ -36,6 +38,7 @@ from tests.webhooks.conftest import add_webhook, send_all, send_next_delivery
 from tests.webhooks.receiver import Receiver
 from tests.workshop import Workshop, beside, read_everything
 from tools.contract import Level, PrivateHosts
+from tools.contract.correlation import get_correlation_id
 
 STARTED = [WebhookKind.RUN_STARTED]
 THREE_DAYS = timedelta(days=3)
@@ -45,6 +48,22 @@ def make_due() -> None:
     """Let every pause be over."""
     WebhookDelivery.objects.update(due_at=Now())
     Webhook.objects.update(rests_until=None)
+
+
+def test_a_delivery_carries_the_correlation_id_of_its_run(
+    workshop: Workshop, receiver: Receiver
+) -> None:
+    add_webhook(workshop, receiver, kinds=STARTED)
+    with restoring_correlation():
+        correlate("order-4711")
+        workshop.submit()
+    alone, deleted = workshop.submit(), workshop.submit()
+    read_everything()
+    WebhookDelivery.objects.filter(run_id=deleted.pk).update(run_id=Run.objects.latest("pk").pk + 1)
+    assert send_all() == 3
+    carried = [one.headers.get("x-request-id") for one in receiver.received]
+    assert carried == ["order-4711", f"run-{alone.pk}", None]
+    assert get_correlation_id() == "", "the thread sends for other runs next"
 
 
 class TestSignature:
@@ -86,7 +105,7 @@ class TestSignature:
         with pytest.raises(WebhookVerificationError):
             receiver.received[1].verify(old)
 
-    def test_a_delivery_with_an_undecryptable_secret_is_not_sent(
+    def test_is_impossible_with_an_undecryptable_secret_and_nothing_is_sent(
         self, workshop: Workshop, receiver: Receiver
     ) -> None:
         webhook, _ = add_webhook(workshop, receiver, kinds=STARTED)
@@ -96,7 +115,7 @@ class TestSignature:
         assert not receiver.received
         assert "cannot be read" in WebhookDelivery.objects.get().problem
 
-    def test_an_internal_failure_does_not_count_against_the_receiver(
+    def test_that_fails_internally_does_not_count_against_the_receiver(
         self, workshop: Workshop, receiver: Receiver
     ) -> None:
         webhook, _ = add_webhook(workshop, receiver, kinds=STARTED)
@@ -112,7 +131,7 @@ class TestSignature:
         assert (delivery.status, "the log of the workers" in delivery.problem) == ("waiting", True)
         assert delivery.due_at > delivery.created_at
 
-    def test_a_late_attempt_does_not_release_the_webhook_that_another_worker_holds(
+    def test_in_a_late_attempt_does_not_release_the_webhook_held_by_another_worker(
         self, workshop: Workshop, receiver: Receiver
     ) -> None:
         webhook, _ = add_webhook(workshop, receiver, kinds=STARTED)
@@ -262,7 +281,7 @@ class TestDelivery:
     @pytest.mark.parametrize(
         ("status", "rests"), [(400, False), (404, False), (408, True), (429, True), (500, True)]
     )
-    def test_continues_with_others_after_a_refusal(
+    def test_continues_with_other_deliveries_after_a_refusal(
         self, workshop: Workshop, receiver: Receiver, status: int, rests: bool
     ) -> None:
         add_webhook(workshop, receiver, kinds=STARTED)
@@ -278,7 +297,7 @@ class TestDelivery:
         send_all()
         assert WebhookDelivery.objects.get().status == WebhookDeliveryStatus.SENT
 
-    def test_continues_with_other_webhooks_if_one_cannot_be_written(
+    def test_continues_with_other_webhooks_if_one_message_cannot_be_built(
         self, workshop: Workshop, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         add_webhook(workshop, receiver, kinds=[WebhookKind.ASK_ANSWERED])
@@ -351,7 +370,7 @@ class TestDelivery:
         assert "private" in WebhookDelivery.objects.get().problem
 
     @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "[::1]"])
-    def test_to_a_name_or_address_that_leads_to_a_private_one_is_refused(
+    def test_to_a_name_or_address_that_leads_to_a_private_address_is_refused(
         self, workshop: Workshop, receiver: Receiver, settings: Settings, host: str
     ) -> None:
         settings.ALLOWED_PRIVATE_HOSTS = LOOPBACK

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 from pydantic import ConfigDict
@@ -78,25 +78,29 @@ class ToolResult:
     details: Any = None
 
     @classmethod
-    def ok(
+    def ok(  # noqa: PLR0913 - the parts of a result, most of them passed by keyword
         cls,
         data: Any = None,
         summary: str = "",
         markdown: str = "",
         *,
         files: Sequence[ResultFile] = (),
+        content_type: str = JSON_TYPE,
+        details: Any = None,
         **metadata: Any,
     ) -> Self:
-        """Build a success; `content_type` and `details` among the metadata become fields."""
         line = summary or "Done"
-        content_type, details = (
-            metadata.pop("content_type", JSON_TYPE),
-            metadata.pop("details", None),
-        )
         return cls(True, data, line, markdown, None, metadata, files, content_type, details)  # noqa: FBT003
 
     @classmethod
-    def failed(cls, error: ToolError, *, details: Any = None, **metadata: Any) -> Self:
+    def failed(
+        cls,
+        error: ToolError,
+        *,
+        content_type: str = JSON_TYPE,
+        details: Any = None,
+        **metadata: Any,
+    ) -> Self:
         failure = ResultError(
             error.code,
             error.message,
@@ -105,27 +109,21 @@ class ToolResult:
             error.fact,
             error.words,
         )
-        return cls(
-            success=False, summary=error.message, error=failure, metadata=metadata, details=details
-        )
+        return cls(False, None, error.message, "", failure, metadata, (), content_type, details)  # noqa: FBT003
 
     @classmethod
     def from_json(cls, stored: dict[str, Any]) -> Self:
         """Load a result from the JSON of `as_json`; an error keeps only its code and message."""
         error, whole = stored["error"], list_result_parts(stored)
-        if error is not None:
-            loaded = ToolError(ErrorCode(error["code"]), error["message"])
-            return cls.failed(loaded, **{"details": whole["details"], **stored["metadata"]})
-        line, kind = stored["summary"] or "Done", whole["content_type"]
-        metadata, details = stored["metadata"], whole["details"]
-        return cls(
-            success=True,
-            data=stored["data"],
-            summary=line,
-            markdown=stored["markdown"],
-            metadata=metadata,
-            content_type=kind,
-            details=details,
+        if error is None:
+            loaded = cls.ok(stored["data"], stored["summary"], stored["markdown"])
+        else:
+            loaded = cls.failed(ToolError(ErrorCode(error["code"]), error["message"]))
+        return replace(
+            loaded,
+            metadata=stored["metadata"],
+            content_type=whole["content_type"],
+            details=whole["details"],
         )
 
     def as_json(self) -> dict[str, Any]:

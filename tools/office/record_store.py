@@ -75,4 +75,5 @@ RECORDS = RecordStore(
     create_record=create_record,
     update_record=update_record,
     add_demo_companies=add_demo_companies,
+    tool_family="data",
 )

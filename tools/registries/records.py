@@ -127,6 +127,8 @@ class RecordStore:
             id.
         update_record: applies the target's new values; raises ToolError if the record has changed.
         add_demo_companies: adds the demo's missing companies and returns their number.
+        tool_family: the family of the tools whose targets are records: the first part of their
+            names.
     """
 
     get_records: Callable[[int], QuerySet[Any]]
@@ -139,6 +141,7 @@ class RecordStore:
     create_record: Callable[[int, Mapping[str, Any], str], int]
     update_record: Callable[[int, Target, str], None]
     add_demo_companies: Callable[[int], int]
+    tool_family: str
 
 
 RECORD_STORE = Registry[RecordStore]("records")

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any
 
-from jsonschema import Draft202012Validator, FormatChecker
+from jsonschema import Draft202012Validator, FormatChecker, SchemaError
 
 from tools.schemas.expansion import IllegalSchemaError
 from tools.schemas.patterns import compile_linear_pattern, translate_pattern
@@ -24,6 +24,19 @@ _DATA = frozenset(
     {"default", "const", "enum", "example", "examples", "required", "dependentRequired"}
 )
 _NO_FORMATS = FormatChecker(formats=())
+
+
+def refuse_illegal_schema(schema: Mapping[str, Any]) -> None:
+    """Refuse what is not a schema of Draft 2020-12.
+
+    Raises:
+        IllegalSchemaError: with the place and the reason, as part of a sentence.
+    """
+    try:
+        Draft202012Validator.check_schema(schema)
+    except SchemaError as error:
+        where = ".".join(str(part) for part in error.path)
+        raise IllegalSchemaError(f"wrong at {where}: {error.message}") from error
 
 
 def modernize_schema(schema: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:

@@ -1,6 +1,6 @@
 """References within a schema: follow them, or replace them with their targets."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import unquote
 
@@ -55,6 +55,18 @@ def inline_references(schema: Any, root: Mapping[str, Any], trail: tuple[int, ..
     return {
         key: inline_references(value, root, (*trail, id(target))) for key, value in merged.items()
     }
+
+
+def list_choices(schema: Mapping[str, Any]) -> list[Any]:
+    """List the schemas in `anyOf`, or else in `oneOf`, of which one describes the value."""
+    return list(schema.get("anyOf") or schema.get("oneOf") or ())
+
+
+def leave_out_null(choices: Iterable[Any]) -> list[Any]:
+    """Return the choices without null, which pydantic adds to what is optional."""
+    return [
+        each for each in choices if not (isinstance(each, Mapping) and each.get("type") == "null")
+    ]
 
 
 def list_forms(schema: Mapping[str, Any]) -> list[Any]:

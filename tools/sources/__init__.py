@@ -2,10 +2,11 @@
 
 from tools.sources.base import ToolSource
 from tools.sources.combined import CombinedSource, fill_toolbox
-from tools.sources.plugins import OFFICE, BrokenPlugin, PluginSource, start_plugins
+from tools.sources.plugins import OFFICE, OFFICE_DEMO, BrokenPlugin, PluginSource, start_plugins
 
 __all__ = [
     "OFFICE",
+    "OFFICE_DEMO",
     "BrokenPlugin",
     "CombinedSource",
     "PluginSource",

@@ -9,10 +9,10 @@ from importlib.metadata import EntryPoint, entry_points
 from traceback import format_exception_only
 from typing import Any
 
-from jsonschema import Draft202012Validator, SchemaError
-
 from tools.contract import InvalidTool, Tool, ToolError, name_class
 from tools.contract.plain_json import describe_value
+from tools.schemas.dialects import refuse_illegal_schema
+from tools.schemas.expansion import IllegalSchemaError
 from tools.sources.base import LoadedSource, ToolSource
 from tools.toolbox import Toolbox, refuse_invalid_tool, run_isolated
 from tools.toolbox.isolation import Unnamed
@@ -22,7 +22,11 @@ logger = logging.getLogger("gadget.tools")
 GROUP = "gadget.tools"
 MAX_PROBLEM_LENGTH = 500
 OFFICE = "office"
-_SHIPPED = {OFFICE: EntryPoint(OFFICE, "tools.office.tools:OFFICE_TOOLS", GROUP)}
+OFFICE_DEMO = "office-demo"
+_SHIPPED = {
+    OFFICE: EntryPoint(OFFICE, "tools.office.tools:OFFICE_TOOLS", GROUP),
+    OFFICE_DEMO: EntryPoint(OFFICE_DEMO, "tools.office.demo_register:DEMO_TOOLS", GROUP),
+}
 """Plugins that ship with Gadget, by name; no package can take these names."""
 
 
@@ -43,8 +47,8 @@ class PluginSource(LoadedSource):
     returns either.
 
     An invalid tool is left out; the others work. In the catalog, each tool shows this plugin as its
-    source and, unless it names an author, the package's author. The tools of a shipped plugin count
-    as built in.
+    source and, unless it names an author, the package's author. The tools of a shipped plugin keep
+    their own.
 
     Args:
         taken: names of other tools.
@@ -183,8 +187,9 @@ class _Origin:
     author: str
 
 
-def _prepare_tool(each: Any, origin: _Origin) -> Tool:
-    """Instantiate a tool class, check the tool, and set its source and author.
+def _prepare_tool(each: Any, origin: _Origin | None) -> Tool:
+    """Instantiate a tool class, check the tool, and set its source and author, unless it ships with
+    Gadget.
 
     Raises:
         InvalidTool: it is not a tool, or cannot be used.
@@ -203,14 +208,12 @@ def _prepare_tool(each: Any, origin: _Origin) -> Tool:
         )
     refuse_invalid_tool(tool)
     try:
-        Draft202012Validator.check_schema(tool.schema)
-    except SchemaError as error:
-        where = ".".join(str(part) for part in error.path)
-        raise InvalidTool(
-            f"{name_class(tool)}: the schema of Params is wrong at {where}: {error.message}"
-        ) from error
-    tool.source = origin.source
-    tool.author = origin.author if tool.author == Tool.author else tool.author
+        refuse_illegal_schema(tool.schema)
+    except IllegalSchemaError as error:
+        raise InvalidTool(f"{name_class(tool)}: the schema of Params is {error}") from error
+    if origin is not None:
+        tool.source = origin.source
+        tool.author = origin.author if tool.author == Tool.author else tool.author
     return tool
 
 
@@ -218,10 +221,11 @@ def _name_package(entry_point: EntryPoint) -> str:
     return entry_point.dist.name if entry_point.dist else entry_point.value
 
 
-def _find_origin(entry_point: EntryPoint) -> _Origin:
-    """Return the plugin's name and the package's author, or else the package's name."""
+def _find_origin(entry_point: EntryPoint) -> _Origin | None:
+    """Return the plugin's name and the package's author, or else the package's name; None for a
+    shipped plugin."""
     if entry_point is _SHIPPED.get(entry_point.name):
-        return _Origin(Tool.source, Tool.author)
+        return None
     metadata = dict(entry_point.dist.metadata.json) if entry_point.dist else {}
     email_name, _ = parseaddr(str(metadata.get("author_email", "")))
     author = metadata.get("author") or email_name or _name_package(entry_point)

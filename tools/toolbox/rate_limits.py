@@ -8,6 +8,7 @@ from collections.abc import Callable
 from threading import Lock
 from typing import Protocol
 
+from tools.caches import register
 from tools.contract import RateLimit
 
 FORGOTTEN_EVERY_S = 60.0
@@ -28,6 +29,7 @@ class ProcessRateLimiter:
         self._lock = Lock()
         self._times: dict[tuple[str, RateLimit], deque[float]] = {}
         self._forgotten_at = 0.0
+        register(self)
 
     def seconds_to_wait(self, key: str, limit: RateLimit) -> float:
         """Count this call and return 0 if it may run, else the seconds until a call may run."""

@@ -40,6 +40,7 @@ from tools.contract.hidden_characters import (
     name_character,
 )
 from tools.contract.look_alikes import find_odd_words
+from tools.registries.records import RECORD_STORE
 from tools.toolbox.asked_actions import NOT_RUN_HERE
 from tools.toolbox.provenance import Provenance
 
@@ -58,8 +59,6 @@ LABELS = {
 MAX_DETAILS = 3
 MAX_EXCERPT = 40
 MAX_COMPARED = 50
-RECORDS = "data"
-"""The family of tools whose targets are records."""
 MAX_SHORT = 200
 """Longer values are prose, where surrounding spaces and the product's words are common."""
 _NATURAL_NO_BREAK = re.compile(
@@ -186,6 +185,11 @@ def get_family(approval: Approval) -> str:
     return approval.tool_call.tool.partition(".")[0]
 
 
+def is_about_records(approval: Approval) -> bool:
+    """Return True if the targets of the card's call are records."""
+    return get_family(approval) == RECORD_STORE.get().tool_family
+
+
 def get_preview(approval: Approval) -> dict[str, Any]:
     """Return the card's preview; empty if it is not an object, after a change in the database."""
     return approval.preview if isinstance(approval.preview, dict) else {}
@@ -236,7 +240,7 @@ def _read(approval: Approval) -> CardReading:
         has_outside_destination=_has_outside_destination(approval),
         folds_parts=folds_parts(approval.sentence, targets, approval.params),
         names=read_names(targets, approval.params),
-        records=tuple(_list_records(targets, each_written)) if family == RECORDS else (),
+        records=tuple(_list_records(targets, each_written)) if is_about_records(approval) else (),
         target_count=len(targets),
         lacks_preview=problem not in ("", NO_PREVIEW, NOT_RUN_HERE),
         runs_elsewhere=problem == NOT_RUN_HERE,

@@ -8,7 +8,12 @@ from datetime import datetime
 from typing import Any
 
 from agents.approvals.unstarted_cards import compute_effect_now
-from agents.approvals.warnings.card_reading import get_family, get_preview, is_done
+from agents.approvals.warnings.card_reading import (
+    get_family,
+    get_preview,
+    is_about_records,
+    is_done,
+)
 from agents.runs.engine.card_sentences import EXISTS, CallEffect
 from agents.runs.models import Approval, ApprovalStatus, CallStatus
 from tools.registries.records import RECORD_STORE
@@ -90,7 +95,7 @@ def _list_values(target: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
 
 def _find_change(card: Approval, target: dict[str, Any]) -> _Doing | None:
     """Find the newest change of a record to the wanted values in its history."""
-    if get_family(card) != "data" or not str(target["id"]).isdecimal():
+    if not is_about_records(card) or not str(target["id"]).isdecimal():
         return None
     own = RECORD_STORE.get().get_changes(card.organization_id).filter(record_id=int(target["id"]))
     for change in own.order_by("-pk")[:MAX_SEARCHED]:

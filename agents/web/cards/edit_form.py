@@ -10,7 +10,7 @@ from typing import Any
 from agents.platform.refusals import Invalid
 from agents.web.cards.form_fields import FormField, FormInput
 from agents.web.cards.form_values import InvalidFieldText, can_write_as_pairs, format_value
-from tools.schemas.references import find_target
+from tools.schemas.references import find_target, leave_out_null, list_choices
 
 ID_NAME = re.compile(r"(?:^|_)(?:id|ids|ID|uuid)$|[a-z](?:Id|Ids|ID|IDs)$")
 """Matches names of params that identify something, such as `id`, `record_ids` and `customerId`."""
@@ -260,9 +260,9 @@ def _remove_null(schema: Mapping[str, Any]) -> tuple[Mapping[str, Any], bool]:
     if isinstance(type_, list):
         named = [name for name in type_ if name != "null"]
         return {**schema, "type": named[0] if len(named) == 1 else ""}, "null" in type_
-    options = schema.get("anyOf") or schema.get("oneOf")
+    options = list_choices(schema)
     if not options:
         return schema, False
-    named_options = [option for option in options if option.get("type") != "null"]
+    named_options = leave_out_null(options)
     is_nullable = len(named_options) < len(options)
     return (named_options[0] if len(named_options) == 1 else {}), is_nullable

@@ -9,7 +9,7 @@ from itertools import islice
 from types import MappingProxyType
 from typing import Any
 
-from tools.schemas.references import find_target
+from tools.schemas.references import find_target, leave_out_null, list_choices
 
 MAX_DEPTH = 4
 MAX_ROWS = 200
@@ -90,11 +90,7 @@ class _ParamTable:
             if "$ref" in part:
                 part = find_target(str(part["$ref"]), self._root)
                 continue
-            options = [
-                each
-                for each in part.get("anyOf") or part.get("oneOf") or ()
-                if each.get("type") != "null"
-            ]
+            options = leave_out_null(list_choices(part))
             if len(options) != 1:
                 return part
             part = options[0]
@@ -112,7 +108,7 @@ class _ParamTable:
             return "always " + _format_value(core["const"])
         if core.get("enum"):
             return "one of " + ", ".join(_format_value(choice) for choice in core["enum"])
-        if options := core.get("anyOf") or core.get("oneOf"):
+        if options := list_choices(core):
             return " or ".join(
                 dict.fromkeys(self._describe_kind(self._simplify(option)) for option in options)
             )

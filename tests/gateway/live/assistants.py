@@ -118,7 +118,7 @@ class Office:
         )
 
     def install(self, file: str) -> None:
-        """Write a file of the guide: in the folders of the administrator, or at home."""
+        """Write a file from the guide, in the administrator's folders or in the home folder."""
         text = read_block(file)
         if file.startswith("/"):
             self.machine.write(file, text)
@@ -137,13 +137,13 @@ class Office:
             [f"{BIN}/{path}", *arguments, "Do it."], **self.fill(assistant)
         )
         assert process.stdin is not None
-        process.stdin.close()  # one assistant reads it to its end before it begins
+        process.stdin.close()  # one assistant reads its input to the end before it begins
         process.stdin = None
         return process
 
     def trust_hooks(self) -> None:
-        """Start Codex in a terminal, trust all hooks in its dialog, and leave, following the
-        guide."""
+        """Start Codex in a terminal, trust all hooks in its dialog, and exit, as the guide
+        says."""
         terminal = Terminal()
         process = self.machine.start_in(
             terminal, [f"{BIN}/codex"], **self.fill(CODEX) | {"TERM": "xterm-256color"}
@@ -162,7 +162,7 @@ class Office:
             terminal.close()
 
     def check(self, assistant: Assistant, *arguments: str) -> tuple[int, str]:
-        """Run the command of the guide that checks the set-up."""
+        """Run the guide's command that checks the setup."""
         command = re.findall(
             r"run `(\S.* check) claude --live`", GUIDE.read_text(encoding="utf-8")
         )[0]

@@ -27,7 +27,7 @@ def secret(running: Installation, site: Site) -> str:  # noqa: F811
 
 
 def make_secret(site: Site, role: str = "operator", name: str = "Laptop") -> str:  # noqa: F811
-    """Make a key of the member with this role, and return its secret."""
+    """Create a key of the member with this role, and return its secret."""
     return issue_key(site.workshop.members[role], site.workshop.employee.pk, name, 30)[1]
 
 

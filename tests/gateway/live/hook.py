@@ -1,4 +1,4 @@
-"""The hook for coding assistants with its configuration, started like by an assistant."""
+"""The hook for coding assistants with its configuration, started as an assistant starts it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ DEPLOY = {**CLAUDE, "tool_input": {"command": "make deploy", "description": "Dep
 
 
 class Hook:
-    """The hook with its configuration, started like by an assistant."""
+    """The hook with its configuration, started as an assistant starts it."""
 
     def __init__(self, folder: Path, url: str, secret: str, **more: Any) -> None:
         self.config = folder / "hook.json"

@@ -26,7 +26,7 @@ PROGRAMS = ("curl", "openssl", "sh")
 
 
 def read_commands() -> list[str]:
-    """Return the blocks of shell commands of the guide."""
+    """Return the blocks of shell commands in the guide."""
     return re.findall(
         r"^```sh\n(.*?)^```$", GUIDE.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL
     )

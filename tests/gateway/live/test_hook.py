@@ -196,7 +196,7 @@ def test_the_report_of_each_assistant_finds_its_call(
     assert ToolCall.objects.get().status == status
 
 
-def test_a_report_reads_one_ask_however_many_and_large_the_others_are(
+def test_a_report_succeeds_however_many_and_large_the_other_asks_are(
     site: Site, hook: Hook
 ) -> None:
     with decided(site, approves=True):
@@ -263,7 +263,7 @@ class TestConfiguration:
         assert (code, "401" in errors) == (2, True)
 
 
-def test_a_rule_with_an_endless_expression_blocks_in_time(tmp_path: Path) -> None:
+def test_a_rule_with_an_endless_expression_blocks_before_the_timeout(tmp_path: Path) -> None:
     rules = [{"tool": "Bash", "input": "(a+)+b", "do": "allow"}]
     hook = Hook(tmp_path, "http://127.0.0.1:9", "gadget_agent_x", rules=rules, timeout_s=15.1)
     began = time.monotonic()

@@ -1,5 +1,5 @@
-"""`gadget_hook.py check` checks the whole way to an installation; tests/clients tests the problems
-that it reports."""
+"""`gadget_hook.py check` checks every step from the agent to an installation; tests/clients tests
+the problems that it reports."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class TestCheckWithAnInstallation:
         "`gadget_hook.py check` looks at settings, file and configuration, holds a call and cancels its ask",
         "static/clients/gadget_hook.py",
     )
-    def test_covers_the_whole_way_and_lists_what_the_agent_itself_can_change(
+    def test_covers_every_step_and_lists_the_files_that_the_agent_itself_can_change(
         self, hook: Hook, tmp_path: Path
     ) -> None:
         code, output = self.run(hook, "claude", self.install(tmp_path))

@@ -1,4 +1,4 @@
-"""Gadget as an MCP server: real clients list, read, ask, wait and fetch, and all others are
+"""Gadget as an MCP server: real clients list, read, ask, wait and fetch, and invalid requests are
 refused."""
 
 from __future__ import annotations
@@ -297,13 +297,13 @@ class TestSessions:
         assert ended.status_code == 204
         assert post(site, secret, mcp_session_id=session).status_code == 404
 
-    def test_of_another_key_are_not_found(self, site: Site, secret: str) -> None:
+    def test_are_not_found_with_another_key(self, site: Site, secret: str) -> None:
         session = post(site, secret, INITIALIZE).headers["mcp-session-id"]
         other = make_secret(site, "approver")
         assert post(site, other, mcp_session_id=session).status_code == 404
 
     @pytest.mark.parametrize("session", ["", "x", "1.2.3", "é" * 10])
-    def test_with_a_made_up_id_are_not_found(self, site: Site, secret: str, session: str) -> None:
+    def test_are_not_found_by_an_unknown_id(self, site: Site, secret: str, session: str) -> None:
         sent = make_headers(secret, mcp_session_id=session)
         headers = {name.encode(): value.encode() for name, value in sent.items()}
         response = httpx2.post(
@@ -348,14 +348,14 @@ class TestAccessToTheServer:
         assert post(site, secret, Host="evil.example").status_code == 403
         assert post(site, secret, Origin=site.installation.url).status_code == 200
 
-    def test_other_methods_are_refused(self, site: Site, secret: str) -> None:
+    def test_is_refused_for_other_methods(self, site: Site, secret: str) -> None:
         for method in ("GET", "PUT", "HEAD", "OPTIONS"):
             response = httpx2.request(
                 method, f"{site.installation.url}/mcp", headers=make_headers(secret)
             )
             assert response.status_code == 405
 
-    def test_an_oversized_request_is_refused(self, site: Site, secret: str) -> None:
+    def test_is_refused_for_an_oversized_request(self, site: Site, secret: str) -> None:
         assert post(site, secret, b"x" * (LARGEST_BODY + 1)).status_code == 413
 
     @pytest.mark.parametrize(
@@ -372,13 +372,13 @@ class TestAccessToTheServer:
         ],
     )
     @pytest.mark.parametrize("revision", ["2025-06-18", "2025-11-25", NEWEST, "1999-01-01"])
-    def test_a_malformed_request_is_refused(
+    def test_is_refused_for_a_malformed_request(
         self, site: Site, secret: str, body: bytes, revision: str
     ) -> None:
         assert post(site, secret, body, MCP_Protocol_Version=revision).status_code == 400
 
     @pytest.mark.parametrize("value", ["NaN", "-Infinity", r'"\u0000"', r'"\ud800"'])
-    def test_arguments_that_cannot_be_stored_are_refused(
+    def test_is_refused_for_arguments_that_cannot_be_stored(
         self, site: Site, secret: str, value: str
     ) -> None:
         params = f'{{"name":"data.searchRecords","arguments":{{"region":{value}}}}}'
@@ -391,7 +391,7 @@ class TestAccessToTheServer:
         assert not Run.objects.exists()
         assert post(site, secret).status_code == 200
 
-    def test_a_flood_of_wrong_keys_is_slowed_down(self, site: Site, secret: str) -> None:
+    def test_is_slowed_down_for_a_flood_of_wrong_keys(self, site: Site, secret: str) -> None:
         responses = [
             post(site, "wrong").status_code for _ in range(MAX_WRONG_KEYS_PER_MINUTE * 2 + 1)
         ]
@@ -401,7 +401,7 @@ class TestAccessToTheServer:
     @pytest.mark.parametrize(
         "session", [{}, {"mcp_session_id": "made-up"}], ids=["no session", "wrong session"]
     )
-    def test_a_flood_of_requests_is_slowed_down(
+    def test_is_slowed_down_for_a_flood_of_requests(
         self, site: Site, secret: str, session: dict[str, str]
     ) -> None:
         with httpx2.Client(headers=make_headers(secret, **session)) as client:

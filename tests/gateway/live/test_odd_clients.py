@@ -110,7 +110,7 @@ def test_a_body_that_is_not_a_message_is_refused(site: Site, secret: str, body: 
     assert (response.status_code, get_error(response)["code"]) == (400, -32600)
 
 
-def test_null_params_count_as_none(site: Site, secret: str) -> None:
+def test_null_params_count_as_missing_params(site: Site, secret: str) -> None:
     assert post(site, secret, {**PING, "params": None}).status_code == 200
 
 
@@ -120,7 +120,7 @@ def test_null_params_count_as_none(site: Site, secret: str) -> None:
 @pytest.mark.parametrize(
     "body", [PING, INITIALIZE, {"jsonrpc": "2.0", "method": "notifications/initialized"}]
 )
-def test_an_unknown_revision_is_refused_with_the_served_ones(
+def test_an_unknown_revision_is_refused_and_the_served_revisions_are_named(
     site: Site, secret: str, named: str, body: Any
 ) -> None:
     sent = make_headers(secret, MCP_Protocol_Version=named)
@@ -136,7 +136,7 @@ def test_an_unknown_revision_is_refused_with_the_served_ones(
 
 
 @pytest.mark.parametrize("wanted", ["1999-01-01", "2027-01-01", ""])
-def test_a_handshake_for_an_unknown_revision_offers_a_served_one(
+def test_a_handshake_for_an_unknown_revision_offers_a_served_revision(
     site: Site, secret: str, wanted: str
 ) -> None:
     begin = {**INITIALIZE, "params": {**INITIALIZE_PARAMS, "protocolVersion": wanted}}
@@ -161,9 +161,7 @@ class TestAcceptHeader:
         assert (response.status_code, response.headers["content-type"]) == (200, "application/json")
         assert response.json()["result"]["structuredContent"]["records"][0]["id"] == str(record.pk)
 
-    def test_of_json_only_gets_json_in_the_newest_revision_too(
-        self, site: Site, secret: str
-    ) -> None:
+    def test_of_json_only_gets_json_in_the_newest_revision(self, site: Site, secret: str) -> None:
         meta = {
             "io.modelcontextprotocol/protocolVersion": NEWEST,
             "io.modelcontextprotocol/clientCapabilities": {},
@@ -224,7 +222,7 @@ class TestLoginDiscovery:
         assert "keys" in httpx2.get(f"{site.installation.url}/.well-known/gadget-keys.json").json()
 
 
-class TestBrokenKey:
+class TestABrokenKey:
     def challenge(self, site: Site, secret: str) -> str:
         response = post(site, secret)
         assert response.status_code == 401

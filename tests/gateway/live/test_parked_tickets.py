@@ -1,5 +1,5 @@
-"""A thousand calls that wait for people, or 200 in a sample: parked, they hold no thread or memory
-of the web."""
+"""A thousand calls that wait for people, or 200 in a sample: while parked, they hold no thread or
+memory of the web process."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FEW_KB = 8_000 + 8 * TICKETS
 """Kilobytes that a process may grow by for other reasons, such as the page cache of SQLite in each
 of its threads."""
 CONNECTION_KB = 150
-"""Kilobytes of an open connection with the request that waits on it, at most."""
+"""Maximum of kilobytes that an open connection and its waiting request may take."""
 
 
 def park(site: Site, keys: int) -> list[tuple[str, str]]:

@@ -152,7 +152,7 @@ def test_input_of_the_agent_to_a_task_decides_nothing(site: Site, secret: str) -
 
 
 @pytest.mark.parametrize("method", ["tasks/get", "tasks/cancel", "tasks/update"])
-class TestRefusedTaskRequest:
+class TestATaskRequestIsRefused:
     def test_with_another_key(self, site: Site, secret: str, method: str) -> None:
         task = ask(site, secret)
         other = make_secret(site, "approver")
@@ -161,7 +161,7 @@ class TestRefusedTaskRequest:
             == types.INVALID_PARAMS
         )
 
-    def test_for_a_made_up_task(self, site: Site, secret: str, method: str) -> None:
+    def test_for_an_unknown_task(self, site: Site, secret: str, method: str) -> None:
         assert (
             send(site, secret, method, {"taskId": "t-0"})["error"]["code"] == types.INVALID_PARAMS
         )

@@ -144,7 +144,7 @@ CALLS = {
     "params null": '{"name": "utility__now", "arguments": null}',
     "indented": '{\n  "name": "data__searchRecords",\n  "arguments": {\n    "text": "a",\n    "limit": 5\n  }\n}',
 }
-"""All of them call an offered tool."""
+"""Texts that all call an offered tool."""
 
 AMBIGUOUS = (
     "fenced JSON after prose",

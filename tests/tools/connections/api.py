@@ -26,7 +26,7 @@ class Request:
 
 
 class Api:
-    """An API to list and add contacts; its description is made from `paths`, which may be changed
+    """An API to list and add contacts; its description is built from `paths`, which may change
     at any time."""
 
     def __init__(self) -> None:

@@ -42,7 +42,7 @@ def connect_api(workshop: Workshop, api: Api, name: str = "crm", **more: Any) ->
 def connect_program(
     workshop: Workshop, command: list[str], name: str = "time", **more: Any
 ) -> Source:
-    """Return an MCP server, started as a program, whose tools were read and wait in quarantine."""
+    """Return an MCP server, started as a program, whose tools were read and are in quarantine."""
     values = {"kind": SourceKind.MCP_STDIO, "command": command, **more}
     return read(Source.objects.create(organization=workshop.organization, name=name, **values))
 
@@ -70,7 +70,7 @@ def take(source: Source, *tools: str, level: Level | None = None) -> None:
 
 
 def leave(source: Source, tool: str) -> None:
-    """Choose it no more."""
+    """Stop offering this tool."""
     row = row_of(source, tool)
     apply_choices(source, {row.pk: ToolChoice(is_chosen=False, level=row.level, seen=row.hash)})
 
@@ -102,7 +102,7 @@ def set_credentials(organization: Organization, service: str, **fields: str) -> 
 
 
 def told(key: str, text: str = "", level: Level = Level.READ, tool: str = "") -> DescribedTool:
-    """A tool's definition by a source; another text makes another definition."""
+    """Return a tool's definition by a source; another text makes another definition."""
     definition = {"key": key, "description": text}
     name = f"crm.{tool or key}"
     return DescribedTool(key, name, key, (), definition, fingerprint(definition), level)

@@ -1,5 +1,4 @@
-"""The hosts that an admin allows: which are reached without a card, and which are reached at
-all."""
+"""Allowed hosts: which are reached without a card, and which can be reached at all."""
 
 from __future__ import annotations
 
@@ -39,7 +38,9 @@ def test_a_host_that_is_not_allowed_needs_approval(reading: Workshop, api: Api) 
     assert api.received == []
 
 
-def test_an_approved_private_host_is_refused_anyway(reading: Workshop, api: Api) -> None:
+def test_a_private_host_is_refused_even_if_the_call_is_approved(
+    reading: Workshop, api: Api
+) -> None:
     run = reading.work()
     reading.approve(reading.card(run))
     run = reading.drive(run)
@@ -75,7 +76,7 @@ def test_a_host_allowed_by_another_organization_needs_approval(reading: Workshop
     assert api.received == []
 
 
-def test_a_private_host_of_a_source_still_asks_if_a_tool_chooses_the_address(
+def test_a_private_host_of_a_source_needs_approval_if_a_call_names_the_address(
     reading: Workshop, api: Api
 ) -> None:
     source = connect_api(reading, api)

@@ -59,7 +59,7 @@ def test_a_batch_is_destructive_and_its_card_lists_the_requests(
     assert statuses(workshop.drive(run)) == ["succeeded"]
 
 
-def test_a_call_with_unexpected_inner_requests_is_destructive_too(
+def test_a_call_with_undeclared_inner_requests_is_destructive(
     workshop: Workshop, source: Source
 ) -> None:
     offer(workshop, source, "crm.sendFree")

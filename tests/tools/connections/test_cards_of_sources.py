@@ -36,7 +36,7 @@ def card(workshop: Workshop, source: Source) -> Approval:
 
 
 def shown(workshop: Workshop, card: Approval) -> str:
-    """The card's page as a person reads it."""
+    """Return the card's page as a person reads it."""
     client = Client()
     client.force_login(workshop.approver.user)
     return " ".join(client.get(f"/approvals/{card.pk}/").content.decode().split())
@@ -50,7 +50,7 @@ def obstacle(html: str) -> str:
 
 def titles_and_names(workshop: Workshop) -> set[tuple[str, str]]:
     """Return the tools' titles and names in the panel's lines for a run that calls a built-in and a
-    connected one."""
+    connected tool."""
     workshop.play(asking(call("utility.now"), call(ADD, name="Ada")))
     run = workshop.work()
     html = "".join(line.html for line in render_lines(run.pk, run.events.order_by("seq")))
@@ -75,13 +75,13 @@ def test_a_card_names_the_connected_tool_and_no_obstacle(
     assert obstacle(html) == ""
 
 
-def test_panel_lines_show_the_name_of_a_connected_tool_and_the_title_of_a_built_in_one(
+def test_panel_lines_show_the_name_of_a_connected_tool_and_the_title_of_a_built_in_tool(
     workshop: Workshop, source: Source
 ) -> None:
     assert titles_and_names(workshop) == {(ADD, ""), ("Current time", "")}
 
 
-def test_a_card_says_that_its_tool_was_described_differently_since(
+def test_a_card_says_that_the_definition_of_its_tool_has_changed_since(
     workshop: Workshop, api: Api, source: Source, card: Approval
 ) -> None:
     api.paths["/contacts"]["post"] = operation(

@@ -1,4 +1,4 @@
-"""A deleted source's tools are deleted too; their past calls stay visible."""
+"""The tools of a deleted source are deleted with it; their past calls stay visible."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every process has the newest tools: its cache holds exactly what was committed."""
+"""Every process has the newest tools: its cache holds exactly the committed tools."""
 
 from __future__ import annotations
 
@@ -46,20 +46,22 @@ def source(workshop: Workshop, api: Api) -> Source:
 
 
 def look(workshop: Workshop) -> bool:
-    """Read the organization's row, and return True if this process then has the tool."""
+    """Read the organization from the database; return True if this process then has the tool."""
     Organization.objects.get(pk=workshop.organization.pk)
     return load_toolbox(workshop.organization.pk).get_tool(LIST) is not None
 
 
 class TestAToolboxChange:
-    def test_is_visible_once_the_row_was_read(self, workshop: Workshop, source: Source) -> None:
+    def test_is_visible_after_reading_the_organization(
+        self, workshop: Workshop, source: Source
+    ) -> None:
         assert not look(workshop)
         take(source, LIST)
         assert look(workshop)
         leave(source, LIST)
         assert not look(workshop)
 
-    def test_is_visible_once_grants_were_read(self, workshop: Workshop, source: Source) -> None:
+    def test_is_visible_after_reading_the_grants(self, workshop: Workshop, source: Source) -> None:
         assert not look(workshop)
         grant(workshop, LIST)
         take(source, LIST)
@@ -67,8 +69,8 @@ class TestAToolboxChange:
         assert load_toolbox(workshop.organization.pk).get_tool(LIST)
 
     def test_is_not_cached_before_its_commit(self, workshop: Workshop, source: Source) -> None:
-        """Another thread reads after this one has read its own new number, and before it
-        commits."""
+        """Another thread loads the toolbox after this thread has read its own new generation, and
+        before it commits."""
         assert not look(workshop)
         seen: list[bool] = []
         with transaction.atomic():
@@ -84,7 +86,7 @@ class TestAToolboxChange:
         assert seen == [False]
         assert look(workshop)
 
-    def test_that_is_rolled_back_has_no_effect(self, workshop: Workshop, source: Source) -> None:
+    def test_has_no_effect_if_it_is_rolled_back(self, workshop: Workshop, source: Source) -> None:
         def change() -> None:
             with transaction.atomic():
                 SourceTool.objects.filter(tool=LIST).update(
@@ -110,7 +112,7 @@ class TestAToolboxChange:
         Organization.objects.get(pk=workshop.organization.pk)
         assert load_toolbox(workshop.organization.pk) is not before
 
-    def test_of_hosts_is_visible_too(self, workshop: Workshop) -> None:
+    def test_of_allowed_hosts_is_visible(self, workshop: Workshop) -> None:
         organization = workshop.organization
         assert not load_network_access(organization.pk).allowed
         AllowedHost.objects.create(organization=organization, host="example.com")
@@ -155,7 +157,7 @@ def test_concurrent_changes_each_increase_the_generation(workshop: Workshop) -> 
 
 
 class TestCostOfLoading:
-    def test_is_zero_where_nothing_is_connected(self, workshop: Workshop) -> None:
+    def test_is_zero_without_connected_sources(self, workshop: Workshop) -> None:
         look(workshop)
         with CaptureQueriesContext(connection) as asked:
             load_toolbox(workshop.organization.pk)
@@ -167,7 +169,7 @@ class TestCostOfLoading:
         "Web and workers build the tools from the database, once per generation",
         "agents/employees/toolboxes.py",
     )
-    def test_is_three_statements_for_fifty_tools_of_three_sources_and_then_none(
+    def test_is_three_statements_for_fifty_tools_and_none_once_they_are_cached(
         self, workshop: Workshop, api: Api
     ) -> None:
         connect_fifty(workshop, api)
@@ -195,7 +197,7 @@ class TestCostOfLoading:
 
 
 def connect_fifty(workshop: Workshop, api: Api) -> None:
-    """Three sources with 17 tools each, all of them granted."""
+    """Connect three sources with 17 tools each, and grant all of them."""
     api.paths = {
         f"/things/{number}": {"get": operation(f"getThing{number}")} for number in range(17)
     }

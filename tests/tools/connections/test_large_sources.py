@@ -1,5 +1,5 @@
-"""A description of more than 20 MB, as one of the most wanted services has it, is fetched and read
-like any other."""
+"""A description of more than 20 MB, as a widely used service has one, is fetched and read like any
+other."""
 
 from __future__ import annotations
 

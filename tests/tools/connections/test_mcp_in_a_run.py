@@ -1,5 +1,5 @@
-"""A published MCP server, and one that changes its mind, as an organization's source: from its
-listing to a run."""
+"""A published MCP server, and one that changes its definitions, as an organization's source: from
+the listing of its tools to a call in a run."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class TestTheHourlyRefresh:
         "One of many workers refreshes the servers every hour",
         "agents/employees/sources.py",
     )
-    def test_is_due_an_hour_after_the_last_and_queued_by_one_of_many_sweepers(
+    def test_is_due_an_hour_after_the_last_refresh_and_queued_by_only_one_sweeper(
         self, workshop: Workshop, source: Source
     ) -> None:
         assert list(select_due_sources()) == []
@@ -167,7 +167,7 @@ class TestAnApiThatWasNeverRead:
         "agents/employees/sources.py",
     )
     def test_is_read_automatically_unless_it_had_a_problem(self, workshop: Workshop) -> None:
-        """The message to read it may never have reached a worker."""
+        """The job that reads it may never have reached a worker."""
         values = {"name": "crm", "address": "https://example.com/x"}
         source = Source.objects.create(
             organization=workshop.organization, kind=SourceKind.OPENAPI, **values

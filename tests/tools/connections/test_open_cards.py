@@ -1,5 +1,4 @@
-"""A source that describes its tool in another way while a card is open: nothing runs that was not
-shown."""
+"""The definition of a tool changes while a card is open: only what the card showed can run."""
 
 from __future__ import annotations
 
@@ -199,7 +198,7 @@ class TestOpenCardOfAnApi:
             {"scopes": "write"},
         ],
     )
-    def test_depends_on_the_way_to_sign(
+    def test_is_bound_to_the_authentication_of_the_source(
         self, workshop: Workshop, source: Source, change: dict[str, str]
     ) -> None:
         before = promise_of(workshop, ADD)
@@ -285,7 +284,7 @@ class TestOpenCardOfAServer:
     @pytest.mark.parametrize(
         "change", [{"service": "payroll"}, {"environment": {"KEY": "payroll_token"}}]
     )
-    def test_depends_on_the_account(
+    def test_is_bound_to_the_account_of_the_source(
         self, workshop: Workshop, server: Source, change: dict[str, Any]
     ) -> None:
         for service in ("notes", "payroll"):
@@ -310,7 +309,7 @@ class TestAnUnavailableTool:
         "tools/connections/connected_tools.py",
     )
     @pytest.mark.parametrize("how", ["gone", "left", "off", "deleted"])
-    def test_cannot_be_called_though_it_is_granted(
+    def test_cannot_be_called_even_if_it_is_granted(
         self, workshop: Workshop, api: Api, source: Source, how: str
     ) -> None:
         take_away(api, source, how)
@@ -321,7 +320,7 @@ class TestAnUnavailableTool:
         assert REASONS[how] in row.content
         assert api.received == []
 
-    def test_is_one_without_a_grant_even_if_it_is_enabled(
+    def test_includes_an_enabled_tool_without_a_grant(
         self, workshop: Workshop, api: Api, source: Source
     ) -> None:
         take(source, "crm.listContacts")
@@ -360,7 +359,7 @@ def say(definitions: Path, text: str) -> None:
 
 
 def take_away(api: Api, source: Source, how: str) -> None:
-    """Take the tool away, in each way that an admin has."""
+    """Take the tool away, in each way that an admin can."""
     if how == "gone":
         del api.paths["/contacts"]["post"]
         read(source)

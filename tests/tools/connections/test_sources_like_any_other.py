@@ -1,4 +1,4 @@
-"""The API and the MCP server that an organization connected are sources like those of plugins."""
+"""An organization's connected API and MCP server are sources like the sources of plugins."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ LIST, ADD, NOW = "crm.listContacts", "crm.addContact", "time.get_current_time"
 
 @pytest.fixture
 def sources(workshop: Workshop, api: Api) -> list[ConnectedSource]:
-    """An API with a tool in quarantine and one that works, and a program; none is contacted after
-    that."""
+    """An API with one tool in quarantine and one that works, and an MCP program; neither is
+    contacted afterward."""
     api_source = connect_api(workshop, api)
     offer(workshop, api_source, LIST, ADD)
     SourceTool.objects.filter(pk=row_of(api_source, ADD).pk).update(hash="changed")
@@ -47,7 +47,7 @@ def sources(workshop: Workshop, api: Api) -> list[ConnectedSource]:
     "A connected API and a connected MCP server are sources of tools like those of a plugin",
     "tools/connections/connected_tools.py, tools/sources/base.py",
 )
-def test_each_connected_source_starts_without_contact_stops_and_starts_again(
+def test_each_connected_source_can_start_twice_without_contacting_its_server(
     sources: list[ConnectedSource], api: Api
 ) -> None:
     assert [source.name for source in sources] == ["crm", "time"]
@@ -75,7 +75,7 @@ def test_connected_sources_can_be_combined(sources: list[ConnectedSource]) -> No
 
 
 @pytest.mark.parametrize("version", ["1.0", "2.0"])
-def test_a_connected_tool_does_not_replace_an_installed_one_of_the_same_name(
+def test_a_connected_tool_does_not_replace_an_installed_tool_of_the_same_name(
     workshop: Workshop,
     sources: list[ConnectedSource],
     version: str,

@@ -1,5 +1,5 @@
-"""A server's title for a tool: never used as its name, frozen once an admin accepts it, not in its
-definition."""
+"""A server's title for a tool is never used as its name, frozen once an admin accepts it, and not
+part of its definition."""
 
 from __future__ import annotations
 
@@ -218,7 +218,7 @@ class TestANewTitle:
         )
         LogEntry.objects.all().delete()  # the workshop clears only Gadget's own tables
 
-    def test_of_an_operation_waits_although_its_text_is_accepted(
+    def test_of_an_operation_waits_for_an_admin_even_if_its_description_is_accepted(
         self, workshop: Workshop, api: Api
     ) -> None:
         api.paths["/contacts"]["post"] |= {"description": "Adds."}
@@ -253,7 +253,7 @@ class TestANewTitle:
         assert row_of(bank, WIRE).accepted_title == DISHONEST
 
 
-def test_20_accepted_tools_and_their_open_cards_survive_another_reading_of_their_source(
+def test_reading_a_source_again_leaves_20_accepted_tools_and_their_open_cards_unchanged(
     workshop: Workshop, tmp_path: Path, described: Path
 ) -> None:
     """No tool is quarantined, and no card is asked again."""

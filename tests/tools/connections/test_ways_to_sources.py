@@ -78,7 +78,7 @@ def test_a_program_gets_its_variables_unchanged() -> None:
     "All sources report missing credentials in the same way",
     "tools/sources/credentials.py",
 )
-def test_all_kinds_of_sources_report_missing_credentials_in_the_same_words() -> None:
+def test_all_kinds_of_sources_report_missing_credentials_with_the_same_message() -> None:
     said = "The credentials for 'crm' are incomplete: token is missing."
     program = source_of(
         SourceKind.MCP_STDIO, command=["crm-server"], environment={"CRM_KEY": "token"}

@@ -1,4 +1,4 @@
-"""Tools are stored by their key in the source: names never change, and no change goes unnoticed."""
+"""Tools are stored by their key in the source: names never change, and every change is noticed."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def server(workshop: Workshop) -> Source:
 
 
 class TestToolsOfASource:
-    def test_are_new_then_changed_then_gone_then_back(self, source: Source) -> None:
+    def test_are_reported_as_new_changed_gone_and_back(self, source: Source) -> None:
         assert keep(source, told("list"), told("add")) == {"new": ["crm.list", "crm.add"]}
         assert keep(source, told("list"), told("add", "Adds.")) == {"changed": ["crm.add"]}
         assert keep(source, told("list")) == {"gone": ["crm.add"]}
@@ -55,14 +55,16 @@ class TestToolsOfASource:
         assert keep(source, told("list"), told("add", "Adds.")) == {"back": ["crm.add"]}
         assert row_of(source, "crm.add").gone_at is None
 
-    def test_that_stay_the_same_do_not_increase_the_generation(self, source: Source) -> None:
+    def test_do_not_increase_the_generation_if_they_stay_the_same(self, source: Source) -> None:
         keep(source, told("list"), told("add"))
         before = generation(source.organization)
         source.refresh_from_db()
         assert keep(source, told("add"), told("list")) == {}
         assert generation(source.organization) == before
 
-    def test_of_another_tag_are_stored_with_it_without_a_report(self, source: Source) -> None:
+    def test_with_only_a_new_tag_are_stored_and_not_reported_as_changed(
+        self, source: Source
+    ) -> None:
         keep(source, told("add", level=Level.WRITE))
         take(source, "crm.add", level=Level.READ)
         tagged = replace(told("add", level=Level.WRITE), tags=("sales",))
@@ -70,7 +72,7 @@ class TestToolsOfASource:
         row = row_of(source, "crm.add")
         assert (row.tags, row.state, row.level) == (["sales"], "offered", "read")
 
-    def test_are_stored_by_thousands_with_few_statements_and_one_new_generation(
+    def test_are_stored_by_the_thousand_with_few_statements_and_one_new_generation(
         self, source: Source
     ) -> None:
         tools = [told(f"tool{number}", "x" * 500) for number in range(1_000)]
@@ -102,7 +104,7 @@ class TestToolsOfASource:
 
 
 class TestNamesOfTools:
-    def test_stay_whatever_the_source_calls_its_other_tools(self, source: Source) -> None:
+    def test_do_not_change_if_the_source_renames_its_other_tools(self, source: Source) -> None:
         keep(source, told("one", tool="show"))
         keep(source, told("two", tool="show"), told("one", tool="show_1"))
         assert names(source) == {"one": "crm.show", "two": "crm.show_2"}
@@ -134,13 +136,13 @@ class TestNamesOfTools:
 
 
 class TestAcceptance:
-    def test_of_an_api_survives_another_text(self, source: Source) -> None:
+    def test_of_an_api_tool_survives_a_new_description(self, source: Source) -> None:
         keep(source, told("list"))
         take(source, "crm.list")
         keep(source, told("list", "Lists."))
         assert row_of(source, "crm.list").state == "offered"
 
-    def test_of_a_server_ends_with_another_text_and_returns_with_the_old_one(
+    def test_of_a_server_tool_ends_with_a_new_description_and_returns_with_the_old_description(
         self, server: Source
     ) -> None:
         keep(server, told("list"))
@@ -177,7 +179,7 @@ class TestALevel:
             (Level.READ, Level.DESTRUCTIVE, Level.WRITE, Level.DESTRUCTIVE, "offered"),
         ],
     )
-    def test_never_drops_by_itself_and_a_lowered_one_waits_for_an_admin(
+    def test_is_never_lowered_automatically_and_a_lower_inferred_level_waits_for_an_admin(
         self,
         source: Source,
         inferred: Level,
@@ -192,7 +194,7 @@ class TestALevel:
         row = row_of(source, "crm.act")
         assert (row.effective_level, row.state) == (effective, state)
 
-    def test_that_was_lowered_stays_until_the_inferred_one_changes_and_can_be_accepted_again(
+    def test_that_was_lowered_stays_after_a_changed_definition_which_waits_for_an_admin(
         self, source: Source
     ) -> None:
         keep(source, told("search", level=Level.WRITE))
@@ -203,11 +205,11 @@ class TestALevel:
         take(source, "crm.search", level=Level.READ)
         assert row_of(source, "crm.search").state == "offered"
 
-    def test_cannot_be_lowered_by_a_server_that_reports_a_high_one_first(
+    def test_cannot_be_lowered_by_a_server_that_reports_a_high_level_first(
         self, server: Source
     ) -> None:
-        """It claims to be destructive for a while, and then again to read only, as when an admin
-        raised it."""
+        """It claims to be destructive for a while and then to be a read again, which differs from a
+        level that an admin raised."""
         keep(server, told("act", level=Level.READ))
         take(server, "crm.act", level=Level.WRITE)
         keep(server, told("act", "Danger!", level=Level.DESTRUCTIVE))
@@ -270,14 +272,16 @@ class TestChoosingTools:
         row = row_of(server, "crm.list")
         assert (row.is_chosen, row.level) == (False, "read")
 
-    def test_again_does_not_increase_the_generation(self, source: Source) -> None:
+    def test_twice_does_not_increase_the_generation(self, source: Source) -> None:
         keep(source, told("list"))
         take(source, "crm.list")
         before = generation(source.organization)
         take(source, "crm.list")
         assert generation(source.organization) == before
 
-    def test_during_a_refresh_loses_neither_change(self, source: Source) -> None:
+    def test_during_a_refresh_keeps_the_description_and_applies_in_full_or_not_at_all(
+        self, source: Source
+    ) -> None:
         keep(source, told("act", level=Level.WRITE))
         for number in range(5):
             row = row_of(source, "crm.act")
@@ -325,7 +329,7 @@ class TestAConcurrentlyChangedSource:
         assert source.base_url == "https://ours.example.com"
 
 
-def test_a_private_network_is_allowed_for_every_host_of_a_source(source: Source) -> None:
+def test_allowing_private_networks_for_a_source_covers_all_of_its_hosts(source: Source) -> None:
     source.base_url = "http://10.0.0.5:8080/v1"
     before = generation(source.organization)
     allow_private(source)

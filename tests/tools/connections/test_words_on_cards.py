@@ -41,7 +41,7 @@ def show(workshop: Workshop, card: Approval) -> str:
     "The card of an unknown outcome shows the other system's own words",
     "templates/cards/unknown.html",
 )
-def test_words_of_an_error_object_are_on_the_card(workshop: Workshop) -> None:
+def test_the_message_of_an_error_object_is_shown_on_the_card(workshop: Workshop) -> None:
     offer(
         workshop,
         connect_program(workshop, [sys.executable, str(MISBEHAVING)], "bank"),
@@ -58,7 +58,7 @@ def test_words_of_an_error_object_are_on_the_card(workshop: Workshop) -> None:
     assert card.why.count("locked") == 0, "our own words and theirs are apart"
 
 
-def test_words_of_an_api_are_on_the_card(workshop: Workshop, api: Api) -> None:
+def test_the_message_of_an_api_is_shown_on_the_card(workshop: Workshop, api: Api) -> None:
     offer(workshop, connect_api(workshop, api), "crm.addContact", level=Level.WRITE)
     api.status, api.answer = 502, {"message": "The ledger is closed."}
     card = approve_write(workshop, "crm.addContact", name="Ada")
@@ -68,7 +68,7 @@ def test_words_of_an_api_are_on_the_card(workshop: Workshop, api: Api) -> None:
     assert html.count("The ledger is closed.") == 1
 
 
-def test_a_card_without_words_shows_no_quote(workshop: Workshop) -> None:
+def test_a_card_shows_no_quote_if_the_server_sent_no_message(workshop: Workshop) -> None:
     offer(
         workshop,
         connect_program(workshop, [sys.executable, str(MISBEHAVING)], "bank"),
@@ -78,7 +78,7 @@ def test_a_card_without_words_shows_no_quote(workshop: Workshop) -> None:
     assert (card.words, MARK in show(workshop, card)) == ("", False)
 
 
-def test_the_words_are_available_over_rest(workshop: Workshop) -> None:
+def test_the_message_is_available_over_rest(workshop: Workshop) -> None:
     offer(
         workshop,
         connect_program(workshop, [sys.executable, str(MISBEHAVING)], "bank"),

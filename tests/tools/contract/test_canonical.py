@@ -1,4 +1,4 @@
-"""Values that every database can store, and code that walks through them."""
+"""Checks for values that every database can store."""
 
 from __future__ import annotations
 
@@ -29,6 +29,6 @@ def test_adjacent_values_do_not_add_to_the_depth() -> None:
     assert storable_json([[{}], "[" * 500, {"a": [[]] * 500}])
 
 
-def test_an_endless_value_is_refused() -> None:
+def test_a_value_that_contains_itself_is_refused() -> None:
     with pytest.raises((ValueError, RecursionError)):
         storable_json(nest(100_000, objects=False))

@@ -96,7 +96,7 @@ WRONG: dict[str, tuple[Any, str]] = {
 }
 
 
-def test_each_attribute_of_the_contract_has_a_rule_and_an_example() -> None:
+def test_each_attribute_in_the_contract_has_a_rule_and_an_example() -> None:
     for cls in CONTRACT:
         rules = read_declarations(cls)
         for name, member in vars(cls).items():
@@ -114,7 +114,7 @@ def test_each_attribute_of_the_contract_has_a_rule_and_an_example() -> None:
 
 
 @pytest.mark.parametrize(("attribute", "wrong"), WRONG.items())
-def test_a_wrong_attribute_leaves_out_the_tool_with_a_reason(
+def test_a_tool_with_an_invalid_attribute_is_left_out_with_a_reason(
     attribute: str, wrong: tuple[Any, str]
 ) -> None:
     value, sentence = wrong
@@ -170,7 +170,7 @@ def test_an_unambiguous_attribute_is_converted(attribute: str, given: Any, conve
         ({"name": f"test.{'x' * 120}"}, "name is 'test.xxx"),
     ],
 )
-def test_a_wrong_member_leaves_out_the_tool(members: dict[str, Any], sentence: str) -> None:
+def test_a_tool_with_an_invalid_member_is_left_out(members: dict[str, Any], sentence: str) -> None:
     with pytest.raises(InvalidTool) as refused:
         Toolbox().register(build(**members))
     assert str(refused.value).startswith(f"plugin.Wrong: {sentence}")
@@ -187,7 +187,7 @@ def test_a_property_is_read_once() -> None:
     assert (type(made).__qualname__, made.title) == ("Wrong", "Title 1")
 
 
-def test_a_registered_tool_cannot_become_wrong() -> None:
+def test_a_registered_tool_cannot_become_invalid() -> None:
     made = build()
     made.timeout_s = "soon"  # type: ignore[assignment] # nobody relies on it yet
     made.timeout_s = 5.0

@@ -52,7 +52,7 @@ BODIES: dict[str, tuple[int, str, Any]] = {
     ),
     "result_is_text": (200, "application/json", {"jsonrpc": "2.0", "id": 2, "result": "saved"}),
 }
-"""Whole responses to a call: status, media type, body."""
+"""Complete responses to a call: status, media type, body."""
 
 
 class OlderServer(ThreadingHTTPServer):

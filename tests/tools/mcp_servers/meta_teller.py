@@ -1,5 +1,5 @@
-"""A server of the protocol's SDK whose tool tells the `_meta` of its call, over standard input and
-output."""
+"""A server built with the protocol's SDK whose tool returns the `_meta` of its call, over standard
+input and output."""
 
 import json
 
@@ -10,7 +10,7 @@ SERVER = MCPServer("meta-teller")
 
 @SERVER.tool()
 def tell(ctx: Context) -> str:
-    """Tell the `_meta` of this call."""
+    """Return the `_meta` of this call."""
     return json.dumps(ctx.request_context.meta)
 
 

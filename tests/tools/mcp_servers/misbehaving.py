@@ -2,10 +2,10 @@
 [OPTION=VALUE…]`.
 
 Options: `definitions=FILE` (JSON list, read at each listing), `start=slow|dies|hangs|stays|obeys`
-(both stay when their input ends; the one ignores SIGTERM, the other ends of it), `calls=FILE` (a
-line for each call, and for SIGTERM), `pages=N` (tools a page), `listing=FILE` and `greeting=LINE`
-(the raw answers to `tools/list` and `initialize`, with MY_ID in the place of the id). The tool
-`verbatim` answers with the line that it is given.
+(`stays` and `obeys` keep running when their input ends; only `obeys` ends on SIGTERM), `calls=FILE`
+(a line for each call, and for SIGTERM), `pages=N` (tools a page), `listing=FILE` and
+`greeting=LINE` (the raw answers to `tools/list` and `initialize`, with MY_ID in place of the id).
+The tool `verbatim` answers with the line that it is given.
 """
 
 from __future__ import annotations

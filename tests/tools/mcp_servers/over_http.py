@@ -1,4 +1,4 @@
-"""Serves the published server of times over streamable HTTP: `python over_http.py PORT`."""
+"""Serve the published time server over streamable HTTP: `python over_http.py PORT`."""
 
 import sys
 

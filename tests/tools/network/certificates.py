@@ -1,4 +1,5 @@
-"""Certificates of a test authority, with chosen faults: other names, expired, untrusted issuer."""
+"""Certificates from a test CA, valid or with a selected fault: wrong name, expired, untrusted
+issuer."""
 
 from __future__ import annotations
 

@@ -19,9 +19,8 @@ class DnsServer:
 
     Attributes:
         names: by name, the responses in turn, each a list of addresses; the last one is repeated.
-            delay_s: how long
-        each response takes.
-        asked: the names that were asked for, once for each question of kind A.
+        delay_s: the duration of each response.
+        asked: the requested names, once for each question of type A.
     """
 
     def __init__(self, **names: Sequence[str]) -> None:

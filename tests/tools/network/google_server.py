@@ -1,4 +1,4 @@
-"""A small Google: the Custom Search API over real HTTP, with its own key, engine and results."""
+"""A small fake of Google's Custom Search API over HTTP, with its own key, engine and results."""
 
 from __future__ import annotations
 

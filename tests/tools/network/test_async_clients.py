@@ -1,4 +1,4 @@
-"""A third-party client is guarded by the same checks."""
+"""Third-party HTTP clients are guarded by the same checks."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_a_foreign_client_gets_its_response() -> None:
 
 
 @pytest.mark.parametrize("charset", ["punycode", "utf-7", "utf-16", "latin-1"])
-def test_text_is_utf_8_whatever_the_server_says(charset: str) -> None:
+def test_text_is_decoded_as_utf_8_whatever_charset_the_server_declares(charset: str) -> None:
     with WebServer(
         {"/": reply("bü-kva".encode(), content_type=f"text/plain; charset={charset}")}
     ) as server:
@@ -94,7 +94,7 @@ def test_responses_are_limited_in_size_and_time(response: Reply, code: str) -> N
         assert refusal(INSIDE, server.url) == code
 
 
-def test_failures_have_the_usual_exception_types() -> None:
+def test_failures_raise_the_usual_exceptions_of_the_client() -> None:
     with WebServer({"/": lambda connection, _: connection.close()}) as server:
         with pytest.raises(httpx2.HTTPError):
             asked(INSIDE, server.url)

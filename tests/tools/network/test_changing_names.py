@@ -1,4 +1,4 @@
-"""A name is resolved once for each connection, and exactly the checked address is connected to."""
+"""A name is resolved once for each connection, which is made to exactly the checked address."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_each_hop_of_a_redirect_is_checked_again() -> None:
 @pytest.mark.parametrize(
     "addresses", [["8.8.8.8", "10.0.0.1"], ["10.0.0.1", "8.8.8.8"], ["2606:4700::1", "127.0.0.1"]]
 )
-def test_one_forbidden_address_among_several_refuses_the_name(addresses: list[str]) -> None:
+def test_a_name_with_one_forbidden_address_among_several_is_refused(addresses: list[str]) -> None:
     with DnsServer(**{"mixed.test": addresses}) as dns:
         dial = CountingDial()
         with pytest.raises(ToolError) as caught:

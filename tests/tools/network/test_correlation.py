@@ -1,4 +1,4 @@
-"""A request's correlation id is passed to everything sent outside; a hostile one is replaced."""
+"""A request's correlation id is passed to everything sent outside; a hostile id is replaced."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def test_calls_of_mcp_servers_over_http_have_the_correlation_id_as_header_and_in
     "Each call of an MCP server carries the id of its run in `_meta`, also over standard input and output",
     "tools/contract/correlation.py, tools/sources/mcp/calls.py",
 )
-def test_a_server_of_the_sdk_reads_the_correlation_id_from_each_call_of_one_process() -> None:
+def test_a_server_built_with_the_sdk_reads_the_correlation_id_of_each_call() -> None:
     server = StdioServer((sys.executable, str(FOLDER / "meta_teller.py")))
     tool = tool_of(server, "tell")
     told = []

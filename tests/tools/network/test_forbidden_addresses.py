@@ -1,4 +1,4 @@
-"""However an address that is not public is written or reached, nothing connects to it."""
+"""Nothing connects to an address that is not public, however it is written or reached."""
 
 from __future__ import annotations
 
@@ -207,7 +207,7 @@ def refusal_of(door: GuardedClient, url: str) -> ToolError:
     return caught.value
 
 
-def test_there_are_enough_spellings() -> None:
+def test_there_are_enough_spellings_of_addresses() -> None:
     assert len(set(SPELLINGS)) == len(SPELLINGS) >= 60
 
 
@@ -385,7 +385,7 @@ def test_the_boundaries_of_private_ranges_are_exact(network: str) -> None:
         ("a_b.example", "a_b.example"),
     ],
 )
-def test_hosts_are_compared_in_one_form(text: str, host: str) -> None:
+def test_hosts_are_compared_in_canonical_form(text: str, host: str) -> None:
     assert parse_host(text) == host
 
 

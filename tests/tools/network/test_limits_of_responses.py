@@ -1,4 +1,4 @@
-"""Everything that a server sends has an end: bytes, unpacked bytes, headers, seconds."""
+"""Responses are limited: in bytes, unpacked bytes, headers and seconds."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_a_doubly_compressed_response_is_refused(server: WebServer, coding: str)
     )
 
 
-def test_a_response_that_cannot_be_unpacked_is_reported(server: WebServer) -> None:
+def test_a_response_that_cannot_be_decompressed_is_reported(server: WebServer) -> None:
     error = failure_of(server, reply(b"not packed at all", content_encoding="gzip"))
     assert (error.code, error.message) == (
         "NETWORK_ERROR",
@@ -176,7 +176,7 @@ def test_a_dripping_server_is_abandoned_at_the_deadline(server: WebServer, respo
         CHUNKED + b"zz\r\nxx\r\n",
     ],
 )
-def test_a_malformed_response_is_reported_plainly(server: WebServer, sent: bytes) -> None:
+def test_a_malformed_response_is_reported_in_plain_language(server: WebServer, sent: bytes) -> None:
     error = failure_of(server, closing(sent))
     assert error.code is ErrorCode.NETWORK_ERROR
     assert error.attempted

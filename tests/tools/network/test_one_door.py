@@ -48,7 +48,7 @@ WAYS_OUT = (
     ),
     *("subprocess", "multiprocessing", "concurrent.futures.ProcessPoolExecutor", "pty", "paramiko"),
 )
-"""Modules, and names in them, that open connections or start processes, which could."""
+"""Modules, and names in them, that open connections, or start processes that could."""
 CALLS_OUT = frozenset(
     {
         *(
@@ -72,7 +72,7 @@ CALLS_OUT = frozenset(
         *(f"spawn{how}" for how in ("l", "le", "lp", "lpe", "v", "ve", "vp", "vpe")),
     }
 )
-"""Names of functions of other modules that do."""
+"""Names of functions in other modules that open connections."""
 IMPORTERS = ("import_module", "__import__")
 MAY_GO_OUT = {
     "tools/network": "the one door of tools",
@@ -102,7 +102,7 @@ MAY_GO_OUT = {
 
 _LAST_WORDS = {way.rpartition(".")[2] for way in WAYS_OUT} | CALLS_OUT | set(IMPORTERS)
 _MAY_HOLD_ONE = re.compile(rf"\b(?:{'|'.join(sorted(_LAST_WORDS))})\b")
-"""Words without which a file cannot open a connection; searching a file is 100 times faster than
+"""Words that every file that opens a connection contains; searching a file is 100 times faster than
 parsing it."""
 
 
@@ -141,7 +141,7 @@ def _names_in(node: ast.AST) -> list[str]:
 @feature(
     "Network access", "No other code in `tools` opens a connection", "tools/network/http_client.py"
 )
-def test_tools_have_one_door_to_the_network() -> None:
+def test_only_the_network_client_opens_connections() -> None:
     offences, used = [], set()
     for path in paths():
         place = path.relative_to(ROOT).as_posix()
@@ -175,7 +175,7 @@ def test_tools_have_one_door_to_the_network() -> None:
         "import importlib\nimportlib.import_module('so' 'cket')",
     ],
 )
-def test_a_way_around_the_door_is_detected(text: str) -> None:
+def test_a_connection_without_the_network_client_is_detected(text: str) -> None:
     assert list(ways_out_of(text))
 
 

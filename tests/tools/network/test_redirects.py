@@ -1,4 +1,4 @@
-"""Redirects: each is checked again, few are followed, and nothing secret travels along."""
+"""Redirects: each is checked again, only a few are followed, and no secret is sent along."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def test_redirects_can_be_disabled(server: WebServer, dns: DnsServer) -> None:
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
 @pytest.mark.parametrize("status", ["307 Temporary Redirect", "308 Permanent Redirect"])
-def test_a_write_is_not_repeated_at_another_place(
+def test_a_write_is_not_repeated_at_another_address(
     server: WebServer, door: GuardedClient, method: str, status: str
 ) -> None:
     server.routes["/"] = redirect("/end", status)
@@ -179,7 +179,7 @@ def test_a_write_is_not_repeated_at_another_place(
 
 
 @pytest.mark.parametrize("status", ["301 Moved", "302 Found", "303 See Other"])
-def test_any_other_redirect_is_the_response_of_a_write(
+def test_a_redirect_of_a_write_is_returned_as_its_response(
     server: WebServer, door: GuardedClient, status: str
 ) -> None:
     """The write was done, so it must not be reported as refused, and nothing else may be
@@ -190,7 +190,9 @@ def test_any_other_redirect_is_the_response_of_a_write(
     assert [request.method for request in server.requests] == ["POST"]
 
 
-def test_a_read_with_a_body_is_not_repeated_either(server: WebServer, door: GuardedClient) -> None:
+def test_a_read_with_a_body_is_not_repeated_at_another_address(
+    server: WebServer, door: GuardedClient
+) -> None:
     server.routes["/"] = redirect("/end", "307 Temporary Redirect")
     assert (
         refusal_of(door, f"http://here.test:{server.port}/", "GET", b"{}").code
@@ -198,7 +200,7 @@ def test_a_read_with_a_body_is_not_repeated_either(server: WebServer, door: Guar
     )
 
 
-def test_a_get_that_writes_is_not_redirected_and_its_outcome_stays_open(
+def test_a_get_request_that_writes_is_not_redirected_and_its_outcome_is_unknown(
     server: WebServer, door: GuardedClient
 ) -> None:
     server.routes["/"] = redirect(f"http://other.test:{server.port}/end")
@@ -223,7 +225,9 @@ def test_a_failure_after_a_redirect_counts_as_attempted(
     assert refusal_of(door, f"http://here.test:{server.port}/").attempted
 
 
-def test_a_post_that_reads_is_not_redirected_either(server: WebServer, door: GuardedClient) -> None:
+def test_a_post_request_that_reads_is_not_redirected(
+    server: WebServer, door: GuardedClient
+) -> None:
     server.routes["/"] = redirect("/end")
     assert (
         door.request("POST", f"http://here.test:{server.port}/", body=b"{}", repeatable=True).status

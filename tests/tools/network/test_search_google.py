@@ -1,4 +1,4 @@
-"""search_google and web.searchCompany, by real HTTP against a small Google."""
+"""search_google and web.searchCompany, over real HTTP against a small fake of Google."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def test_a_missing_query_is_reported_in_the_documented_form() -> None:
         ),
     ],
 )
-def test_each_failure_has_its_own_text(
+def test_each_failure_has_its_own_message(
     google: GoogleServer, status: str, headers: dict[str, str], code: str, words: str
 ) -> None:
     google.failure = reply(
@@ -268,7 +268,7 @@ def test_a_company_is_found_with_a_guess_at_its_domain(google: GoogleServer) -> 
     assert again.data["official_domain"] is None
 
 
-def test_a_search_asks_unless_its_host_is_allowed() -> None:
+def test_a_company_search_needs_approval_unless_its_host_is_allowed() -> None:
     assert judge_tool(SearchGoogle, {"query": "news"}).permission is Permission.AUTO
     assert judge_tool(SearchCompany, {"name": "Acme"}).permission is Permission.ASK
     allowed = Policy(allowed_hosts=frozenset({"www.googleapis.com"}))

@@ -1,4 +1,4 @@
-"""Certificates are checked for the name that was asked for, though the connection goes to a checked
+"""Certificates are checked for the requested name, although the connection goes to a checked
 address."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""web.fetchPage and web.validateDomain, by real HTTP and TLS on loopback."""
+"""web.fetchPage and web.validateDomain, over real HTTP and TLS on loopback."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ Reply = bytes | Callable[[socket.socket, Request], None]
 
 
 def reply(body: bytes = b"fine", status: str = "200 OK", **headers: str) -> bytes:
-    """A whole response; `content_type="text/html"` becomes the header Content-Type."""
+    """Build a complete response; `content_type="text/html"` becomes the header Content-Type."""
     given = {"content_length": str(len(body)), **headers}
     lines = "".join(f"{name.replace('_', '-')}: {value}\r\n" for name, value in given.items())
     return f"HTTP/1.1 {status}\r\n{lines}\r\n".encode() + body
@@ -41,7 +41,7 @@ def redirect(where: str, status: str = "302 Found") -> bytes:
 
 
 def dripping(head: bytes, drip: bytes, pause_s: float = 0.02) -> Reply:
-    """A response that never ends."""
+    """Build a response that never ends."""
 
     def answer(connection: socket.socket, _: Request) -> None:
         connection.sendall(head)
@@ -57,7 +57,8 @@ class WebServer:
 
     Attributes:
         routes: responses by path; other paths get a 404.
-        connections: the number of connections. requests: the received requests.
+        connections: the number of connections.
+        requests: the received requests.
     """
 
     def __init__(

@@ -16,7 +16,7 @@ def context_of(organization: Organization, **more: Any) -> ToolContext:
 
 
 def card(tool: Tool, params: dict[str, Any], organization: Organization) -> tuple[str, Preview]:
-    """The sentence and the sealed effect."""
+    """Return the sentence and the sealed effect."""
     loaded = tool.load_params(tool.check_params(params))
     preview = tool.preview(loaded, context_of(organization))
     assert preview is not None
@@ -24,7 +24,7 @@ def card(tool: Tool, params: dict[str, Any], organization: Organization) -> tupl
 
 
 def sealed(preview: Preview) -> Preview:
-    """The preview after a round trip through the database."""
+    """Return the preview after a round trip through the database."""
     return Preview.from_json(json.loads(json.dumps(preview.as_json())))
 
 

@@ -123,7 +123,7 @@ def test_two_sets_are_compared_by_record_name_or_domain(
 
 
 @pytest.mark.parametrize("params", [{}, {"names": []}, {"names": ["a"], "other_filters": {}}])
-def test_exactly_one_side_to_compare_with_is_required(
+def test_cross_referencing_needs_exactly_one_set_to_compare_with(
     params: dict[str, Any], acme: Organization
 ) -> None:
     result = run_tool(CrossReference, params, organization_id=acme.pk)

@@ -122,7 +122,7 @@ def test_a_report_is_stored_as_its_preview_shows_it(acme: Organization) -> None:
     assert draft.records.count() == 2
 
 
-def test_a_table_shows_ids_in_their_order_and_reports_the_missing_ones(acme: Organization) -> None:
+def test_a_table_shows_ids_in_their_order_and_reports_missing_ids(acme: Organization) -> None:
     first, second = ids(acme)
     ordered = {
         "title": "T",

@@ -1,4 +1,4 @@
-"""The params of the data tools: their canonical form, and what is refused before any effect."""
+"""The params of the data tools: their canonical form, and the refusal of invalid params."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Looking up records: filters, figures, details, and never those of another organization."""
+"""Looking up records: filters, figures and details, never of another organization's records."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A card's sentence is made from the params and the effect; hostile values cannot forge it."""
+"""A card's sentence is built from the params and the effect; hostile values cannot forge it."""
 
 from typing import Any
 

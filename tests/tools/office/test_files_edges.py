@@ -1,5 +1,5 @@
-"""The files.* tools where it gets narrow: ways through files, folders that stay, failures in the
-middle, cut lines."""
+"""Edge cases of the files.* tools: paths through files, folders that stay, failures halfway, cut
+lines."""
 
 from pathlib import Path
 from typing import Any
@@ -62,7 +62,7 @@ class TestThePathToAFile:
             [],
         )
 
-    def test_has_its_folders_during_the_card_and_they_are_removed_after_a_denial(
+    def test_has_its_folders_during_the_write_and_a_refusal_removes_them(
         self, folder: Path
     ) -> None:
         (folder / "a").mkdir()
@@ -79,7 +79,7 @@ class TestThePathToAFile:
     @pytest.mark.parametrize(
         ("name", "value"), [("MAX_FILES", 1), ("MAX_BYTES", 8), ("LARGEST_FILE", 4)]
     )
-    def test_is_refused_a_card_beyond_the_limits(
+    def test_is_refused_before_approval_if_it_exceeds_the_limits(
         self, monkeypatch: pytest.MonkeyPatch, name: str, value: int
     ) -> None:
         monkeypatch.setattr(changes, name, value)
@@ -111,7 +111,7 @@ class TestDeletion:
         assert run_tool(DeleteFile, {"path": "a"}).data == {"deleted": ["a/empty"]}
         assert [one.name for one in (folder / "a").iterdir()] == ["linked"]
 
-    def test_keeps_an_empty_folder_that_is_filled_at_the_last_moment_and_says_so(
+    def test_keeps_a_folder_that_is_filled_at_the_last_moment_and_says_so(
         self, folder: Path
     ) -> None:
         (folder / "a").mkdir()
@@ -156,11 +156,11 @@ class TestDeletion:
 @pytest.mark.parametrize(
     "text", ["a\n  ````\nb", "a\r````\nb", "inline ```` here", "\t````", "> ````"]
 )
-def test_backticks_in_a_text_cannot_end_its_block(text: str) -> None:
+def test_backticks_in_a_text_cannot_end_its_code_block(text: str) -> None:
     assert format_code_block(text) == f"`````\n{text}\n`````"
 
 
-def test_a_block_has_at_least_three_backticks() -> None:
+def test_a_code_block_has_at_least_three_backticks() -> None:
     assert format_code_block("a `b` c") == "```\na `b` c\n```"
 
 
@@ -168,7 +168,7 @@ class TestSearchInFiles:
     @pytest.mark.parametrize(
         ("pattern", "lines"), [("b$", [1]), (r"c\z", [3]), ("^$", [2]), (r"\s", [])]
     )
-    def test_ends_lines_before_their_carriage_return(
+    def test_excludes_the_carriage_return_from_a_line(
         self, folder: Path, pattern: str, lines: list[int]
     ) -> None:
         (folder / "a.txt").write_bytes(b"ab\r\n\r\nc\r\n")

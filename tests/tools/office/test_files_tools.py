@@ -124,7 +124,7 @@ class TestRead:
         assert page["next_offset"] == page["last_line"] + 1
         assert "cut after 2,000 characters" in run_tool(ReadFile, {"path": "a.txt"}).for_model()
 
-    def test_keeps_the_text_inside_its_block(self) -> None:
+    def test_keeps_the_text_inside_its_code_block(self) -> None:
         block = format_code_block("a\n`````\nTOOL ERROR: no\n```")
         assert block.startswith("``````\n")
         assert block.endswith("\n``````")
@@ -293,7 +293,7 @@ class TestWrite:
                 made.load_params({"path": "a.txt", "text": "same"}), ToolContext(organization_id=1)
             )
 
-    def test_twice_has_one_effect(self, folder: Path) -> None:
+    def test_twice_changes_the_file_once(self, folder: Path) -> None:
         assert data(WriteFile, path="a/b.txt", text="x")["created"] is True
         changed = (folder / "a" / "b.txt").stat().st_mtime_ns
         assert data(WriteFile, path="a/b.txt", text="x")["created"] is False
@@ -320,7 +320,7 @@ class TestWrite:
         assert (folder / "a.txt").read_text() == "somebody else's"
         assert [one.name for one in folder.iterdir()] == ["a.txt"]
 
-    def test_refuses_a_file_in_the_place_of_a_folder(self, folder: Path) -> None:
+    def test_cannot_put_a_file_in_place_of_a_folder(self, folder: Path) -> None:
         put(folder, "a.txt", "old")
         assert code_of(run_tool(WriteFile, {"path": "a.txt/b.txt", "text": "x"})) == "NOT_FOUND"
         put(folder, "b/c.txt")
@@ -339,7 +339,7 @@ class TestWrite:
         assert code_of(result) == "LIMIT_EXCEEDED"
         assert sorted(one.name for one in folder.iterdir()) == ["a", "b", "c"]
 
-    def test_at_the_same_time_leaves_one_whole_text(self, folder: Path) -> None:
+    def test_at_the_same_time_as_others_leaves_one_complete_text(self, folder: Path) -> None:
         texts = [letter * 200_000 for letter in "abcdefgh"]
         barrier, results = threading.Barrier(len(texts) + 1), []
 
@@ -357,7 +357,7 @@ class TestWrite:
         assert all(result.success for result in results)
         assert [one.name for one in folder.iterdir()] == ["a.txt"]
 
-    def test_of_a_new_file_succeeds_for_one_of_many(self, folder: Path) -> None:
+    def test_of_the_same_new_file_succeeds_for_only_one_of_many_calls(self, folder: Path) -> None:
         sealed = {text: previewed(WriteFile, path="a.txt", text=text) for text in "abcdefgh"}
 
         def write(text: str) -> ToolResult:

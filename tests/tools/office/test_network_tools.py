@@ -1,5 +1,5 @@
-"""Every built-in tool that reaches the network: its results are from outside, and its params are
-checked."""
+"""Every built-in network tool: its results are from outside, and its params are checked for own
+data."""
 
 from __future__ import annotations
 

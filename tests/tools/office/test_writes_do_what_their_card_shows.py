@@ -87,7 +87,7 @@ def ids(organization: Organization) -> list[str]:
 
 
 def filled(params: Any, known: list[str]) -> Any:
-    """The params with {0}, {1} replaced by ids."""
+    """Return the params with {0}, {1} replaced by ids."""
     if isinstance(params, dict):
         return {key: filled(value, known) for key, value in params.items()}
     if isinstance(params, list):
@@ -109,7 +109,7 @@ def filled(params: Any, known: list[str]) -> Any:
 )
 @pytest.mark.parametrize(("tool", "params"), CHANGES)
 @pytest.mark.parametrize("with_card", [True, False])
-def test_an_approved_change_equals_the_one_on_the_card(
+def test_an_approved_change_equals_the_change_on_the_card(
     tool: type[Tool], params: dict[str, Any], with_card: bool, acme: Organization
 ) -> None:
     wanted = filled(params, ids(acme))
@@ -138,7 +138,7 @@ def test_each_change_increases_the_version_and_extends_the_history(
         assert Record.objects.get(pk=target.id).version == 2
 
 
-def test_a_creation_creates_the_one_record_on_the_card(acme: Organization) -> None:
+def test_a_creation_creates_only_the_record_on_the_card(acme: Organization) -> None:
     before = everything()
     params = {
         "name": " Nova \n Labs ",
@@ -172,7 +172,7 @@ def test_a_bulk_deletion_deletes_only_what_the_card_names(acme: Organization) ->
     assert result.data == {"deleted": 2, "record_ids": [target.id for target in preview.targets]}
 
 
-def test_a_list_gets_only_records_that_are_not_on_it(acme: Organization) -> None:
+def test_a_list_gets_only_records_that_it_does_not_contain_yet(acme: Organization) -> None:
     first, second, _ = ids(acme)
     approve(AddToList(), {"record_ids": [first], "list_name": "Spring"}, acme, None)
     sentence, preview = card(
@@ -226,7 +226,7 @@ def test_every_write_runs_in_the_transaction_of_the_engine(tool: type[Tool]) -> 
     ],
 )
 @pytest.mark.parametrize("foreign", [True, False])
-def test_an_id_of_another_organization_is_reported_like_a_missing_one(
+def test_an_id_of_another_organization_is_reported_like_a_missing_id(
     tool: type[Tool], params: dict[str, Any], foreign: bool, acme: Organization
 ) -> None:
     unknown = str(Record.objects.get(name="Hidden").pk) if foreign else "999999999999999999"
@@ -317,7 +317,7 @@ def test_a_thousand_targets_cost_no_more_queries_than_a_few(
 @pytest.mark.parametrize(
     "choice", [{}, {"filters": {}}, {"record_ids": []}, {"filters": {"text": " "}}]
 )
-def test_an_empty_choice_never_means_everything(
+def test_an_empty_selection_never_means_all_records(
     tool: type[Tool], params: dict[str, Any], choice: dict[str, Any]
 ) -> None:
     with pytest.raises(ToolError) as caught:

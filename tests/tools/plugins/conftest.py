@@ -42,7 +42,7 @@ PROMISES = {
     "    def tools(self): return []\n    tool = start = shutdown = tools\n\nTOOLS = Own()\n",
     "failing": "def make():\n    raise OSError('no table')\n",
 }
-"""Modules of one package, by the name of their entry point too."""
+"""Modules of one package, by module name and by the name of their entry point."""
 
 
 @pytest.fixture(scope="session")

@@ -1,5 +1,5 @@
-"""Packages with plugins, installed for real: built by setuptools, without a network, into a
-separate folder."""
+"""Real packages with plugins: built by setuptools without a network, and installed into a separate
+folder."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Hello(Tool):
 
 
 def tool_named(name: str, version: str = "1.0") -> str:
-    """The text of a module with one good class of a tool, `Hello`."""
+    """Return the text of a module with one correct tool class, `Hello`."""
     return TOOL.format(name=name, version=version)
 
 

@@ -1,5 +1,4 @@
-"""Several sources as one: their order, that no name is there twice, and that none is left
-running."""
+"""Several sources as one: they keep their order, no name occurs twice, and none is left running."""
 
 from __future__ import annotations
 
@@ -13,7 +12,7 @@ from tools.toolbox import Toolbox
 
 
 def made(name: str, version: str = "1.0", description: str = "Say hello.") -> Tool:
-    """A tool of this name."""
+    """Return a tool with this name."""
 
     class Hello(Tool):
         level = Level.READ
@@ -27,7 +26,7 @@ def made(name: str, version: str = "1.0", description: str = "Say hello.") -> To
 
 
 class Noted(BuiltinSource):
-    """A source that records its calls in `diary`, and fails where a test wants it to."""
+    """A source that records its calls in `diary`, and fails where a test tells it to."""
 
     def __init__(self, name: str, *tools: Tool, diary: list[str], fails_to: str = "") -> None:
         super().__init__(tools, name)
@@ -74,7 +73,7 @@ def test_tools_are_listed_in_the_order_of_their_sources() -> None:
     "tools/sources/combined.py",
 )
 @pytest.mark.parametrize("version", ["1.0", "2.0"])
-def test_an_equal_name_is_refused_whatever_the_versions(version: str) -> None:
+def test_the_same_name_in_two_sources_is_refused_whatever_the_versions(version: str) -> None:
     source = CombinedSource(
         [
             BuiltinSource([made("mail.send")], "first"),
@@ -113,7 +112,7 @@ def test_a_combined_source_starts_once_and_shuts_down_all_parts_in_reverse_order
 
 
 @feature("Plugins", "Shutdown reaches every source, even if one fails", "tools/sources/combined.py")
-def test_a_source_that_cannot_shut_down_does_not_affect_the_others() -> None:
+def test_a_source_that_cannot_shut_down_does_not_affect_other_sources() -> None:
     diary: list[str] = []
     sources = [
         Noted(name, made(f"{name}.hello"), diary=diary, fails_to="shutdown" if name == "b" else "")
@@ -127,7 +126,7 @@ def test_a_source_that_cannot_shut_down_does_not_affect_the_others() -> None:
     assert source.tools() == []
 
 
-def test_a_source_that_cannot_start_leaves_none_running() -> None:
+def test_a_source_that_cannot_start_leaves_no_source_running() -> None:
     diary: list[str] = []
     sources = [
         Noted(name, made(f"{name}.hello"), diary=diary, fails_to="start" if name == "b" else "")
@@ -140,7 +139,7 @@ def test_a_source_that_cannot_start_leaves_none_running() -> None:
     assert source.tools() == []
 
 
-def test_a_toolbox_is_filled_by_the_same_rule() -> None:
+def test_a_toolbox_cannot_have_the_same_name_from_two_sources() -> None:
     toolbox = Toolbox()
     fill_toolbox(
         toolbox,
@@ -164,7 +163,7 @@ def test_a_toolbox_is_filled_by_the_same_rule() -> None:
         )
 
 
-def test_a_tool_that_is_wrong_in_itself_is_left_out_alone() -> None:
+def test_an_invalid_tool_is_left_out_alone() -> None:
     toolbox, wrong = Toolbox(), made("mail.send")
     wrong.timeout_s = "soon"  # type: ignore[assignment]
     fill_toolbox(toolbox, [BuiltinSource([wrong, made("crm.find")])])

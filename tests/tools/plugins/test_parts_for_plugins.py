@@ -44,7 +44,7 @@ def _list_unused() -> set[str]:
     return unused
 
 
-def test_the_list_of_parts_for_plugins_has_exactly_the_unused_ones() -> None:
+def test_the_list_of_parts_for_plugins_has_exactly_the_unused_parts() -> None:
     assert _read_table().keys() == _list_unused()
 
 

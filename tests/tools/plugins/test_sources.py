@@ -42,7 +42,7 @@ def crm() -> Iterator[Outside]:
 
 
 def bring(monkeypatch: pytest.MonkeyPatch, named: Any) -> PluginSource:
-    """Build the source of a plugin whose entry point names this."""
+    """Build the source of a plugin whose entry point names this object."""
     module = ModuleType("gadget_own_source")
     module.NAMED = named  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "gadget_own_source", module)
@@ -82,7 +82,7 @@ def test_an_api_without_a_description_does_not_start(crm: Outside) -> None:
         OpenAPISource(ApiConnection("crm", crm.url), lambda: "nothing").start()
 
 
-def test_tools_of_an_mcp_server_are_destructive_unless_its_owner_says_otherwise() -> None:
+def test_tools_of_an_mcp_server_are_destructive_unless_levels_are_given() -> None:
     with older_server() as older:
         server = HttpServer(older.url("works"), {}, REACH)
         source = McpSource("files", server)
@@ -151,7 +151,7 @@ def test_an_unusable_source_is_shut_down_and_breaks_its_plugin(
     assert plugin.tools() == []
 
 
-def test_equal_names_are_left_out_in_the_given_order() -> None:
+def test_later_tools_with_the_same_name_are_left_out() -> None:
     first, second = made("mail.send"), made("mail.send", "2.0")
     source = CombinedSource(
         [BuiltinSource([first], "first"), BuiltinSource([second, made("mail.find")], "second")],
@@ -203,7 +203,7 @@ def test_a_granted_call_of_a_withheld_tool_gets_the_reason(monkeypatch: pytest.M
         (["own hello"], "", ""),
     ],
 )
-def test_a_withheld_name_counts_as_one_of_the_plugin(
+def test_a_withheld_name_counts_as_a_name_of_the_plugin(
     monkeypatch: pytest.MonkeyPatch, listed: list[str], taken: str, problem: str
 ) -> None:
     bring(monkeypatch, lambda: Withholding(*listed))
@@ -220,7 +220,7 @@ def test_a_withheld_name_counts_as_one_of_the_plugin(
         )
 
 
-def test_the_name_of_a_withheld_tool_is_given_to_no_other_source() -> None:
+def test_the_name_of_a_withheld_tool_is_not_available_to_other_sources() -> None:
     sources = [Withholding(), BuiltinSource([made("own.goodbye")], "second")]
     with pytest.raises(ValueError, match=r"own\.goodbye comes from both 'mine' and 'second'"):
         CombinedSource(sources).start()

@@ -1,4 +1,4 @@
-"""A plugin is loaded, or left out with a reason; the others work."""
+"""A plugin is loaded, or left out with a reason; other plugins work."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.features import feature
+from tools.office.demo_register import DEMO_TOOLS
 from tools.office.tools import OFFICE_TOOLS
-from tools.sources import OFFICE, fill_toolbox, start_plugins
+from tools.sources import OFFICE, OFFICE_DEMO, fill_toolbox, start_plugins
 from tools.testing import run_tool
 from tools.toolbox import Toolbox
 
@@ -100,6 +101,13 @@ def test_the_office_is_a_plugin_whose_tools_are_built_in() -> None:
     assert [type(tool) for tool in office.tools()] == list(OFFICE_TOOLS)
     assert {(tool.source, tool.author) for tool in office.tools()} == {("built in", "Gadget")}
     assert {tool.source for tool in iban.tools()} == {"iban"}
+
+
+def test_the_office_of_the_demo_is_a_plugin_of_its_own() -> None:
+    (demo,), broken = start_plugins([OFFICE_DEMO])
+    assert broken == []
+    assert [type(tool) for tool in demo.tools()] == list(DEMO_TOOLS)
+    assert {(tool.source, tool.author) for tool in demo.tools()} == {("the demo", "Gadget")}
 
 
 @pytest.mark.parametrize("other", ["again", "holding"])

@@ -31,7 +31,7 @@ from tools.contract import (
 NAN = float("nan")
 DAY = date(2026, 5, 4)
 ran: list[str] = []
-"""The names of the writes that ran, once for each time."""
+"""The names of the writes that ran, one entry per run."""
 
 
 class Right(Tool):
@@ -117,7 +117,7 @@ WRONG_ATTRIBUTES: dict[str, Any] = {
     "preview": None,
     "sentence": "Do it",
 }
-"""Tools with wrong attributes, which are left out."""
+"""Tools with invalid attributes, which are left out."""
 
 WRONG_PREVIEWS: dict[str, Any] = {
     "date": DAY,
@@ -244,7 +244,7 @@ UNKNOWN = _make_results(UNKNOWN_RESULTS)
 
 
 class _Chain(Recipe):
-    """A recipe whose step has wrong params."""
+    """A recipe whose step has invalid params."""
 
     name = "wrong.recipe"
     description = "Do it in steps."

@@ -109,13 +109,13 @@ def shown(times: list[datetime]) -> list[str]:
         ),
     ],
 )
-def test_every_change_of_the_clocks_has_its_next_time(
+def test_the_next_time_is_correct_at_every_clock_change(
     cron: str, zone: str, after: str, expected: list[str]
 ) -> None:
     assert shown(parse_cron(cron, zone).upcoming(at(after), len(expected))) == expected
 
 
-def test_a_repeated_hour_has_no_repeated_time_of_the_day() -> None:
+def test_a_daily_time_occurs_once_in_a_repeated_hour() -> None:
     times = parse_cron("30 2 * * *", "Europe/Berlin")
     for again in (
         "2026-10-25T01:05",
@@ -125,7 +125,7 @@ def test_a_repeated_hour_has_no_repeated_time_of_the_day() -> None:
         assert times.next_after(at(again)) == at("2026-10-26T01:30")
 
 
-def test_a_time_is_never_its_own_next_one() -> None:
+def test_a_time_is_never_followed_by_itself() -> None:
     time = at("2026-06-01T07:00")
     times = parse_cron("0 9 * * *", "Europe/Berlin")
     assert times.next_after(time) == time + timedelta(days=1)
@@ -161,7 +161,7 @@ def numbers(text: str, low: int, high: int) -> set[int]:
 
 
 def scanned(times: CronTimes, first: datetime, last: datetime) -> list[datetime]:
-    """The times after the first moment, found by testing every minute."""
+    """Return the times after the first moment, found by testing every minute."""
     minutes, hours, _, _, weekdays = times.cron.split()
     in_minutes, in_hours = numbers(minutes, 0, 59), numbers(hours, 0, 23)
     on_days = {number % 7 for number in numbers(weekdays, 0, 7)}
@@ -223,7 +223,7 @@ def test_the_times_equal_those_of_a_check_every_minute(
     zone=st.sampled_from(sorted(CHANGES)),
     minutes=st.integers(0, 525_600),
 )
-def test_a_time_of_the_day_occurs_once_every_day(
+def test_a_daily_time_occurs_once_every_day(
     minute: int, hour: int, zone: str, minutes: int
 ) -> None:
     moment = at("2026-01-01") + minutes * MINUTE

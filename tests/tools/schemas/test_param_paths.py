@@ -68,7 +68,7 @@ SCHEMA = {
         ),
     ],
 )
-def test_only_a_closed_object_rules_out_a_name(
+def test_only_a_closed_object_makes_a_path_impossible(
     path: str, found: tuple[str, list[str]] | None
 ) -> None:
     assert find_closed_object(SCHEMA, path) == found
@@ -118,7 +118,7 @@ def test_params_are_listed_with_those_of_closed_objects() -> None:
     ]
 
 
-def test_a_recursive_schema_is_listed_to_an_end() -> None:
+def test_a_recursive_schema_has_a_finite_list_of_params() -> None:
     reference = {"$ref": "#/$defs/Node"}
     schema = closed(child=reference) | {"$defs": {"Node": closed(child=reference, name=TEXT)}}
     paths = [param.path for param in CallSchema(schema, has_defaults=True).list_params()]

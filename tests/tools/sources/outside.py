@@ -88,7 +88,7 @@ class Outside:
         params: dict[str, Any] | None = None,
         credentials: dict[str, Any] | None = None,
     ) -> ToolResult:
-        """The result of one call, as a model would get it."""
+        """Return the result of one call, as a model would get it."""
         return run_tool(tool, params or {}, credentials=credentials or {}, reach=REACH)
 
     def tool(
@@ -97,7 +97,7 @@ class Outside:
         authentication: AuthenticationSettings | None = None,
         **more: Any,
     ) -> OpenAPITool:
-        """The tool made from the only operation in these paths; `more` is added to the
+        """Return the tool made from the only operation in these paths; `more` is added to the
         description."""
         authentication = authentication or AuthenticationSettings()
         description = read_description(described(paths, **more), provided=authentication.body_names)

@@ -43,7 +43,9 @@ def answer(address: str = "https://api.example/v1/files/7", **headers: str) -> C
         (answer("https://api.example/", content_type="application/octet-stream"), "file.bin"),
     ],
 )
-def test_a_response_that_is_a_file_becomes_one(response: ClientResponse, name: str) -> None:
+def test_a_response_that_is_a_file_becomes_a_file_of_the_result(
+    response: ClientResponse, name: str
+) -> None:
     result = build_result(response, "GET /files/7")
     kind = response.headers["content-type"]
     assert list(result.files) == [ResultFile(name, PDF, kind)]

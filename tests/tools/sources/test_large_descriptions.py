@@ -90,7 +90,7 @@ def test_every_operation_is_a_tool_or_left_out_with_a_reason(published: Publishe
 
 
 @each_description
-def test_every_tool_is_legal_in_the_toolbox_and_when_sent(published: Published) -> None:
+def test_every_tool_is_legal_in_the_toolbox_and_for_providers(published: Published) -> None:
     toolbox, connection = Toolbox(), ApiConnection("api", "https://api.example.com")
     inside = {
         canonical_json(each): each for op in read(published).operations for each in _schemas_of(op)
@@ -112,7 +112,7 @@ def test_every_tool_is_legal_in_the_toolbox_and_when_sent(published: Published) 
 
 
 def _schemas_of(operation: ApiOperation) -> list[dict[str, Any]]:
-    """Return the schemas of its params and the enclosing one; many operations share theirs, and
+    """Return the schemas of its params and the enclosing schema; many operations share schemas, and
     checks are slow."""
     return [*operation.params["properties"].values(), {**operation.params, "properties": {}}]
 
@@ -204,6 +204,6 @@ def test_the_five_packages_have_the_stated_versions() -> None:
 @pytest.mark.skipif(
     not HAS_NPM, reason="the largest descriptions are in packages of npm, which is not here"
 )
-def test_two_descriptions_have_a_thousand_operations_and_all_three_versions_occur() -> None:
+def test_two_descriptions_have_a_thousand_operations_and_all_three_openapi_versions_occur() -> None:
     assert len([each for each in PUBLISHED if each.operations > 1_000]) >= 2
     assert {each.version for each in PUBLISHED} == {"2.0", "3.0", "3.1"}

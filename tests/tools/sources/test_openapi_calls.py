@@ -98,7 +98,9 @@ def test_a_refusing_status_is_a_definite_failure(
     "tools/sources/openapi/responses.py",
 )
 @pytest.mark.parametrize("status", [500, 502, 503, 504])
-def test_a_server_error_leaves_the_outcome_of_a_write_open(outside: Outside, status: int) -> None:
+def test_the_outcome_of_a_write_is_unknown_after_a_server_error(
+    outside: Outside, status: int
+) -> None:
     read = replied(outside, Reply(status)).error
     write = replied(outside, Reply(status), WRITE).error
     assert (read.code, read.is_definite) == (ErrorCode.OPERATION_FAILED, True)
@@ -121,7 +123,7 @@ def test_the_wait_time_is_reported(outside: Outside) -> None:
         (b'{"message": "' + b"x" * 1000 + b'"}', "application/json", "x" * 299 + "…"),
     ],
 )
-def test_the_excerpt_is_short_and_plain(
+def test_an_excerpt_of_the_response_is_short_plain_text(
     outside: Outside, content: bytes, kind: str, told: str
 ) -> None:
     error = replied(outside, Reply(404, content, {"Content-Type": kind})).error
@@ -408,7 +410,7 @@ def test_a_base_address_with_a_query_or_a_fragment_is_refused(end: str) -> None:
     "tools/network/http_client.py, tools/sources/openapi/tool.py",
 )
 @pytest.mark.parametrize("raised", [False, True], ids=["by its own level", "raised for this call"])
-def test_a_get_that_writes_is_sent_once_and_its_outcome_can_stay_open(
+def test_a_get_request_that_writes_is_sent_once_and_its_outcome_can_be_unknown(
     outside: Outside, raised: bool
 ) -> None:
     tool = oauth_tool(

@@ -1,4 +1,4 @@
-"""A call has one end, and nothing is sent after it."""
+"""A call has one deadline, after which nothing is sent."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ WRITE: dict[str, Any] = {"/pets": {"post": {}}}
 CREDENTIALS = {"api": {"client_id": "client", "client_secret": "s3cret-value"}}
 TIMEOUT_S = 2.0
 EXECUTORS_S = 30.0
-"""Timeout longer than the tool's own, so that the tool's ends the call even on a slow machine."""
+"""Longer than the tool's own timeout, which therefore ends the call even on a slow machine."""
 
 
 def tool_of(outside: Outside, paths: dict[str, Any]) -> OpenAPITool:
@@ -67,7 +67,7 @@ def test_a_call_that_waits_for_its_token_until_the_deadline_is_never_sent(
     assert [each.target for each in outside.received] == ["/token"]
 
 
-def test_a_write_that_was_sent_without_a_response_stays_open(outside: Outside) -> None:
+def test_the_outcome_of_a_write_without_a_response_is_unknown(outside: Outside) -> None:
     outside.held = {"/pets"}
     error = result_in_a_batch(tool_of(outside, WRITE)).error
     assert error is not None

@@ -70,7 +70,7 @@ def test_a_billion_laughs_attack_is_refused() -> None:
         read_description("\n".join(lines))
 
 
-def test_an_alias_of_itself_is_refused() -> None:
+def test_an_alias_that_contains_itself_is_refused() -> None:
     with pytest.raises(DocumentError, match="inside its own anchor"):
         read_description("openapi: 3.0.0\npaths: &p {a: *p}")
 
@@ -225,7 +225,7 @@ def test_a_description_full_of_large_bodies_is_read_in_bounded_time() -> None:
     "Limits for the parameters of one operation and of all",
     "tools/sources/openapi/parameters.py",
 )
-def test_many_shared_parameters_cost_little() -> None:
+def test_a_description_with_many_shared_parameters_is_read_quickly() -> None:
     parameters = [{"name": f"p{number}", "in": "query"} for number in range(1_000)]
     shared: dict[str, Any] = {"x-shared": {"parameters": parameters, "get": {}}}
     paths = {f"/{number}": {"$ref": "#/x-shared"} for number in range(100)}
@@ -251,7 +251,7 @@ def test_the_parameters_of_a_description_are_limited_in_number() -> None:
 @pytest.mark.parametrize(
     "reference", ["#/" + "%41" * 300_000, "#/" + "a/" * 500_000, "#/" + "x" * 1_000_000]
 )
-def test_a_reference_is_limited_in_length_however_often_it_is_used(reference: str) -> None:
+def test_a_long_reference_is_refused_quickly_and_quoted_in_part(reference: str) -> None:
     shared = {"parameters": {"X": {"$ref": reference}}}
     paths = {
         f"/{n}": {"get": {"parameters": [{"$ref": "#/components/parameters/X"}]}}
@@ -272,7 +272,7 @@ def test_a_reference_is_limited_in_length_however_often_it_is_used(reference: st
     "Importing a description is limited by the shown size and in time",
     "tools/sources/openapi/references.py",
 )
-def test_long_words_cost_no_more_than_their_shown_part() -> None:
+def test_long_texts_are_read_quickly_and_truncated() -> None:
     words = "a b " * 500_000
     schemas = {"S": {"type": "string", "description": words, "title": words}}
     item: dict[str, Any] = {
@@ -305,7 +305,7 @@ def test_reading_is_limited_in_time_and_reports_it() -> None:
     }
 
 
-def test_variables_of_a_server_do_not_multiply() -> None:
+def test_nested_server_variables_expand_to_an_address_of_limited_length() -> None:
     variables = {
         letter: {"default": f"{{{after}}}" * 500}
         for letter, after in zip("abcdefg", "bcdefgh", strict=True)

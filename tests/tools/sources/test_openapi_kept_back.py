@@ -93,7 +93,7 @@ def test_a_credential_is_left_out_of_a_body_at_every_depth(
         {**KEY, "anyOf": [{"required": ["api_key"]}]},
     ],
 )
-def test_a_body_that_requires_a_credential_leaves_out_its_operation(schema: Any) -> None:
+def test_an_operation_whose_body_requires_a_credential_is_left_out(schema: Any) -> None:
     (left,) = read(posting(schema)).skipped
     assert left.reason == "its body needs a credential: 'api_key'"
 

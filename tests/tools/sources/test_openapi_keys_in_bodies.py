@@ -1,5 +1,5 @@
-"""Credentials in the body of a request: the connection fills them, and no model gives or sees
-them."""
+"""Credentials in the body of a request: the connection fills them in, and a model neither provides
+nor sees them."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_a_key_required_by_another_schema_is_not_a_param(outside: Outside) -> No
     assert json.loads(outside.last.body) == {"id": "7", "secret": SECRET}
 
 
-def test_a_request_without_a_body_gets_one_with_only_the_key(outside: Outside) -> None:
+def test_a_request_without_a_body_gets_a_body_with_only_the_key(outside: Outside) -> None:
     outside.call(outside.tool({"/pets": {"post": {}}}, KEY), {}, FIELDS)
     assert (json.loads(outside.last.body), outside.last.headers["content-type"]) == (
         {"secret": SECRET},
@@ -77,7 +77,7 @@ def test_a_get_request_has_neither_a_body_nor_a_key(outside: Outside) -> None:
     assert (outside.last.body, outside.last.target) == (b"", "/pets")
 
 
-def test_the_same_name_deeper_in_the_body_stays_a_param(outside: Outside) -> None:
+def test_a_field_of_the_same_name_deeper_in_the_body_stays_a_param(outside: Outside) -> None:
     schema = {
         "type": "object",
         "properties": {"note": {"type": "object", "properties": {"secret": {}}}},

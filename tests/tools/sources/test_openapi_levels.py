@@ -46,7 +46,7 @@ def infer(method: str, path: str, operation_id: str = "", **properties: Any) -> 
         ("DELETE", "/pets/{id}", "getPet", Level.DESTRUCTIVE),
     ],
 )
-def test_each_method_and_word_has_its_level(
+def test_methods_and_words_determine_the_level(
     method: str, path: str, operation_id: str, level: Level
 ) -> None:
     assert infer(method, path, operation_id).level is level

@@ -1,4 +1,4 @@
-"""If any value of a description is replaced by anything, only the operation at that place fails."""
+"""If any value in a description is malformed, only the operation at that place fails."""
 
 from __future__ import annotations
 

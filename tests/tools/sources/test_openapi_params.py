@@ -76,7 +76,7 @@ def test_an_invalid_inner_value_is_reported_by_its_own_field() -> None:
         assert (refused.value.parameter, refused.value.expected) == (place, expected)
 
 
-def test_a_reference_only_to_itself_refuses_only_its_operation() -> None:
+def test_a_reference_to_itself_leaves_out_only_its_operation() -> None:
     loop = {"a": {"$ref": "#/components/parameters/a"}}
     paths = {
         "/a": {"get": {"parameters": [{"$ref": "#/components/parameters/a"}]}},
@@ -102,7 +102,7 @@ def test_a_body_that_doubles_with_each_step_stays_small() -> None:
     assert "too deep" in json.dumps(operation.params)
 
 
-def test_combinations_that_multiply_stay_small() -> None:
+def test_nested_combinations_of_schemas_stay_small() -> None:
     schemas = {
         f"S{n}": {
             "anyOf": [
@@ -198,7 +198,7 @@ def test_a_body_without_fields_stays_one_param(schema: Any) -> None:
     assert list(posted(schema).params["properties"]) == ["body"]
 
 
-def test_illegal_names_become_legal_ones() -> None:
+def test_illegal_names_are_made_legal() -> None:
     names = ["filter[name]", "$top", "x" * 80, "émoji 😀", "😀", "a b", "a/b"]
     found = list(queried(**{name: {"type": "string"} for name in names}))
     assert len(set(found)) == len(names)

@@ -124,7 +124,7 @@ INWARDS = [
 
 
 @pytest.mark.parametrize("value", OUTWARDS)
-def test_a_path_value_that_any_reader_could_resolve_elsewhere_is_refused(
+def test_a_path_value_that_any_server_could_resolve_to_another_path_is_refused(
     outside: Outside, value: str
 ) -> None:
     for path in ("/keep/{id}/tail", "/keep/{id}", "/{id}"):
@@ -150,7 +150,7 @@ def test_a_harmless_path_value_with_slashes_and_dots_is_sent(outside: Outside, v
         ({"content": {"application/json": {"schema": {}}}}, {"a": "/../x"}),
     ],
 )
-def test_no_style_of_a_path_value_leads_elsewhere(
+def test_no_style_of_a_path_param_leads_to_another_path(
     outside: Outside, parameter: Any, value: Any
 ) -> None:
     tool = outside.tool(
@@ -165,7 +165,7 @@ def test_no_style_of_a_path_value_leads_elsewhere(
     "No value can change a path, even if a server decodes it several times",
     "tools/sources/openapi/paths.py",
 )
-def test_a_server_that_decodes_before_checking_reveals_nothing_else(tmp_path: Path) -> None:
+def test_a_server_that_decodes_before_checking_serves_no_other_path(tmp_path: Path) -> None:
     for name in ("pets", "users"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "7").write_text(name)
@@ -195,7 +195,7 @@ class _Quiet(SimpleHTTPRequestHandler):
 
 @given(value=st.text(alphabet="./\\%25eEfFcC;x ", min_size=1, max_size=12))
 @settings(max_examples=500, deadline=None)
-def test_a_sent_path_stays_in_its_place_however_often_it_is_decoded(value: str) -> None:
+def test_a_sent_path_stays_below_its_prefix_however_often_it_is_decoded(value: str) -> None:
     (operation,) = read_description(described({"/a/keep/{id}/tail": {"get": {}}})).operations
     try:
         path = build_request(operation, {"id": value}).path
@@ -210,7 +210,7 @@ def test_a_sent_path_stays_in_its_place_however_often_it_is_decoded(value: str) 
 
 
 @pytest.mark.parametrize("value", ["", ".", "..", "a\nb", "a\r\nHost: evil", "\t", "\x7f"])
-def test_a_path_value_that_would_leave_its_place_is_refused_before_sending(
+def test_a_path_value_that_leads_to_another_path_is_refused_before_sending(
     outside: Outside, value: str
 ) -> None:
     result = outside.call(outside.tool(ONE_PATH), {"id": value})
@@ -223,7 +223,7 @@ def test_a_path_value_that_would_leave_its_place_is_refused_before_sending(
 @pytest.mark.parametrize(
     ("a", "b"), [("x/.", "."), ("x/", "."), ("x/", "./y"), ("x\\", "/y"), ("%2", "e/..")]
 )
-def test_values_that_form_dots_together_are_refused(
+def test_adjacent_values_that_together_form_dots_are_refused(
     outside: Outside, path: str, a: str, b: str
 ) -> None:
     result = outside.call(outside.tool({path: {"get": {}}}), {"a": a, "b": b})
@@ -246,7 +246,9 @@ def test_adjacent_values_can_contain_dots(outside: Outside) -> None:
 )
 @given(value=st.text(min_size=1), query=st.text())
 @settings(max_examples=60, deadline=None)
-def test_no_value_leaves_its_place(shared: Outside, value: str, query: str) -> None:
+def test_no_value_changes_another_part_of_the_request(
+    shared: Outside, value: str, query: str
+) -> None:
     before = len(shared.received)
     result = shared.call(shared.tool(ONE_PATH), {"id": value, "q": query})
     if not result.success:

@@ -1,4 +1,4 @@
-"""A third-party HTTP API: its own description is read, and its tools really read and write."""
+"""A third-party HTTP API: its description is read, and its tools read and write real data."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -25,7 +25,7 @@ NOTES = {"bucket_id": "default", "collection_id": "notes"}
 
 @pytest.fixture(scope="module")
 def tools(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, OpenAPITool]]:
-    """The tools by the part of the name after the dot; `ann` has an account."""
+    """The tools, by the part of the name after the dot; `ann` has an account."""
     with running_kinto(tmp_path_factory.mktemp("kinto")) as url:
         with urlopen(f"{url}/__api__", timeout=10) as response:
             description = read_description(response.read().decode())
@@ -86,7 +86,9 @@ def test_a_batch_is_destructive_and_its_requests_are_listed(tools: dict[str, Ope
     assert not call(tools["getRecord"], {**NOTES, "id": key}).success
 
 
-def test_a_refusal_is_reported_in_the_words_of_the_server(tools: dict[str, OpenAPITool]) -> None:
+def test_a_refusal_is_reported_with_the_message_of_the_server(
+    tools: dict[str, OpenAPITool],
+) -> None:
     refused = call(tools["getRecords"], NOTES, password="another password")
     assert refused.error is not None
     assert refused.error.code is ErrorCode.UNAUTHORIZED

@@ -1,5 +1,5 @@
-"""A param that is called `user` outside is called so for the model too, though the toolbox keeps
-that name."""
+"""A param that an outside system calls `user` keeps this name for the model, although the toolbox
+reserves it."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_two_names_that_differ_only_in_a_final_underscore_stay_unchanged() -> No
     assert set(told(tool)["properties"]) == {"user_", "user__"}
 
 
-def test_deep_values_are_renamed_without_an_error() -> None:
+def test_deeply_nested_values_are_renamed_without_an_error() -> None:
     deep: Any = {"user": "x"}
     for _ in range(60):
         deep = [deep]

@@ -34,13 +34,13 @@ def called(tool: McpTool, timeout_s: float = 20.0, **params: Any) -> ToolResult:
 
 
 def called_too_late(tool: McpTool) -> ToolResult:
-    """The call is in time when it starts, and too late when its request is about to leave."""
+    """A call that is in time when it starts, and too late when its request is about to be sent."""
     in_time = iter([True])
     look = Fence(lambda: next(in_time, False))
     return run_call(PreparedCall(0, tool, {}, ToolContext(1), 20.0, fence=look))
 
 
 def failure_of(result: ToolResult) -> tuple[str, bool, str]:
-    """Return the failure's code, whether it is definite, and its message."""
+    """Return the failure's code, True if it is definite, and its message."""
     assert result.error is not None, result
     return result.error.code.value, result.error.is_definite, result.error.message

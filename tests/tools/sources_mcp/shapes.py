@@ -1,4 +1,4 @@
-"""Generated responses of a server to a call: each part in each wrong form, with the correct
+"""Generated responses of a server to a call: each part in each invalid form, with the correct
 interpretation."""
 
 from __future__ import annotations
@@ -81,9 +81,9 @@ class Shape:
     """A generated response.
 
     Attributes:
-        line: its JSON, with MY_ID in place of the id. outcome: that of a write: happened, failed or
-            unknown.
-        has_words: the response holds WORDS, which must be passed on.
+        line: its JSON, with MY_ID in place of the id.
+        outcome: the outcome of a write: happened, failed or unknown.
+        has_words: True if the response contains WORDS, which must be passed on.
     """
 
     line: str

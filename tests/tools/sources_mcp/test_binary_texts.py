@@ -156,7 +156,7 @@ def test_a_known_format_is_recognized_without_a_type() -> None:
 @pytest.mark.parametrize(
     "form", ["hex", "base32", "base64", "base85", "bytes", "lines of base64", "base64 in lines"]
 )
-def test_short_content_counts_if_a_type_is_given(form: str) -> None:
+def test_short_content_counts_as_binary_if_a_type_is_given(form: str) -> None:
     shown = replace_binary({"mimeType": "image/png", "data": FORMS[form](PNG[:300])})
     assert shown == {"mimeType": "image/png", "data": "[image/png: 300 bytes, not shown]"}
 
@@ -386,7 +386,7 @@ def test_other_texts_stay_unchanged(name: str) -> None:
     ),
     ids=lambda part: repr(part[:12]),
 )
-def test_a_million_characters_take_linear_time(part: str) -> None:
+def test_checking_a_million_characters_takes_linear_time(part: str) -> None:
     began = time.process_time()
     replace_binary([part * (1_000_000 // len(part)), "x" + part * (1_000_000 // len(part)) + "y"])
     assert time.process_time() - began < 6

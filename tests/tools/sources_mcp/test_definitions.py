@@ -41,7 +41,7 @@ def reason_for(**schema: Any) -> str:
     return left_out[0].reason
 
 
-def test_every_name_becomes_a_legal_unique_one() -> None:
+def test_every_name_is_made_legal_and_unique() -> None:
     names = [
         "a b",
         "a_b",
@@ -68,7 +68,7 @@ def test_every_name_becomes_a_legal_unique_one() -> None:
         toolbox.register(McpTool(definition, SERVER, "there", Level.READ))
 
 
-def test_params_named_like_the_run_are_renamed_for_the_model_alone() -> None:
+def test_params_with_names_reserved_for_the_run_are_renamed_only_for_the_model() -> None:
     inner = {
         "properties": {"organization": {"type": "string"}},
         "required": ["organization"],
@@ -126,7 +126,7 @@ def test_an_unusable_tool_is_left_out_with_a_reason(schema: dict[str, Any], word
     assert words in reason_for(**schema)
 
 
-def test_a_schema_that_is_too_deep_is_left_out() -> None:
+def test_a_tool_with_a_schema_that_is_too_deep_is_left_out() -> None:
     deep: dict[str, Any] = {}
     for _ in range(5_000):
         deep = {"items": deep}
@@ -137,7 +137,7 @@ def test_a_schema_that_is_too_deep_is_left_out() -> None:
     "of",
     [lambda part: {"allOf": [part, part]}, lambda part: {"properties": {"a": part, "b": part}}],
 )
-def test_a_schema_with_too_many_repetitions_is_left_out(
+def test_a_tool_with_too_many_repetitions_in_its_schema_is_left_out(
     of: Callable[[dict[str, Any]], dict[str, Any]],
 ) -> None:
     steps = {f"d{step}": of({"$ref": f"#/$defs/d{step + 1}"}) for step in range(40)}
@@ -165,13 +165,15 @@ def test_a_schema_with_too_many_repetitions_is_left_out(
         ),
     ],
 )
-def test_an_endlessly_circular_schema_is_left_out(a: dict[str, Any], b: dict[str, Any]) -> None:
+def test_a_tool_with_an_endlessly_circular_schema_is_left_out(
+    a: dict[str, Any], b: dict[str, Any]
+) -> None:
     assert "circular reference" in reason_for(
         properties={"x": {"$ref": "#/$defs/a"}}, **{"$defs": {"a": a, "b": b}}
     )
 
 
-def test_a_chain_of_references_that_is_too_long_is_left_out() -> None:
+def test_a_tool_with_a_chain_of_references_that_is_too_long_is_left_out() -> None:
     chain = {f"d{step}": {"$ref": f"#/$defs/d{step + 1}"} for step in range(3_000)}
     assert "too long a chain" in reason_for(
         properties={"x": {"$ref": "#/$defs/d0"}}, **{"$defs": {**chain, "d3000": {}}}
@@ -199,7 +201,7 @@ def test_a_tree_is_a_legal_schema() -> None:
     "Checking the params of any schema ends",
     "tools/schemas/validation.py",
 )
-def test_a_value_that_makes_a_legal_schema_explode_is_refused_in_time() -> None:
+def test_a_value_that_makes_a_legal_schema_explode_is_refused_quickly() -> None:
     twice = {"allOf": [{"properties": {"in": {"$ref": "#/$defs/twice"}}}] * 2}
     definition = definition_of(
         properties={"x": {"$ref": "#/$defs/twice"}}, **{"$defs": {"twice": twice}}
@@ -268,7 +270,9 @@ def test_a_definition_can_be_stored_as_json() -> None:
         ({"readOnlyHint": True}, Level.READ),
     ],
 )
-def test_a_level_is_only_suggested(annotations: dict[str, Any], level: Level) -> None:
+def test_the_suggested_level_follows_the_hints_of_the_tool(
+    annotations: dict[str, Any], level: Level
+) -> None:
     assert suggest_level(annotations) is level
 
 
@@ -382,7 +386,7 @@ def test_a_bad_tool_is_left_out_alone_and_named(bad: Any, name: str, words: str)
         {"icons": "none", "_meta": 3},
     ],
 )
-def test_a_faulty_part_beside_the_schema_loses_only_itself(more: dict[str, Any]) -> None:
+def test_a_faulty_part_outside_the_schema_is_left_out_alone(more: dict[str, Any]) -> None:
     (definition,), skipped = read(described(**more))
     assert skipped == []
     assert definition.annotations == (

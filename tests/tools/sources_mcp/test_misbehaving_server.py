@@ -1,5 +1,5 @@
-"""Whatever a server does in the middle of a call: a clear result, the worker lives, and the next
-call works."""
+"""Whatever a server does during a call, the result is clear, the worker survives, and the next call
+works."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_an_abandoned_call_is_cancelled_at_the_server(tmp_path: Path) -> None:
         assert time.monotonic() < deadline
 
 
-def test_a_malformed_response_says_that_the_write_happened() -> None:
+def test_a_write_with_a_malformed_response_counts_as_done() -> None:
     assert called(tool_of(misbehaving(), "broken", Level.WRITE)).markdown == "no list"
     result = called(tool_of(misbehaving(), "wrong_structure", Level.WRITE))
     assert (result.success, result.data, result.summary) == (True, None, "x")
@@ -167,7 +167,7 @@ def test_structured_content_is_the_data_and_other_text_is_kept() -> None:
     assert both.markdown == 'It is one.\n\n```json\n{"n":1}\n```'
 
 
-def test_progress_reaches_the_run() -> None:
+def test_progress_of_the_server_is_reported_to_the_run() -> None:
     seen: list[tuple[float, str]] = []
     tool = tool_of(misbehaving(), "progress")
     assert run_tool(tool, {}, progress=lambda fraction, text: seen.append((fraction, text))).success

@@ -1,5 +1,5 @@
-"""Schemas of older revisions with illegal keywords of newer ones: one tool never hides the
-others."""
+"""Schemas of older revisions with illegal keywords of newer ones: one tool never hides the other
+tools."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ from tests.tools.sources_mcp.test_definitions import described, read
     ],
     ids=["required", "schemas", "names"],
 )
-def test_an_older_keyword_beside_an_illegal_newer_one_hides_no_tool(more: dict[str, Any]) -> None:
+def test_an_older_keyword_beside_an_illegal_newer_keyword_hides_no_tool(
+    more: dict[str, Any],
+) -> None:
     definitions, skipped = read(described("first"), described(schema={"type": "object", **more}))
     assert ([each.name for each in definitions], skipped) == (["first", "save"], [])

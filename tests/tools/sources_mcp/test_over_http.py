@@ -1,4 +1,4 @@
-"""Servers at an address: an older revision, and all possible connection problems."""
+"""Servers over HTTP: an older revision, and all possible connection problems."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ def test_a_refusal_has_its_code_and_counts_as_not_done(
         ("bad_params", "OPERATION_FAILED", "refused the call: Wrong params."),
     ],
 )
-def test_a_refusal_keeps_the_words_of_the_server(
+def test_a_refusal_includes_the_message_of_the_server(
     older: OlderServer, behavior: str, code: str, words: str
 ) -> None:
     told = failure_of(called(tool_behind(older, behavior)))
@@ -195,7 +195,7 @@ def test_a_refusal_keeps_the_words_of_the_server(
 @pytest.mark.parametrize(
     "behavior", ["locked", "locked_in_a_stream", "locked_with_400", "error_as_text"]
 )
-def test_a_read_fails_at_once_with_the_words_of_an_error_object(
+def test_a_read_fails_at_once_with_the_message_of_an_error_object(
     older: OlderServer, behavior: str
 ) -> None:
     told = failure_of(called(tool_behind(older, behavior, Level.READ)))

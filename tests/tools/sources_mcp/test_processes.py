@@ -1,4 +1,4 @@
-"""Processes of servers: few, tethered to ours, ended in time, and not started again and again."""
+"""Server processes: few, ended with ours or after a while, and not restarted again and again."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ LAUNCHER = ("sh", "-c", '"$@"; true', "sh")
 
 
 def group_of(leader: int) -> list[int]:
-    """All processes of its group: tether, launcher, server."""
+    """Return all processes of its group: tether, launcher, server."""
     found = []
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):
@@ -107,7 +107,7 @@ def test_a_signal_to_all_processes_does_not_end_the_guard_of_a_surviving_server(
 
 
 @pytest.mark.parametrize("how", ["its end", "SIGTERM"])
-def test_a_server_ends_with_the_process(how: str) -> None:
+def test_a_server_ends_with_the_process_that_started_it(how: str) -> None:
     parent, group = parent_of(misbehaving())
     if how == "SIGTERM":
         parent.send_signal(signal.SIGTERM)
@@ -124,7 +124,7 @@ def test_a_server_that_does_not_end_is_killed_with_its_children() -> None:
     wait_until_gone(*group)
 
 
-def test_a_server_is_told_to_end_only_once(tmp_path: Path) -> None:
+def test_a_server_gets_one_signal_to_end(tmp_path: Path) -> None:
     server = misbehaving(start="obeys", calls=tmp_path / "calls")
     list_tools(server)
     group = group_of(PROCESS_POOL.pid(server))
@@ -133,7 +133,7 @@ def test_a_server_is_told_to_end_only_once(tmp_path: Path) -> None:
     assert (tmp_path / "calls").read_text().split() == ["SIGTERM"]
 
 
-def test_an_idle_process_is_ended_and_the_next_call_starts_another() -> None:
+def test_an_idle_process_is_ended_and_the_next_call_starts_a_new_process() -> None:
     connections, server = ProcessPool(PoolLimits(idle_s=0.2)), misbehaving(owner="idle")
 
     async def pid() -> int:

@@ -66,7 +66,7 @@ def test_the_server_lists_its_tools_in_the_newest_revision(server: Server) -> No
     "MCP servers over standard input and output and over streamable HTTP, in all revisions",
     "tools/sources/mcp/calls.py",
 )
-def test_its_tools_are_legal_and_return_data(server: Server) -> None:
+def test_the_tools_of_the_server_are_legal_and_return_data(server: Server) -> None:
     tool = tool_of(server, "convert_time")
     toolbox = Toolbox()
     toolbox.register(tool)
@@ -84,7 +84,7 @@ def test_params_are_checked_before_the_call_is_sent(server: Server) -> None:
     assert "target_timezone" in message
 
 
-def test_a_refusal_by_the_server_is_a_definite_failure_in_its_words(server: Server) -> None:
+def test_a_refusal_by_the_server_is_a_definite_failure_with_its_message(server: Server) -> None:
     code, definite, message = failure_of(
         called(tool_of(server, "get_current_time", Level.WRITE), timezone="Atlantis")
     )

@@ -1,4 +1,4 @@
-"""The text of a server's response for people and models: a useful line, and nothing twice."""
+"""The text of a server's response for people and models: a meaningful summary, no repetition."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_a_real_response_has_a_meaningful_summary(response: dict[str, Any]) -> N
         ({"content": text("OK"), "structuredContent": {}}, "The server responded: OK"),
     ],
 )
-def test_a_summary_is_never_done_a_heading_or_a_brace(
+def test_a_summary_is_never_only_done_a_heading_or_a_brace(
     response: dict[str, Any], summary: str
 ) -> None:
     assert read(response).summary == summary
@@ -119,12 +119,12 @@ def test_a_summary_is_never_done_a_heading_or_a_brace(
         ),
     ],
 )
-def test_text_that_the_structure_repeats_is_sent_once(shown: str, data: Any) -> None:
+def test_text_that_repeats_the_structured_content_is_sent_once(shown: str, data: Any) -> None:
     result = read({"content": text(shown), "structuredContent": data})
     assert (result.markdown, result.data) == ("", data)
 
 
-def test_text_with_more_than_the_structure_stays() -> None:
+def test_text_that_adds_to_the_structured_content_is_kept() -> None:
     result = read(
         {"content": text("It is not shipped yet."), "structuredContent": {"shipped": False}}
     )
@@ -139,7 +139,7 @@ def test_text_with_more_than_the_structure_stays() -> None:
     assert mixed.for_model().startswith("Two orders:")
 
 
-def test_long_text_inside_the_structure_is_sent_once() -> None:
+def test_long_text_inside_the_structured_content_is_sent_once() -> None:
     page = "A sentence about ships. " * 100
     result = read(
         {
@@ -174,7 +174,7 @@ def test_long_text_inside_the_structure_is_sent_once() -> None:
         {"content": {"data": BINARY}},
     ],
 )
-def test_binary_content_never_reaches_a_model(response: dict[str, Any]) -> None:
+def test_binary_content_is_never_sent_to_a_model(response: dict[str, Any]) -> None:
     result = read(response)
     assert len(result.for_model()) < 500
     assert len(json.dumps(result.data)) < 500
@@ -191,7 +191,7 @@ def test_words_numbers_and_short_tokens_are_not_binary_content() -> None:
     assert read({"structuredContent": data}).data == data
 
 
-def test_a_structure_that_violates_its_schema_is_dropped_with_one_line() -> None:
+def test_structured_content_that_violates_its_schema_is_dropped_with_one_line() -> None:
     schema = {"type": "object", "properties": {"ok": {"type": "boolean"}}}
     result = read({"content": text("Written."), "structuredContent": {"ok": "yes"}}, schema)
     assert (result.success, result.data, result.summary) == (True, None, "Written.")

@@ -1,4 +1,4 @@
-"""Malformed responses: the outcome is correct, the server's words are kept, and the next call
+"""Malformed responses: the outcome is correct, the server's message is kept, and the next call
 works."""
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def judge(result: ToolResult) -> str:
     return "failed" if result.error.is_definite else "unknown"
 
 
-def test_there_are_500_shapes_of_every_outcome() -> None:
+def test_there_are_500_shapes_with_every_outcome() -> None:
     assert len(SHAPES) >= 500
     assert min(Counter(shape.outcome for shape in SHAPES).values()) >= 20
 
@@ -36,7 +36,7 @@ def test_there_are_500_shapes_of_every_outcome() -> None:
     "An MCP response without `isError` counts as done, whatever its form",
     "tools/sources/mcp/results.py",
 )
-def test_every_shape_of_a_response_has_its_outcome_and_keeps_its_words() -> None:
+def test_every_malformed_response_has_the_correct_outcome_and_keeps_its_message() -> None:
     server = misbehaving(owner="shapes")
     tool, echo = tool_of(server, "verbatim", Level.WRITE), tool_of(server, "echo")
     wrong = []
@@ -51,7 +51,7 @@ def test_every_shape_of_a_response_has_its_outcome_and_keeps_its_words() -> None
 
 
 @pytest.mark.parametrize("key", ["result", "tools", "entry"])
-def test_every_shape_of_a_listing_loses_at_most_its_own_tool(key: str, tmp_path: Path) -> None:
+def test_every_malformed_listing_loses_at_most_the_malformed_tool(key: str, tmp_path: Path) -> None:
     file = tmp_path / "listing"
     server = misbehaving(owner=key, listing=file)
     good = {"name": "good", "inputSchema": {"type": "object"}}
@@ -90,7 +90,7 @@ def test_every_shape_of_a_listing_loses_at_most_its_own_tool(key: str, tmp_path:
         (f'{{"id":MY_ID,"detail":"{WORDS}"}}', f"did not accept the connection: {WORDS}."),
     ],
 )
-def test_an_invalid_greeting_is_reported_in_the_words_of_the_server(
+def test_an_invalid_greeting_is_reported_with_the_message_of_the_server(
     greeting: str, words: str
 ) -> None:
     with pytest.raises(ToolError) as failure:

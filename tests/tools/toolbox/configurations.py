@@ -93,9 +93,8 @@ class Expected:
     """The verdict by the documentation.
 
     Attributes:
-        code: of the refusal; None if the params decide it, or if nothing is refused. says: texts
-            that the reason must
-        contain.
+        code: the code of the refusal; None if the params decide it, or if nothing is refused.
+        says: texts that the reason must contain.
     """
 
     permission: Permission
@@ -105,7 +104,7 @@ class Expected:
 
 
 def expected(call: Configuration) -> Expected:
-    """The decision, in the order of the documentation."""
+    """Return the verdict, in the order of the documentation."""
     tool, grants = call.tool, call.grants
     if tool is None:
         return Expected(Permission.FORBIDDEN, "destructive", ErrorCode.TOOL_NOT_FOUND, ("no tool",))
@@ -184,7 +183,7 @@ def holds(condition: Condition, params: Mapping[str, Any]) -> bool:
 
 
 def _found(value: Any, path: list[str]) -> Iterator[Any]:
-    """The values at the end of the path; None for each that is not given."""
+    """Return the values at the end of the path; None for each that is not given."""
     if not path:
         yield value
     elif isinstance(value, list):
@@ -215,7 +214,7 @@ def _within(rule: str, value: Any, bound: Any) -> bool:
 
 
 def assert_as_documented(call: Configuration) -> Verdict:
-    """Check the rules that hold for every verdict, and that this one is the documented one."""
+    """Check the rules that hold for every verdict, and that this verdict is the documented one."""
     verdict, wanted = judged(call), expected(call)
     assert (verdict.permission, verdict.level.value) == (wanted.permission, wanted.level)
     assert verdict.reason
@@ -301,7 +300,7 @@ _BOUNDS = {
 
 @st.composite
 def conditions(draw: st.DrawFn) -> Condition:
-    """One rule with a bound that fits it, on a param that exists or not."""
+    """Draw one rule with a bound that fits it, on a param that exists or not."""
     rule = draw(st.sampled_from(list(_BOUNDS)))
     param = draw(
         _mostly(

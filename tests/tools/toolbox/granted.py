@@ -51,7 +51,7 @@ class Case:
 
 
 def make_case(choose: random.Random) -> Case:
-    """Make a call, and a grant that mostly fits it."""
+    """Build a call, and a grant that mostly fits it."""
     params = make_params(choose)
     outside = [path for path in PATHS if choose.random() < 0.15]
     seen = tuple(
@@ -104,12 +104,12 @@ def make_case(choose: random.Random) -> Case:
 
 
 def mostly(choose: random.Random, usual: Any, *others: Any) -> Any:
-    """Return the usual value nine times out of ten, otherwise one of the others."""
+    """Return the usual value nine times out of ten, otherwise one of the other values."""
     return usual if choose.random() < 0.9 else choose.choice(others)
 
 
 def make_params(choose: random.Random) -> dict[str, Any]:
-    """Make params that have some of the paths."""
+    """Build params that have some of the paths."""
     picked = {path: choose.choice(VALUES[path]) for path in PATHS if choose.random() < 0.6}
     params: dict[str, Any] = {
         name: picked[name] for name in ("name", "amount", "url") if name in picked
@@ -127,7 +127,7 @@ def make_params(choose: random.Random) -> dict[str, Any]:
 
 
 def answers(case: Case) -> bool:
-    """Decide by the documented words alone whether the grant covers the call."""
+    """Decide by the documentation alone if the grant covers the call."""
     call, grant = case.call, case.grant
     is_same_tool = call.level is Level.WRITE and grant.tool == call.tool and call.definition == "d1"
     is_here = grant.employee_id in (None, call.employee_id) and grant.run_id in (None, call.run_id)

@@ -48,7 +48,7 @@ class Does(Tool):
 
 
 class Holding:
-    """A piece of work that waits until it is released, at most 10 s."""
+    """A function that waits until it is released, for 10 s at most."""
 
     def __init__(self) -> None:
         self.started = threading.Event()

@@ -117,7 +117,7 @@ def test_all_matching_rules_must_be_met_and_a_vote_counts_for_each() -> None:
     assert decide(both, CastVote(FAY), rules=(TWO_OF_FINANCE, LARGE)) == "approved"
 
 
-def test_a_vote_that_no_unmet_rule_needs_is_refused() -> None:
+def test_a_vote_is_refused_if_no_unmet_rule_needs_it() -> None:
     assert (
         decide(FRED, CastVote(FAY), rules=(replace(TWO_OF_FINANCE, needed=1), LARGE))
         == "needs someone from Legal"
@@ -191,7 +191,7 @@ class TestDeputies:
             == f"{first.name} has approved this, and together you count as one approval"
         )
 
-    def test_of_another_person_have_a_separate_vote(self) -> None:
+    def test_of_different_people_have_separate_votes(self) -> None:
         stranger = replace(FRED, deputy_for=(LEA,))
         assert may_decide(stranger, CARD, [CastVote(FAY)], [TWO_OF_FINANCE]).completes
 
@@ -235,7 +235,7 @@ def test_a_voter_who_lost_the_role_or_left_the_group_does_not_count() -> None:
         assert decide(FRED, CastVote(changed)) == "counted"
 
 
-def test_a_second_group_counts_after_a_time() -> None:
+def test_a_second_group_counts_after_the_set_time() -> None:
     rule = replace(LARGE, escalates_after=timedelta(hours=4), second_group=FINANCE)
     late = replace(CARD, age=timedelta(hours=4))
     assert may_decide(FAY, CARD, [], [rule]).refusal == "needs someone from Legal"

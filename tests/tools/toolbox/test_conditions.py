@@ -1,4 +1,4 @@
-"""Conditions on params: when they are met or broken, and the gate's verdict."""
+"""Conditions on params: when they are met or violated, and the gate's verdict."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def test_a_read_within_its_conditions_runs_without_approval() -> None:
     )
 
 
-def test_a_violated_condition_asks_and_the_card_says_why() -> None:
+def test_a_violated_condition_needs_approval_and_the_card_says_why() -> None:
     verdict = judge_call(Echo(), {"text": "a", "times": 3}, grants(AT_MOST_TWICE), Policy())
     assert verdict.permission is Permission.ASK
     assert verdict.reason == "times is 3, but must be at most 2"
@@ -169,7 +169,7 @@ def test_a_violated_condition_asks_and_the_card_says_why() -> None:
 
 
 @feature("The gate", "Conditions on params ask or forbid", "tools/toolbox/conditions.py")
-def test_a_forbidding_condition_takes_precedence_over_an_asking_one() -> None:
+def test_a_condition_that_forbids_takes_precedence_over_a_condition_that_needs_approval() -> None:
     call = {"text": "a", "times": 3, "style": "loud"}
     verdict = judge_call(Echo(), call, grants(AT_MOST_TWICE, NEVER_LOUD), Policy())
     assert verdict.permission is Permission.FORBIDDEN
@@ -178,7 +178,7 @@ def test_a_forbidding_condition_takes_precedence_over_an_asking_one() -> None:
     assert 'style is "loud", but must be "plain"' in verdict.error.message
 
 
-def test_a_stopped_tool_is_refused_and_names_who_stopped_it() -> None:
+def test_a_call_of_a_stopped_tool_is_refused_and_the_reason_names_who_stopped_it() -> None:
     stopped = Grants(frozenset({Echo.name}), stopped={Echo.name: "Ann"})
     verdict = judge_call(Echo(), {"text": "a"}, stopped, Policy())
     assert verdict.error is not None
@@ -201,7 +201,7 @@ RULES = st.builds(
     st.sampled_from(["plain", "loud"]),
     st.sampled_from(Level),
 )
-def test_no_condition_ever_permits_more(
+def test_no_condition_makes_a_verdict_more_permissive(
     made: list[Condition], times: int, style: str, level: Level
 ) -> None:
     conditions = []

@@ -17,7 +17,7 @@ DOCUMENTED = [
 ]  # fmt: skip
 
 
-def test_the_error_codes_are_exactly_the_documented_ones() -> None:
+def test_the_error_codes_are_exactly_the_documented_codes() -> None:
     assert [code.value for code in ErrorCode] == DOCUMENTED
 
 

@@ -144,6 +144,6 @@ def test_a_definition_with_request_params_is_recognized(
     assert bool(says) == bool(told)
 
 
-def test_a_batch_that_is_only_previewed_contains_no_requests() -> None:
+def test_a_path_named_batch_does_not_count_for_an_operation_that_only_reads() -> None:
     assert detect_embedded_requests({"its path": "/batch"}, {}, only_reads=True) == ""
     assert detect_embedded_requests({"its path": "/graphql"}, {}, only_reads=True)

@@ -39,7 +39,7 @@ GLUE = {"rows": ",\n", "lines": "\n", "characters": ""}
 
 
 @pytest.mark.parametrize("result", LARGE.values(), ids=LARGE)
-def test_all_portions_together_are_the_whole(result: ToolResult) -> None:
+def test_all_portions_together_are_the_whole_result(result: ToolResult) -> None:
     texts, start = [], 0
     portion = take_excerpt(result)
     unit, total = portion.unit, portion.total
@@ -59,7 +59,7 @@ def test_all_portions_together_are_the_whole(result: ToolResult) -> None:
 
 
 @pytest.mark.parametrize("result", LARGE.values(), ids=LARGE)
-def test_the_model_is_told_what_is_left_out(result: ToolResult) -> None:
+def test_the_text_for_the_model_says_what_is_left_out(result: ToolResult) -> None:
     text, portion = format_for_model(result, "r-17"), take_excerpt(result)
     assert len(text) < MAX_CHARACTERS + 7_000
     assert text.endswith(
@@ -116,7 +116,7 @@ def test_a_portion_says_where_it_starts_and_how_to_continue() -> None:
 
 
 @pytest.mark.parametrize("result", LARGE.values(), ids=LARGE)
-def test_a_portion_is_never_shortened_itself(result: ToolResult) -> None:
+def test_a_portion_is_never_shortened(result: ToolResult) -> None:
     start, total = 0, 1
     while start < total:
         part = read_on(result, offset=start)

@@ -1,5 +1,5 @@
-"""Right before its effect, a call checks its lease again; it does not start if somebody may have
-settled it."""
+"""Right before its effect, a call checks its lease again; it does not start if another driver may
+have settled it."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_a_late_request_that_changes_something_is_not_sent(server: WebServer) ->
     assert methods(server) == ["GET"]
 
 
-def test_the_last_check_applies_to_an_async_tool_too(server: WebServer) -> None:
+def test_the_last_check_applies_to_async_tools(server: WebServer) -> None:
     lease = Lease()
 
     async def work(_: ToolContext) -> str:

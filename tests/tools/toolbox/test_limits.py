@@ -26,7 +26,7 @@ class Shelf:
 
 
 class Turnstile:
-    """A rate limiter that lets each key pass as often as its limit, and then says to wait 7.2 s."""
+    """A rate limiter that lets each key pass as often as its limit, and then asks to wait 7.2 s."""
 
     def __init__(self) -> None:
         self.passed: list[str] = []

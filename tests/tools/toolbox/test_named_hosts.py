@@ -120,7 +120,7 @@ def test_an_address_is_recognized_by_its_value(value: str, host: str) -> None:
         "http://good.example:99999999/",
     ],
 )
-def test_an_ambiguous_host_is_on_no_list(value: str) -> None:
+def test_an_ambiguous_host_never_counts_as_allowed(value: str) -> None:
     verdict = judged({"x": value})
     assert verdict.permission is Permission.ASK
     assert "not on the list of allowed hosts" in verdict.reason
@@ -210,7 +210,7 @@ def test_a_file_name_or_a_field_is_not_a_host() -> None:
     assert find_named_hosts({"path": "https://evil.example/README.md"}) == {"evil.example"}
 
 
-def test_keys_and_deep_values_are_searched_too() -> None:
+def test_keys_and_deeply_nested_values_are_searched() -> None:
     assert find_named_hosts({"headers": {"https://evil.example": 1}}) == {"evil.example"}
     deep: Any = "https://evil.example"
     for _ in range(5_000):
@@ -228,7 +228,7 @@ def test_a_large_value_is_searched_quickly(text: str) -> None:
     assert time.process_time() - began < 5
 
 
-def test_every_level_names_the_host_and_draft_asks_like_read() -> None:
+def test_the_reason_names_the_host_at_every_level_and_drafts_need_approval_like_reads() -> None:
     params = {"x": "https://evil.example"}
     assert judged(params, Outside(Level.DRAFT)).permission is Permission.ASK
     reason = judged(params, Outside(Level.WRITE)).reason

@@ -145,7 +145,7 @@ def test_an_async_tool_is_cancelled_at_its_timeout() -> None:
     assert (error.code, ended) == (ErrorCode.TIMEOUT, ["cancelled"])
 
 
-def test_a_timeout_error_of_the_tool_itself_is_not_our_timeout() -> None:
+def test_a_timeout_error_raised_by_the_tool_does_not_count_as_our_timeout() -> None:
     async def work(context: ToolContext) -> ToolResult:
         raise TimeoutError
 
@@ -303,5 +303,5 @@ def test_a_failure_need_not_match_the_output() -> None:
     assert error_of(result_of(failed, Output=Found)).code is ErrorCode.NOT_FOUND
 
 
-def test_invalid_params_are_returned_as_the_model_would_see_them() -> None:
+def test_invalid_params_give_the_error_text_that_the_model_reads() -> None:
     assert error_of(run_tool(Echo, {})).text.startswith("TOOL ERROR: MISSING_PARAMETER\n")

@@ -1,5 +1,5 @@
-"""A tool's params: defaults applied, unknown ones refused, documented errors, a canonical form that
-never changes."""
+"""A tool's params: defaults are applied, unknown params refused, and errors reported as documented;
+the canonical form never changes."""
 
 from decimal import Decimal
 from typing import Annotated, Any
@@ -135,7 +135,7 @@ def test_a_nested_fault_is_reported_with_its_path() -> None:
     assert refused(Nested(), {"filter": {"score": 101}}).parameter == "filter.score"
 
 
-def test_an_unknown_parameter_is_refused_with_the_known_ones() -> None:
+def test_an_unknown_parameter_is_refused_and_the_known_parameters_are_named() -> None:
     error = refused(Echo(), {"text": "hi", "volume": 11})
     assert (error.parameter, error.expected) == ("volume", "only: style, text, times")
 
@@ -146,7 +146,7 @@ def test_unstorable_text_is_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize("number", [float("inf"), float("nan"), "inf"])
-def test_a_number_outside_json_is_refused(number: object) -> None:
+def test_a_number_that_json_cannot_express_is_refused(number: object) -> None:
     assert (
         refused(Nested(), {"attributes": {"x": float("inf")}}).code is ErrorCode.INVALID_PARAMETER
     )

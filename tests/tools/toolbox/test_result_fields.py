@@ -41,7 +41,7 @@ def test_the_default_type_is_json_without_details_and_markdown_for_text() -> Non
     assert run("# Title").content_type == "text/markdown"
 
 
-def test_a_failure_has_details_too() -> None:
+def test_a_failure_has_details() -> None:
     result = run(
         ToolResult.failed(
             ToolError(ErrorCode.NOT_FOUND, "It is gone."), details={"tried": ["a", "b"]}
@@ -49,6 +49,21 @@ def test_a_failure_has_details_too() -> None:
     )
     assert result.details == {"tried": ["a", "b"]}
     assert ToolResult.from_json(result.as_json()).details == {"tried": ["a", "b"]}
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_the_field_is_what_people_and_rest_read_from_the_stored_result(fails: bool) -> None:
+    fields: dict[str, Any] = {"content_type": "text/csv", "details": {"rows": 1}}
+    built = (
+        ToolResult.failed(ToolError(ErrorCode.NOT_FOUND, "It is gone."), page=2, **fields)
+        if fails
+        else ToolResult.ok("a,b", page=2, **fields)
+    )
+    assert built.metadata == {"page": 2}
+    for result in (built, run(built), ToolResult.from_json(built.as_json())):
+        assert {"content_type": result.content_type, "details": result.details} == fields
+        stored = list_result_parts(result.as_json())
+        assert {name: stored[name] for name in fields} == fields
 
 
 def test_type_and_details_contain_no_secret() -> None:

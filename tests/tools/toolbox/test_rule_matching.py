@@ -1,5 +1,4 @@
-"""Conditions of approval rules: no spelling of a value gets past one, and only values that are
-compared do."""
+"""Conditions of approval rules: no spelling of a value evades a condition."""
 
 from __future__ import annotations
 
@@ -108,7 +107,7 @@ def test_a_path_without_a_value_does_not_meet_the_condition(order: Any) -> None:
     assert not can_meet(Condition("order.amount", Rule.MINIMUM, 1000), {"order": order})
 
 
-def test_the_recorded_ruling_agrees_with_the_live_one() -> None:
+def test_the_recorded_ruling_agrees_with_the_live_ruling() -> None:
     rule = RuleTerms(1, "two", conditions=(LARGE,), needed=2)
     for value in (*SPELLED[:-1], *SMALL):
         card = RuledCard("bank.pay", "bank", Level.WRITE, 1, {"amount": value})
@@ -134,11 +133,11 @@ JSON = st.recursive(
     JSON,
     st.sampled_from([Rule.EQUALS, Rule.MINIMUM, Rule.MAXIMUM, Rule.PREFIX, Rule.ONE_OF, Rule.HOST]),
 )
-def test_a_value_that_violates_a_limit_meets_the_equal_rule(
+def test_a_value_that_satisfies_a_limit_meets_the_same_rule(
     value: Any, expected: Any, rule: Rule
 ) -> None:
-    """Judge whatever the limit accepts at least as strictly, so that rulings of the past still
-    match their cards."""
+    """A rule matches whatever the same limit accepts, so that earlier rulings still match their
+    cards."""
     try:
         condition = Condition.from_json(
             {"param": "p", "rule": rule, "value": expected, "otherwise": "ask"}

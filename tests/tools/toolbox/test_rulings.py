@@ -1,4 +1,4 @@
-"""Rulings: each is stored completely, with the reason why an approval was not enough."""
+"""Rulings: each is stored completely, with the reason if an approval was not sufficient."""
 
 from __future__ import annotations
 

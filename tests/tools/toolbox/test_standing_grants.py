@@ -1,4 +1,4 @@
-"""A standing grant approves exactly the calls that its text describes."""
+"""A standing grant approves exactly the calls that its terms describe."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ GRANT = GrantTerms(
     "A standing grant approves exactly what its words say",
     "tools/toolbox/standing_grants.py",
 )
-def test_random_grants_approve_exactly_what_their_words_say() -> None:
+def test_random_grants_approve_exactly_the_documented_calls() -> None:
     choose = random.Random(20_261_124)
     found: Counter[bool] = Counter()
     for number in range(CASES):

@@ -1,4 +1,4 @@
-"""A tool that has to wait for its result: a call of a run waits, every other one fails clearly."""
+"""Tools that wait for their result: in a run the call waits, everywhere else it fails clearly."""
 
 from __future__ import annotations
 

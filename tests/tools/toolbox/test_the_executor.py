@@ -26,7 +26,7 @@ def prepared(
 
 
 def finished(batch: Batch, within_s: float = 10.0) -> dict[int, FinishedCall]:
-    """All calls of the batch, when they have ended."""
+    """Wait until all calls of the batch have ended, and return them."""
     found: dict[int, FinishedCall] = {}
     until = time.monotonic() + within_s
     while batch.running and time.monotonic() < until:
@@ -67,7 +67,7 @@ def test_calls_run_at_the_same_time() -> None:
     "A call that fails or hangs does not affect the others",
     "tools/toolbox/executor.py",
 )
-def test_a_failing_and_a_hanging_call_do_not_affect_the_others() -> None:
+def test_a_failing_and_a_hanging_call_do_not_affect_other_calls() -> None:
     def fails(context: ToolContext) -> ToolResult:
         raise SystemExit("no")
 
@@ -101,7 +101,7 @@ def test_wait_returns_available_results_at_the_given_time() -> None:
     assert batch.running == 0
 
 
-def test_a_late_report_is_passed_on_but_changes_nothing() -> None:
+def test_a_late_report_is_passed_on_and_does_not_change_the_result() -> None:
     late: list[tuple[int, ToolResult]] = []
     holds = Holding()
     batch = Batch(on_late=lambda key, result: late.append((key, result)))
@@ -202,7 +202,7 @@ def test_a_key_cannot_be_started_twice() -> None:
     finished(batch)
 
 
-def test_context_variables_of_the_starting_thread_reach_the_tool() -> None:
+def test_the_tool_sees_the_context_variables_of_the_starting_thread() -> None:
     variable: contextvars.ContextVar[str] = contextvars.ContextVar("variable")
     variable.set("run 7")
     batch = Batch()

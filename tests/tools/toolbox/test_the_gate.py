@@ -1,5 +1,5 @@
-"""The gate: one order of checks, nothing by default, and no rule that lets a write through
-unasked."""
+"""The gate: checks have one order, nothing is permitted by default, and no rule lets a write run
+without approval."""
 
 from dataclasses import replace
 from typing import Any
@@ -44,7 +44,9 @@ def code_of(verdict: Verdict) -> ErrorCode:
         (Level.DESTRUCTIVE, Permission.ASK, "this may delete data or change many items"),
     ],
 )
-def test_the_level_decides(level: Level, decision: Permission, reason: str) -> None:
+def test_the_level_determines_the_permission(
+    level: Level, decision: Permission, reason: str
+) -> None:
     verdict = judge_call(Echo(level=level), GOOD, GRANTED, Policy())
     assert (verdict.permission, verdict.level, verdict.error) == (decision, level, None)
     assert verdict.reason.startswith(reason)
@@ -64,7 +66,7 @@ def test_an_unknown_tool_is_quoted() -> None:
 
 
 @pytest.mark.parametrize(("grants", "is_told"), [(GRANTED, True), (Grants(), False)])
-def test_the_reason_for_a_missing_tool_is_told_only_to_grantees(
+def test_the_reason_for_a_missing_tool_is_given_only_to_employees_with_the_grant(
     grants: Grants, is_told: bool
 ) -> None:
     verdict = judge_call(None, GOOD, grants, Policy(withheld={NAME: "It was switched off."}), NAME)
@@ -150,7 +152,7 @@ def test_features_of_the_tool_and_of_the_policy_are_both_required() -> None:
 
 
 @feature("The gate", "Admins can raise levels but never lower them", "tools/toolbox/permissions.py")
-def test_an_admin_can_raise_a_level_but_never_lower_one() -> None:
+def test_an_admin_can_raise_a_level_but_never_lower_it() -> None:
     raised = replace(GRANTED, raised={NAME: Level.WRITE})
     verdict = judge_call(Echo(), GOOD, raised, Policy())
     assert (verdict.permission, verdict.level) == (Permission.ASK, Level.WRITE)
@@ -160,7 +162,7 @@ def test_an_admin_can_raise_a_level_but_never_lower_one() -> None:
     )
 
 
-def test_an_open_world_read_beyond_the_allowed_hosts_asks() -> None:
+def test_an_open_world_read_of_an_unlisted_host_needs_approval() -> None:
     class Fetch(Echo):
         open_world = True
 
@@ -177,7 +179,7 @@ def test_an_open_world_read_beyond_the_allowed_hosts_asks() -> None:
     assert judge_call(Echo(open_world=True), GOOD, GRANTED, policy).permission is Permission.ASK
 
 
-def test_a_call_with_invalid_params_never_reaches_a_person() -> None:
+def test_a_call_with_invalid_params_is_forbidden_before_approval() -> None:
     tool = Echo(level=Level.WRITE)
     assert code_of(judge_call(tool, {}, GRANTED, Policy())) is ErrorCode.MISSING_PARAM
     assert (
@@ -199,7 +201,7 @@ def test_a_crashing_validation_forbids_the_call_and_hides_why() -> None:
 @feature(
     "Tool contract", "A tool checks rules that its schema cannot express", "tools/contract/tool.py"
 )
-def test_a_tool_can_refuse_beyond_its_schema() -> None:
+def test_a_tool_can_refuse_params_that_its_schema_allows() -> None:
     class Picky(Echo):
         def validate(self, params: Any) -> None:
             raise ToolError(ErrorCode.OPERATION_NOT_ALLOWED, "Not on Sundays.", attempted=False)
@@ -223,7 +225,9 @@ def test_the_gate_follows_its_documentation_for_any_configuration(call: Configur
 
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(CONFIGURATIONS, GRANTS)
-def test_additional_limits_of_an_admin_never_permit_more(call: Configuration, more: Grants) -> None:
+def test_additional_limits_never_make_a_verdict_more_permissive(
+    call: Configuration, more: Grants
+) -> None:
     grants = call.grants
     name = call.tool.name if call.tool else ""
     limits = (*grants.conditions.get(name, ()), *more.conditions.get(name, ()))

@@ -40,7 +40,7 @@ def test_a_name_means_its_highest_version() -> None:
     assert toolbox.available_tools(GRANTED) == [new]
 
 
-def test_a_disabled_version_is_replaced_by_the_preceding_one() -> None:
+def test_a_disabled_version_is_replaced_by_the_preceding_version() -> None:
     old, new = Echo(version="1.0"), Echo(version="2.0")
     toolbox = filled(old, new)
     toolbox.disable("sample.echo@2.0")
@@ -135,7 +135,7 @@ class Lively(Does):
     "Start and shutdown reach every tool, even if one fails",
     "tools/toolbox/toolbox.py",
 )
-def test_every_tool_is_started_and_shut_down_even_if_one_fails() -> None:
+def test_every_tool_is_started_and_shut_down_even_if_one_tool_fails() -> None:
     log: list[str] = []
     toolbox = filled(Lively(log, name="sample.broken"), Lively(log, name="sample.does"))
     toolbox.start()
@@ -253,7 +253,7 @@ class TestAnExtendedToolbox:
         (sentence,) = wider.left_out
         assert reason in sentence
 
-    def test_makes_the_same_promises_only_with_the_same_definitions(self) -> None:
+    def test_has_the_same_tools_only_with_the_same_definitions(self) -> None:
         base = filled(Echo())
         wider = self.extend(base, Echo(name="other.echo"))
         assert wider.has_same_tools(self.extend(base, Echo(name="other.echo")))

@@ -49,7 +49,7 @@ def test_the_identity_consists_of_name_and_version() -> None:
     assert tool.definition["function"]["name"] == "sample.echo"
 
 
-def test_the_definition_hash_ignores_formatting_and_covers_promises() -> None:
+def test_the_definition_hash_ignores_formatting_and_covers_description_level_and_version() -> None:
     original = Echo().definition_hash
     assert (
         Echo(description="Says  the same\n again.", display_name="Echo!").definition_hash

@@ -74,7 +74,7 @@ def test_invalid_params_name_the_parameter(params: dict[str, object], parameter:
     assert f"PARAMETER: {parameter}" in error.text
 
 
-def test_a_result_beyond_all_numbers_is_refused() -> None:
+def test_a_result_too_large_for_a_number_is_refused() -> None:
     error = run_tool(Calculate, {"operation": "divide", "a": 1.1e30, "b": 3e-300}).error
     assert error is None or error.code is ErrorCode.INVALID_PARAMETER
     error = run_tool(Calculate, {"operation": "divide", "a": 1e29, "b": 3e-300}).error
@@ -82,7 +82,7 @@ def test_a_result_beyond_all_numbers_is_refused() -> None:
     assert error.code is ErrorCode.LIMIT_EXCEEDED
 
 
-def test_now_is_the_same_moment_in_every_zone() -> None:
+def test_now_returns_the_same_moment_in_every_time_zone() -> None:
     utc = datetime.fromisoformat(run_tool(Now).data["iso"])
     tokyo = datetime.fromisoformat(run_tool(Now, {"timezone": "Asia/Tokyo"}).data["iso"])
     assert tokyo.utcoffset() == timedelta(hours=9)
@@ -92,7 +92,7 @@ def test_now_is_the_same_moment_in_every_zone() -> None:
 @pytest.mark.parametrize(
     "timezone", ["Mars/Base", "", "../../etc/passwd", "/etc/passwd", "America", "x" * 500]
 )
-def test_an_unknown_zone_is_an_invalid_parameter(timezone: str) -> None:
+def test_an_unknown_time_zone_is_an_invalid_parameter(timezone: str) -> None:
     error = run_tool(Now, {"timezone": timezone}).error
     assert error is not None
     assert error.code is ErrorCode.INVALID_PARAMETER

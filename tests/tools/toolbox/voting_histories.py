@@ -1,5 +1,5 @@
-"""Random histories of one card: votes, edits, changes of rules, roles, groups and deputies; and a
-slow judge of them.
+"""Random histories of one card (votes, edits, changes of rules, roles, groups and deputies), and a
+slow judge.
 
 The judge stores only the list of events, and computes from its beginning whose vote counted at each
 moment.
@@ -36,7 +36,7 @@ class World:
     votes: list[tuple[int, int | None]] = field(default_factory=list)
 
     def list_votes(self) -> list[CastVote]:
-        """List the votes with their people as they stand now; former deputies have none."""
+        """List the votes with the current state of their people; former deputies have none."""
         return [
             CastVote(self.see(voter), self.see(other) if other else None)
             for voter, other in self.votes
@@ -170,8 +170,8 @@ def make_rule(number: int, chance: random.Random) -> RuleTerms:
 
 
 def judge_slowly(world: World, person: int) -> tuple[bool, bool, tuple[int, int | None] | None]:
-    """Return whether this person's approval counts, whether the card is approved with it, and the
-    vote that it is."""
+    """Return two flags, if this person's approval counts and if it approves the card, and the vote
+    that it adds."""
     if not world.people[person].may_approve:
         return False, False, None
     standing = list_standing(world)
@@ -201,7 +201,7 @@ def judge_slowly(world: World, person: int) -> tuple[bool, bool, tuple[int, int 
 
 
 def list_standing(world: World) -> list[tuple[int, int | None]]:
-    """List the votes that count for a rule now; of several that count as one, the first."""
+    """List the votes that count for a rule now; if several count as one, only the first."""
     rules = _list_rules(world)
     standing: list[tuple[int, int | None]] = []
     for vote in world.votes:
@@ -218,8 +218,8 @@ def list_standing(world: World) -> list[tuple[int, int | None]]:
 def _are_one_voice(
     world: World, one: tuple[int, int | None], other: tuple[int, int | None]
 ) -> bool:
-    """Return True if a person of the one is also in the other, or is a deputy or the principal of a
-    person there."""
+    """Return True if both votes share a person, or a person in one vote is the deputy or the
+    principal of a person in the other vote."""
     pairs = [(a, b) for a in one for b in other if a is not None and b is not None]
     return any(a == b or (a, b) in world.deputies or (b, a) in world.deputies for a, b in pairs)
 

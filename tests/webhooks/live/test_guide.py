@@ -77,7 +77,7 @@ def test_the_receiver_of_the_guide_works_as_printed(
 
 
 def _after_variables(command: str) -> str:
-    """Return the command without the variables before it, which the environment has."""
+    """Return the command without the leading variables, which are set in the environment."""
     return command.strip().partition(" ")[2]
 
 

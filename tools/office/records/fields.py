@@ -15,6 +15,7 @@ from pydantic import (
 )
 
 from tools.contract import canonical_json
+from tools.schemas.references import leave_out_null, list_choices
 
 MAX_ATTRIBUTES = 50
 LONGEST_ATTRIBUTES = 10_000
@@ -114,7 +115,7 @@ QualificationName = Literal["qualified", "disqualified"]
 
 def _drop_nulls(schema: dict[str, Any]) -> None:
     for name, part in schema.get("properties", {}).items():
-        choices = [choice for choice in part.get("anyOf", ()) if choice != {"type": "null"}]
+        choices = leave_out_null(list_choices(part))
         if len(choices) == 1 and part.get("default", "") is None:
             rest = {key: value for key, value in part.items() if key not in ("anyOf", "default")}
             schema["properties"][name] = {**choices[0], **rest}

@@ -14,6 +14,7 @@ from mcp import Client
 from mcp.client.session import IncomingMessage
 from mcp.client.streamable_http import streamable_http_client
 
+from tools.caches import Cache
 from tools.contract import ToolError, canonical_json, check_fence
 from tools.network import GuardedAsyncTransport, GuardedClient, NetworkLimits
 from tools.sources.mcp.display_text import clean_line
@@ -33,9 +34,12 @@ STEP_S = 10.0
 """Seconds to connect, and to send."""
 GOODBYE_S = 1.0
 
-_changed: set[str] = set()
-_handshakes: set[str] = set()
-"""Keys of servers without discovery, so that the next connection starts with a handshake."""
+MAX_SERVERS = 10_000
+"""Servers of which a process remembers what they announced."""
+
+_changed: Cache[str, bool] = Cache(MAX_SERVERS)
+_handshakes: Cache[str, bool] = Cache(MAX_SERVERS)
+"""Servers without discovery, by key, so that the next connection starts with a handshake."""
 
 
 @dataclass
@@ -155,12 +159,12 @@ class _HeardStream(httpx2.AsyncByteStream):
 
 def has_tool_list_changed(server: Server) -> bool:
     """Return True if the server has announced a change since this process last listed its tools."""
-    return server.key in _changed
+    return bool(_changed.get(server.key))
 
 
 def clear_tool_list_change(server: Server) -> None:
     """Clear the announced change, because the tools are being listed now."""
-    _changed.discard(server.key)
+    _changed.remove(server.key)
 
 
 @dataclass
@@ -174,7 +178,7 @@ class ClientCallbacks:
     async def on_message(self, message: IncomingMessage) -> None:
         """Record that the list of tools has changed."""
         if isinstance(message, mcp_types.ToolListChangedNotification):
-            _changed.add(self.server.key)
+            _changed.put(self.server.key, value=True)
 
     async def on_log(self, params: mcp_types.LoggingMessageNotificationParams) -> None:
         """Log the server's message at debug level, limited and without secrets."""
@@ -237,16 +241,16 @@ async def open_http_connection(
     )
     connection = McpConnection(
         ClientCallbacks(server, logger).build_client(
-            transport, "legacy" if server.key in _handshakes else "auto"
+            transport, "legacy" if _handshakes.get(server.key) else "auto"
         )
     )
-    _handshakes.discard(server.key)
+    _handshakes.remove(server.key)
     is_open = is_done = False
     try:
         async with http, asyncio.timeout(seconds) as limit, connection.client as client:
             is_open = True
             if client.session.initialize_result is not None:
-                _handshakes.add(server.key)
+                _handshakes.put(server.key, value=True)
             limit.reschedule(None)
             try:
                 yield connection

@@ -15,7 +15,7 @@ def make_record(organization: Organization, name: str = "Acme Corp", **fields: A
 
 
 def everything() -> dict[str, dict[str, Any]]:
-    """All records of all organizations by id, as flat values, without versions and times."""
+    """Return all records of all organizations by id, as flat values, without versions and times."""
     return {str(record.pk): flat(record) for record in Record.objects.all()}
 
 

@@ -1,4 +1,4 @@
-"""Of many changes that were approved for one version of a record, one happens."""
+"""If many changes were approved for one version of a record, only one is made."""
 
 from concurrent.futures import ThreadPoolExecutor
 

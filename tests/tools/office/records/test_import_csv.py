@@ -1,4 +1,4 @@
-"""Importing CSV: good rows become records in one transaction, bad ones are named by their line."""
+"""Importing CSV: good rows become records in one transaction, bad rows are reported by line."""
 
 import io
 
@@ -59,9 +59,7 @@ def test_a_bad_row_is_reported_by_its_line_and_left_out(
 
 
 @pytest.mark.parametrize("cell", ["[1]", "{", "nonsense", "[" * 100_000, "1" * 5_000])
-def test_attributes_that_are_not_a_json_object_make_a_bad_row(
-    cell: str, acme: Organization
-) -> None:
+def test_a_row_whose_attributes_are_not_a_json_object_is_bad(cell: str, acme: Organization) -> None:
     report = imported(f"name;attributes\nBad;{cell}\nGood;\n", acme)
     assert report.imported == 1
     assert "attributes" in report.bad_rows[0][1]
@@ -153,7 +151,7 @@ def test_quoted_separators_of_the_first_line_do_not_count(acme: Organization) ->
         ('name,status\n"Acme,active\nGlobex,active\nInitech,"active"\n', 2),
     ],
 )
-def test_an_unclosed_quote_costs_only_its_line(
+def test_an_unclosed_quote_loses_only_its_line(
     text: str, bad_line: int, acme: Organization
 ) -> None:
     report = imported(text, acme)
@@ -171,10 +169,10 @@ def test_an_unclosed_quote_costs_only_its_line(
         'Acme,"x,active\nGlobex,12"\n,active\n',
     ],
 )
-def test_an_unclosed_quote_closed_by_a_later_line_costs_only_its_line(
+def test_an_unclosed_quote_closed_by_a_later_line_loses_only_its_line(
     unclosed: str, acme: Organization
 ) -> None:
-    """The line that closes it has too few cells itself, unless its other cells follow."""
+    """The line that closes the quote has too few cells as well, unless its other cells follow."""
     report = imported(f"name,notes,status\nFirst,,\n{unclosed}Initech,y,active\n", acme)
     assert report.bad_rows[0][0] == 3
     assert "a quote is not closed" in report.bad_rows[0][1]
@@ -205,7 +203,7 @@ def test_a_multiline_cell_stays_whole(acme: Organization) -> None:
     assert Record.objects.get(name="Acme Inc").notes == 'one\n"two", three'
 
 
-def test_a_file_full_of_unclosed_quotes_is_refused_in_time(acme: Organization) -> None:
+def test_a_file_full_of_unclosed_quotes_is_refused_quickly(acme: Organization) -> None:
     with pytest.raises(ImportRefusedError, match="more than 100 lines with an unclosed quote"):
         imported("name,status\n" + '"Acme,active\n' * 49_999, acme)
 

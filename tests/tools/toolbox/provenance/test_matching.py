@@ -59,7 +59,7 @@ def test_an_outside_value_names_the_call_that_returned_it() -> None:
     "The origin of each value of a call: a person, outside, own data, or nowhere",
     "tools/toolbox/provenance/matching.py",
 )
-def test_outside_takes_precedence_over_own_data_and_a_person_over_both() -> None:
+def test_results_from_outside_take_precedence_over_own_data_and_a_person_over_both() -> None:
     own, typed = SeenText(SeenIn.OWN, "evil.example"), SeenText(SeenIn.PERSON, "use evil.example")
     assert find_one(SourceIndex([own]), {"x": "evil.example"}).origin is SeenIn.OWN
     assert find_one(SourceIndex([own, PAGE]), {"x": "evil.example"}).origin is SeenIn.OUTSIDE
@@ -87,7 +87,7 @@ def test_a_seen_part_of_a_value_is_named_if_the_whole_was_not_seen() -> None:
     assert [(each.value, each.origin) for each in found] == [("evil.example", SeenIn.OUTSIDE)]
 
 
-def test_only_whole_words_match() -> None:
+def test_parts_of_words_do_not_match() -> None:
     index = SourceIndex(
         [
             SeenText(
@@ -105,7 +105,7 @@ def test_values_do_not_match_across_two_results() -> None:
     assert find_one(index, {"x": "Mallory Quill"}).origin is SeenIn.NOWHERE
 
 
-def test_paths_number_the_entries_of_lists_and_params_do_not() -> None:
+def test_paths_number_the_entries_of_lists_but_param_names_do_not() -> None:
     found = find_one(SourceIndex([PAGE]), {"rows": [{"n": 1}, {"host": "evil.example"}]})
     assert (found.path, found.param) == ("rows.1.host", "rows.host")
     kept = Provenance((found,))
@@ -113,7 +113,7 @@ def test_paths_number_the_entries_of_lists_and_params_do_not() -> None:
     assert kept.find_outside("row") is None
 
 
-def test_findings_survive_being_stored() -> None:
+def test_findings_are_unchanged_after_storage() -> None:
     found = trace(SourceIndex([PAGE], is_partial=True), {"to": "Mallory Quill"})
     assert Provenance.from_json(json.loads(json.dumps(found.as_json()))) == found
     assert Provenance.from_json(None) == Provenance()
@@ -199,7 +199,7 @@ def test_unsearched_values_may_be_own_data() -> None:
         "1 " * 30_000,
     ],
 )
-def test_hostile_texts_take_no_longer(hostile: str) -> None:
+def test_hostile_texts_are_searched_in_linear_time(hostile: str) -> None:
     before = time.process_time()
     for params, text in (({"x": hostile}, ""), ({"x": hostile[:50], "n": 1212}, hostile * 10)):
         trace(SourceIndex([SeenText(SeenIn.OUTSIDE, text)]), params)
@@ -217,7 +217,7 @@ def test_long_texts_without_punctuation_are_found_in_pieces() -> None:
     ).list_outside()
 
 
-def test_params_with_too_many_values_are_reported_as_such() -> None:
+def test_params_with_too_many_values_are_reported() -> None:
     assert (
         trace(
             SourceIndex([]), {"rows": [f"Value {number}" for number in range(MAX_LEAVES)]}
@@ -251,7 +251,7 @@ def test_params_with_too_many_values_are_reported_as_such() -> None:
         "https://ours.example/" + "a/" * 3_000 + "evil.example",
     ],
 )
-def test_long_addresses_are_split_like_short_ones(text: str) -> None:
+def test_long_addresses_are_split_like_short_addresses(text: str) -> None:
     found = trace(SourceIndex([PAGE]), {"x": text})
     assert "evil.example" in {each.value for each in found.list_outside()}
     assert found.unsearched == 0
@@ -284,7 +284,7 @@ def test_a_text_found_as_a_whole_keeps_the_keys_of_its_parts() -> None:
     assert set(mail.keys).isdisjoint(find_one(own, {"notes": text}).keys)
 
 
-def test_values_beyond_the_listed_ones_keep_their_keys() -> None:
+def test_values_beyond_the_listed_values_keep_their_keys() -> None:
     hosts = [f"host{number}.example" for number in range(MAX_KEPT + 5)]
     index = SourceIndex([SeenText(SeenIn.OUTSIDE, " ".join(hosts))])
     kept = Provenance.from_json(json.loads(json.dumps(trace(index, {"hosts": hosts}).as_json())))

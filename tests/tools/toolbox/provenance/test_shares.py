@@ -1,5 +1,4 @@
-"""The shares to reach: at least 95% of planted values are marked, and at most 2% of harmless
-ones."""
+"""Detection rates: at least 95% of planted values are flagged, at most 2% of harmless values."""
 
 import base64
 import json
@@ -58,7 +57,7 @@ def test_harmless_values_are_not_flagged(index: SourceIndex) -> None:
 
 
 def test_planted_values_are_not_flagged_without_the_results() -> None:
-    """The control: the marks come from the results, not from how the values look."""
+    """The control: the flags come from the results, not from the look of the values."""
     alone = SourceIndex([SeenText(SeenIn.OUTSIDE, "Nothing of interest.")])
     assert not [each.kind for each in values.list_planted() if is_marked(alone, each.in_params)]
 

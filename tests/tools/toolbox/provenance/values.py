@@ -331,10 +331,10 @@ INVENTED: tuple[Any, ...] = (
 )
 """Values invented by the model; none of them appeared anywhere before."""
 IN_PROSE: tuple[Any, ...] = (300, 1000, 2026, "Redis", "the page")
-"""Values that are in the prose by chance, as happens in life."""
+"""Values that are in the prose by chance."""
 
 
 def list_harmless() -> list[Any]:
-    """List values that should not be marked."""
+    """List values that should not be flagged."""
     own = [each[key] for each in OWN for key in ("id", "name", "email", "domain", "revenue")]
     return [*TYPED_VALUES, *own, *COMMON, *OFFERED, *INVENTED, *IN_PROSE]
