@@ -21,7 +21,7 @@ def check_web() -> None:
     connection.request("GET", "/api/health", headers={"Host": host})
     status = connection.getresponse().status
     if status != 200:
-        sys.exit(f"/api/health answers {status}")
+        sys.exit(f"/api/health responds with {status}")
 
 
 def check_heartbeat() -> None:

@@ -23,7 +23,7 @@ class TimeoutConnection(Connection[Any]):
     link is gone.
 
     Attributes:
-        answer_timeout_s: None waits without a limit, for commands that also lift the server's
+        response_timeout_s: None waits without a limit, for commands that also lift the server's
             limit.
     """
 
@@ -44,7 +44,7 @@ class TimeoutConnection(Connection[Any]):
 
     def execute(self, *args: Any, **options: Any) -> Any:
         """Check a connection before the pool lends it. Only the pool calls this; a healthy
-        connection answers fast."""
+        connection responds fast."""
         usual, self.response_timeout_s = self.response_timeout_s, CHECK_TIMEOUT_S
         try:
             return super().execute(*args, **options)

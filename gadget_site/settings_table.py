@@ -367,7 +367,7 @@ class SiteSettings(SettingsReader):
 
     @property
     def link_base(self) -> str:
-        """The start of links in messages, which are built without a request."""
+        """The start of links in notifications, which are built without a request."""
         if self.allowed_origins:
             return self.allowed_origins[0]
         host = f"[{self.host}]" if ":" in self.host else self.host

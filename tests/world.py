@@ -191,7 +191,7 @@ class World:
         columns = {
             "status": "failed",
             "ended_at": webhook.created_at,
-            "problem": "Acme answered 500",
+            "problem": "Acme responded with 500",
         }
         return WebhookDelivery.objects.create(
             webhook=webhook, kind="run.started", run_id=1, seq=1, **columns

@@ -41,16 +41,16 @@ def find_address(kind: str, typed: str) -> FoundAddress:
 
 
 def _choose(typed: str, problems: dict[str, ProviderError | None]) -> FoundAddress:
-    """Choose the scheme over which the server answers as a model's server, else the one over which
-    it answers."""
+    """Choose the scheme over which the server responds as a model's server, else the one over which
+    it responds."""
     working = [scheme for scheme in SCHEMES if problems[scheme] is None]
     responding = [scheme for scheme in SCHEMES if not _is_silent(problems[scheme])]
     found = next(iter([*working, *responding]), None)
     if found is None:
-        fault = f"Nothing answers at https://{typed} or http://{typed}."
+        fault = f"Nothing responds at https://{typed} or http://{typed}."
         advice = "Start the server, or begin the address with https:// or http://."
         return FoundAddress(typed, f"{fault} {advice}")
-    note = f"{typed} answers via {found}. The address is saved as {found}://{typed}."
+    note = f"{typed} responds via {found}. The address is saved as {found}://{typed}."
     return FoundAddress(f"{found}://{typed}", note=note)
 
 

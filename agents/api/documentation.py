@@ -38,7 +38,7 @@ TAGS = [
     },
     {
         "name": "Notices",
-        "description": "Read what Gadget has told you, and send failed messages again.",
+        "description": "Read what Gadget has told you, and send failed notices again.",
     },
     {
         "name": "Standing grants",

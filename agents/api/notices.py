@@ -1,4 +1,4 @@
-"""Operations on notices: list the messages to a member, and send a failed one again."""
+"""Operations on notices: list the notices to a member, and send a failed one again."""
 
 from __future__ import annotations
 

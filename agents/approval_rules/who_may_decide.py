@@ -38,7 +38,7 @@ class RuleLine:
 
 @dataclass(frozen=True)
 class PersonStanding:
-    """The answer for one person: `text` continues a sentence that begins with their name."""
+    """The finding about one person: `text` continues a sentence that begins with their name."""
 
     name: str
     may_approve: bool
@@ -47,7 +47,7 @@ class PersonStanding:
 
 @dataclass(frozen=True)
 class WhoMayDecide:
-    """The rules for a card, and the answer for each person, those who may approve it first."""
+    """The rules for a card, and the finding about each person, those who may approve it first."""
 
     rules: tuple[RuleLine, ...]
     people: tuple[PersonStanding, ...]

@@ -2,7 +2,7 @@
 afterwards.
 
 If a sender is killed in between, another one retries when the attempt times out, so a kill repeats
-at most the messages that were being sent.
+at most what was being sent.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ _Outbox = Outbox[Any, Any]
 
 
 def send_next(kind: str, *, only_healthy: bool = False) -> bool:
-    """Send the next message by a channel of this kind; return False if nothing is due.
+    """Send the next batch by a channel of this kind; return False if nothing is due.
 
     Args:
-        only_healthy: only to receivers whose last message arrived, so that failing ones never delay
+        only_healthy: only to receivers whose last batch arrived, so that failing ones never delay
             them.
     """
     batch = _take_batch(kind, _RECEIVERS, only_healthy=only_healthy)
@@ -115,7 +115,7 @@ def _send_batch(batch: _Batch) -> None:
     except DeliveryError as error:
         _record_failure(batch, error)
     except Exception:
-        logger.exception("message %s", batch.key)
+        logger.exception("sending batch %s", batch.key)
         problem = "it could not be sent; the log of the workers says why"
         _record_failure(batch, DeliveryError(problem, is_ours=True))
     else:
@@ -141,11 +141,11 @@ def _renewing(batch: _Batch) -> Iterator[None]:
 
     def renew() -> None:
         while not ended.wait(RENEWED_EVERY_S * timing().scale):
-            with log_and_continue("renewing a message that is being sent"):
+            with log_and_continue("renewing a batch that is being sent"):
                 batch.select().update(due_at=Now() + pause)
             connection.close()
 
-    thread = threading.Thread(target=renew, name="renew-message", daemon=True)
+    thread = threading.Thread(target=renew, name="renew-batch", daemon=True)
     thread.start()
     try:
         yield

@@ -8,7 +8,7 @@ from dataclasses import KW_ONLY, dataclass
 
 @dataclass(eq=False)
 class DeliveryError(Exception):
-    """A message could not be delivered.
+    """A batch could not be delivered.
 
     Attributes:
         problem: the reason, for people.

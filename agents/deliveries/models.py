@@ -32,7 +32,7 @@ ENDED_HAS_A_TIME = Q(status="waiting", ended_at__isnull=True) | ~Q(status="waiti
 
 
 class DeliveryBase(models.Model):
-    """A message on its way to one receiver.
+    """A notice or an event on its way to one receiver.
 
     Attributes:
         due_at: the time from which to send it; during an attempt, the time at which another sender

@@ -34,7 +34,7 @@ class DeliveryEnding:
 
 @dataclass(frozen=True)
 class DeliveryBatch(Generic[D, R]):
-    """The deliveries of one receiver that are sent in one message.
+    """The deliveries of one receiver that are sent together.
 
     Attributes:
         until: the time at which another sender may retry.
@@ -82,7 +82,7 @@ class Outbox(ABC, Generic[D, R]):
         host_column: the column with the host of a receiver; empty if only the receiver itself knows
             it.
         locks: the rows that taking a delivery locks; with the receiver's, all processes together
-            send it one message at a time.
+            send it one batch at a time.
         related: the related rows that sending reads.
         try_s: the seconds after which an attempt counts as lost, unless its sender renews it.
         max_tries: the number of attempts after which a delivery is given up; None if another limit
@@ -113,7 +113,7 @@ class Outbox(ABC, Generic[D, R]):
         """Select the due rows.
 
         Args:
-            only_healthy: only for receivers whose last message arrived.
+            only_healthy: only for receivers whose last batch arrived.
         """
         due = self.select_all().filter(status=DeliveryStatus.WAITING, due_at__lte=Now())
         return due.filter(**{f"{self.receiver}__failing_since": None}) if only_healthy else due
@@ -135,7 +135,7 @@ class Outbox(ABC, Generic[D, R]):
         return {}
 
     def choose(self, first: D, same: QuerySet[D]) -> tuple[D, ...]:  # noqa: ARG002 - for subjects that read it
-        """Choose the deliveries for one message.
+        """Choose the deliveries for one batch.
 
         Args:
             first: the one that has been due for longest.
@@ -156,7 +156,7 @@ class Outbox(ABC, Generic[D, R]):
 
     @abstractmethod
     def send(self, batch: DeliveryBatch[D, R]) -> DeliveryEnding:
-        """Write the message and send it by the channel.
+        """Write the notification or the event, and send it by the channel.
 
         Raises:
             DeliveryError: it was not sent.
@@ -168,7 +168,7 @@ class Outbox(ABC, Generic[D, R]):
 
     @abstractmethod
     def note_sent(self, batch: DeliveryBatch[D, R]) -> None:
-        """Record at the receiver that a message arrived."""
+        """Record at the receiver that a batch arrived."""
 
     @abstractmethod
     def note_failure(

@@ -11,12 +11,12 @@ from django.db.models import QuerySet
 from agents.deliveries.outboxes import DeliveryBatch, Outbox
 
 MAX_AT_ONE_HOST = 2
-"""Messages that one process sends to one host at the same time, so that a host that hangs leaves
+"""Batches that one process sends to one host at the same time, so that a host that hangs leaves
 senders for others."""
 
 
 class Receivers:
-    """Receivers and hosts with a message on its way: one for each receiver, and few for each
+    """Receivers and hosts with a batch on its way: one for each receiver, and few for each
     host."""
 
     def __init__(self) -> None:
@@ -36,7 +36,7 @@ class Receivers:
         return due
 
     def enter(self, batch: DeliveryBatch[Any, Any]) -> bool:
-        """Count a message to the receiver; return False if it or its host is busy."""
+        """Count a batch to the receiver; return False if it or its host is busy."""
         host = batch.receiver.host
         with self._lock:
             if _name(batch) in self._busy or self._hosts[host] >= MAX_AT_ONE_HOST:
@@ -46,7 +46,7 @@ class Receivers:
             return True
 
     def leave(self, batch: DeliveryBatch[Any, Any]) -> None:
-        """Stop counting a message to the receiver."""
+        """Stop counting a batch to the receiver."""
         host = batch.receiver.host
         with self._lock:
             self._busy.discard(_name(batch))

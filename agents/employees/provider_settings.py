@@ -75,7 +75,7 @@ def explain_refused_address(kind: str, base_url: str, seconds: float) -> str | N
 
 
 def find_address_problem(kind: str, base_url: str, timeout_s: float) -> None:
-    """Check with a free request, without a key, that a model's server answers at the address.
+    """Check with a free request, without a key, that a model's server responds at the address.
 
     Raises:
         ProviderError: it does not, or not as a model's server without a key.

@@ -53,7 +53,7 @@ class SourceReport:
 
 
 def check_source(source: Source, limits: FetchLimits = WORKER_LIMITS) -> SourceReport:
-    """Check that a source answers, and record only whether it does."""
+    """Check that a source responds, and record only whether it does."""
     found = _read_or_record_failure(source, limits)
     if isinstance(found, str):
         return SourceReport(found)

@@ -1,4 +1,4 @@
-"""Receipts: signed answers to asks, which others can check offline, as compact JWS (RFC 7515, RFC
+"""Receipts: signed approvals of asks, which others can check offline, as compact JWS (RFC 7515, RFC
 8037).
 
 A receipt proves that it is genuine. Only its redemption proves that it is fresh:

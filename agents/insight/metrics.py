@@ -45,7 +45,7 @@ from tools.caches import Cache
 CACHED_S = 2.0
 """The time for which a response is reused, so that many requests do not load the database."""
 _STARTED_AT = time.monotonic()
-_DATABASE_UP = "1 if the database answers and is migrated."
+_DATABASE_UP = "1 if the database responds and is migrated."
 _OPEN = (RunStatus.QUEUED, RunStatus.RUNNING, *PARKED)
 _FINISHED = {"succeeded": "runs_succeeded", "failed": "runs_failed", "cancelled": "runs_cancelled"}
 
@@ -134,7 +134,9 @@ def _build_version() -> Metric:
 
 def _count_processes(presence: Presence) -> Iterator[Metric]:
     """Build the numbers of living processes; without Redis none are known, so they are 0."""
-    yield _build_gauge("gadget_redis_up", "1 if Redis answers.", int(REDIS not in presence.missing))
+    yield _build_gauge(
+        "gadget_redis_up", "1 if Redis responds.", int(REDIS not in presence.missing)
+    )
     alive = GaugeMetricFamily(
         "gadget_processes", "Workers and sweepers that are alive.", labels=["part"]
     )
@@ -176,7 +178,9 @@ def _build_queue(now: datetime | None) -> Iterator[Metric]:
     found = runs.annotate(since=Coalesce("next_wake_at", Subquery(newest), "created_at")).aggregate(
         many=Count("pk"), oldest=Min("since")
     )
-    yield _build_gauge("gadget_queue_runs", "Due runs that no worker has claimed.", found["many"])
+    yield _build_gauge(
+        "gadget_queue_runs", "Due runs that no worker has started to drive.", found["many"]
+    )
     yield _build_gauge(
         "gadget_queue_oldest_seconds",
         "Time since the oldest of them was due.",
@@ -317,9 +321,9 @@ def _build_model_counters() -> Iterator[Metric]:
         cost.add_metric([row.currency], row.cost_micros / MICROS)
     seconds = sum(row.duration_ms for row in rows) / 1000
     yield CounterMetricFamily(
-        "gadget_passes", "Answers of models.", value=sum(row.passes for row in rows)
+        "gadget_passes", "Responses of models.", value=sum(row.passes for row in rows)
     )
     yield CounterMetricFamily(
-        "gadget_model_seconds", "Time that models took to answer.", value=seconds
+        "gadget_model_seconds", "Time that models took to respond.", value=seconds
     )
     yield from (runs, tokens, cost)

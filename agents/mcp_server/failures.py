@@ -14,7 +14,7 @@ from agents.platform.error_boundary import log_and_continue
 
 Args = ParamSpec("Args")
 Response = TypeVar("Response")
-FAILED = "Gadget failed to answer; the reason is in its log. Try again later."
+FAILED = "Gadget failed to respond; the reason is in its log. Try again later."
 
 
 def hide_failures(

@@ -11,8 +11,8 @@ from django.db.models import QuerySet
 
 from agents.approvals.own_cards import count_pending_cards
 from agents.deliveries.channels.push import SILENT_PUSH_HOSTS, Subscription, push
+from agents.deliveries.content import Notification
 from agents.deliveries.failures import DeliveryError
-from agents.deliveries.messages import Notification
 from agents.notices.models import CARD_KINDS, Channel, Delivery
 from agents.notices.texts import MAX_IN_ONE_NOTIFICATION, SEVERAL
 from agents.runs.models import Approval, ApprovalStatus

@@ -13,8 +13,8 @@ from typing_extensions import override
 from agents.accounts.models import Membership
 from agents.accounts.notice_facts import NoticeKind
 from agents.deliveries.channels import get_channel
+from agents.deliveries.content import Notification
 from agents.deliveries.failures import DeliveryError
-from agents.deliveries.messages import Notification
 from agents.deliveries.models import MAX_PROBLEM, DeliveryStatus
 from agents.deliveries.outboxes import DeliveryBatch, DeliveryEnding, Outbox
 from agents.notices.audience import Audience

@@ -11,7 +11,7 @@ from django.urls import reverse
 
 from agents.accounts.notice_facts import NoticeKind, clean_name
 from agents.approvals.own_cards import count_pending_cards
-from agents.deliveries.messages import Notification
+from agents.deliveries.content import Notification
 from agents.employees.toolboxes import load_toolbox
 from agents.notices.models import Channel, Notice
 from agents.runs.models import RunStatus

@@ -7,7 +7,7 @@ from django.db import DatabaseError, InterfaceError, InternalError, OperationalE
 OUTAGE_ERRORS = (OperationalError, InterfaceError, InternalError)
 """The error classes that outages raise; not every such error is an outage."""
 
-UNREACHABLE = "The database does not answer."
+UNREACHABLE = "The database does not respond."
 _BUSY = "The database is busy: something else holds a lock."
 _FULL = "The database disk is full."
 _READ_ONLY = "The database is read-only at the moment."

@@ -165,4 +165,6 @@ def find_condition() -> Unavailable | None:
 DATABASE: BackgroundCheck[Unavailable | None] = BackgroundCheck(
     find_condition, Unavailable(UNREACHABLE)
 )
-FILES: BackgroundCheck[str | None] = BackgroundCheck(try_files, "The files folder does not answer.")
+FILES: BackgroundCheck[str | None] = BackgroundCheck(
+    try_files, "The files folder does not respond."
+)

@@ -53,7 +53,7 @@ LABELS = {
     ChangeKind.ALLOW_HOST: "Allow a host without approval",
     ChangeKind.FORBID_HOST: "Require approval for a host",
     ChangeKind.STOP: "Stop the tool",
-    ChangeKind.STANDING_GRANT: "Answer calls of the tool by a standing grant",
+    ChangeKind.STANDING_GRANT: "Approve calls of the tool by a standing grant",
     ChangeKind.APPROVAL_RULE: "Approval rule",
     ChangeKind.NO_APPROVAL_RULE: "Remove the approval rule",
 }

@@ -54,11 +54,11 @@ class PreapprovalChecker:
                 return None
             if kept is None:
                 return CheckedApproval(
-                    f"standing grant {granted} approved it, but no answer was recorded"
+                    f"standing grant {granted} approved it, but no preapproval was recorded"
                 )
             return CheckedApproval(self._compare(row, judgment, granted))
         except (UnreadableSnapshot, KeyError, TypeError, ValueError, AttributeError) as error:
-            problem = f"the terms or the facts of its answer cannot be read: {error}"
+            problem = f"the terms or the facts of its preapproval cannot be read: {error}"
             return CheckedApproval(problem)
 
     def _compare(

@@ -22,12 +22,12 @@ def describe_connect_error(url: httpx2.URL, error: Exception) -> str:
         advice = "Check that the server runs and that no firewall blocks it"
         if url.scheme == "https":  # a plain server may also wait for the rest of a supposed request
             advice += f". If it doesn't speak https, use http://{place}"
-        return f"{place} does not answer. {advice}"
+        return f"{place} does not respond. {advice}"
     if isinstance(cause, ssl.SSLError) or "SSL" in str(error):
         return _describe_tls_error(get_host(url), place, cause)
     if isinstance(cause, ConnectionRefusedError) or "refused" in str(error):
         return (
-            f"Nothing answers at {address}. Start the server, or correct the address and its port"
+            f"Nothing responds at {address}. Start the server, or correct the address and its port"
         )
     if isinstance(cause, OSError) and cause.errno in _NO_ROUTE:
         return f"This machine has no route to {place}. Check the network and the address"
@@ -49,4 +49,4 @@ def describe_early_end(url: httpx2.URL, error: Exception) -> str:
         advice += ", and try https://"
     words = re.sub(r"\[Errno -?\d+\] ", "", str(error))
     reason = f": {words}" if words else ""
-    return f"{address} closed the connection without an answer{reason}. {advice}"
+    return f"{address} closed the connection without a response{reason}. {advice}"

@@ -154,7 +154,7 @@ class HttpProvider(ABC):
         except ValueError as error:
             shown = quote(response.text[:2000], self._config.api_key)
             raise build_response_error(
-                f"{self._base_url} does not answer like a model's server: {shown}", transient=False
+                f"{self._base_url} does not respond like a model's server: {shown}", transient=False
             ) from error
         except httpx2.HTTPError as error:
             raise build_unreadable_error(error, self._config.api_key) from error
@@ -231,7 +231,7 @@ def encode_body(body: dict[str, Any]) -> bytes:
 
 def build_unreadable_error(error: Exception, secret: str) -> ProviderError:
     """Build the error for a response that the HTTP client cannot read."""
-    return build_response_error(f"The answer cannot be read: {quote(str(error), secret)}")
+    return build_response_error(f"The response cannot be read: {quote(str(error), secret)}")
 
 
 def _find_used_ids(messages: list[dict[str, Any]]) -> frozenset[str]:

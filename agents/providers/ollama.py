@@ -126,7 +126,7 @@ class OllamaProvider(HttpProvider):
         return ""
 
     def _describe_wrong_server(self) -> str:
-        return f"{self._base_url} does not answer like Ollama. Use an address like {DEFAULT_BASE_URL}, without /v1"
+        return f"{self._base_url} does not respond like Ollama. Use an address like {DEFAULT_BASE_URL}, without /v1"
 
     def _build_body(self, request: ModelRequest, names: WireNames) -> dict[str, Any]:
         settings = self._config.settings

@@ -44,7 +44,7 @@ def read_chat(reader: ResponseReader, chunks: Iterator[bytes]) -> RawResponse:
             raise
     if not end:
         raise ProviderError(
-            "cut_stream", "The stream ended before the answer was finished", transient=True
+            "cut_stream", "The stream ended before the response was finished", transient=True
         )
     relay.finish()
     usage = Usage(
@@ -67,7 +67,7 @@ class _ChatMessage:
         """Add a line, and return its text."""
         piece = chunk.get("message")
         if not isinstance(piece, dict):
-            raise build_response_error(f"The answer has no message: {self._reader.quote(line)}")
+            raise build_response_error(f"The response has no message: {self._reader.quote(line)}")
         self._reader.note(piece)
         calls = piece.get("tool_calls")
         self._calls += calls if isinstance(calls, list) else [calls]

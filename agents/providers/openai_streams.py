@@ -48,7 +48,7 @@ def _read_body(reader: ResponseReader, body: bytes) -> RawResponse:
     message = choice.get("message") if choice else None
     if choice is None or not isinstance(message, dict):
         raise build_response_error(
-            f"The answer has no choices with a message: {reader.quote(body)}"
+            f"The response has no choices with a message: {reader.quote(body)}"
         )
     relay = TextRelay(reader.on_text)
     relay.add(extract_text(message.get("content")))
@@ -71,7 +71,7 @@ def _read_stream(reader: ResponseReader, events: Iterator[bytes]) -> RawResponse
         stream.finish_reason = "stop"
         return stream.build_response()
     raise ProviderError(
-        "cut_stream", "The stream ended before the answer was finished", transient=True
+        "cut_stream", "The stream ended before the response was finished", transient=True
     )
 
 

@@ -1,7 +1,7 @@
-"""Separate a model's reasoning, `<think>…</think>`, from its answer, in a text that may arrive in
-pieces.
+"""Separate a model's reasoning, `<think>…</think>`, from the rest of its response, which may arrive
+in pieces.
 
-A tag does not count after a quote or backtick, nor inside a fenced code block, because an answer
+A tag does not count after a quote or backtick, nor inside a fenced code block, because other text
 may mention such tags. An unclosed block is reasoning if its tag began a line; otherwise the tag was
 only mentioned.
 """
@@ -38,7 +38,7 @@ class ReasoningSplitter:
         self._in_fence = False
 
     def add(self, text: str) -> str:
-        """Add a text; return the part that belongs to the answer, including text that was held back
+        """Add a text; return the part that is not reasoning, including text that was held back
         before."""
         if "<" not in text and not self._pending and self._open_block is None:
             self._untracked.append(text)
@@ -56,7 +56,7 @@ class ReasoningSplitter:
         return "".join(visible)
 
     def finish(self) -> str:
-        """Return held-back text that turned out to be part of the answer."""
+        """Return held-back text that turned out not to be reasoning."""
         visible: list[str] = []
         self._take(self._pending, visible)
         self._pending = ""
@@ -111,14 +111,14 @@ class ReasoningSplitter:
 
 @dataclass(frozen=True)
 class SplitReasoning:
-    """A complete text, split into answer and reasoning."""
+    """A complete text, split into reasoning and the rest."""
 
     content: str
     reasoning: str
 
 
 def split_reasoning(text: str) -> SplitReasoning:
-    """Separate the reasoning of a complete text from its answer."""
+    """Separate the reasoning of a complete text from the rest."""
     if "think>" not in text.lower():
         return SplitReasoning(text, "")
     splitter = ReasoningSplitter()

@@ -34,13 +34,13 @@ class ResponseLimits:
         self._new.append(piece)
         self._new_length += len(piece)
         if self._length > MAX_CHARACTERS:
-            raise _build_cut_error(f"The answer was cut off at {MAX_CHARACTERS:,} characters")
+            raise _build_cut_error(f"The response was cut off at {MAX_CHARACTERS:,} characters")
         if self._new_length < _STEP:
             return
         self._tail = (self._tail + "".join(self._new))[-_KEPT:]
         self._new, self._new_length = [], 0
         if is_repeating(self._tail):
-            raise _build_cut_error("The answer was cut off because the model repeated itself")
+            raise _build_cut_error("The response was cut off because the model repeated itself")
 
 
 def is_repeating(text: str) -> bool:

@@ -123,10 +123,10 @@ class ResponseReader:
             value = read_json(text.decode())
         except ValueError as error:
             raise build_response_error(
-                f"The answer is not valid JSON ({error}): {self.quote(text)}"
+                f"The response is not valid JSON ({error}): {self.quote(text)}"
             ) from error
         if not isinstance(value, dict):
-            raise build_response_error(f"The answer is not a JSON object: {self.quote(text)}")
+            raise build_response_error(f"The response is not a JSON object: {self.quote(text)}")
         if value.get("error"):
             raise build_body_error(value["error"], self.secret)
         return value
@@ -134,7 +134,7 @@ class ResponseReader:
     def build_unreadable_error(self, body: bytes, address_hint: str) -> ProviderError:
         """Build the error for a body that no model server sends."""
         if not body:
-            return build_response_error("The model's server answered with an empty body")
+            return build_response_error("The model's server responded with an empty body")
         if body.startswith(b"<"):
             return build_response_error(
                 f"The server sent a web page. Check the base URL: {address_hint}. It began: {self.quote(body)}",
@@ -167,7 +167,7 @@ class TextRelay:
         self._pass_on(self._half + self._strip_gap(self._splitter.finish()))
 
     def _strip_gap(self, text: str) -> str:
-        """Remove the blank lines between reasoning and answer."""
+        """Remove the blank lines after reasoning."""
         return text.lstrip() if self._splitter.blocks and not self._has_passed_on else text
 
     def _pass_on(self, text: str) -> None:

@@ -88,11 +88,11 @@ def _find_call(
 
 def _find_cut_off(reason: str, message: dict[str, Any], usage: Usage) -> CutOff:
     if reason == "malformed_function_call":
-        what = "The model's answer could not be used: the model asked for a call that its server cannot read"
+        what = "The model's response could not be used: the model asked for a call that its server cannot read"
         raise build_useless_error("answer_cut", what, usage, MAX_TRIES_IF_BROKEN)
     if reason in _BROKEN:
         text = split_reasoning(extract_text(message.get("content"))).content.strip()
-        what = f"The model's answer was interrupted by its server ({reason})"
+        what = f"The model's response was interrupted by its server ({reason})"
         error = build_useless_error(
             "answer_cut", what, usage, MAX_TRIES if text else MAX_TRIES_IF_BROKEN
         )
@@ -147,10 +147,10 @@ def _read_refusal(message: dict[str, Any], cut_off: CutOff, usage: Usage) -> str
         return refusal
     if cut_off == CutOff.FILTER:
         raise build_useless_error(
-            "answer_filtered", "The model's server withheld the answer (content filter)", usage
+            "answer_filtered", "The model's server withheld the response (content filter)", usage
         )
     if cut_off == CutOff.LENGTH:
-        message_text = "The model used up its output tokens before it answered"
+        message_text = "The model used up its output tokens before it responded"
         raise build_useless_error("answer_cut", message_text, usage, MAX_TRIES)
     return ""
 

@@ -127,7 +127,7 @@ class _Playback:
         if seconds >= left:
             raise ProviderError(
                 "timeout",
-                "The script's delay is longer than the time limit for an answer",
+                "The script's delay is longer than the time limit for a response",
                 transient=True,
             )
 

@@ -49,7 +49,7 @@ _MEANINGS = {
     TOO_MUCH_AT_ONCE: "The request is larger than the account's limit per minute",
     BROKEN_CALL: "The model asked for a call that its server cannot read",
     "answer_filtered": "A content filter of the model's server refused the request",
-    "bad_answer": "The model's server answered with an error",
+    "bad_answer": "The model's server responded with an error",
 }
 _CODES_BY_KIND = {BROKEN_CALL: "answer_cut", TOO_MUCH_AT_ONCE: CONTEXT_TOO_LONG}
 _STATUS_BY_WORDS = (

@@ -87,7 +87,7 @@ class CancelScope(RequestGuard):
         if self.deadline < self._last_moment and self._silence_s is not None:
             return f"The model's server sent nothing more for {self._silence_s:.1f} s"
         waited = max(0.0, self.deadline - self._started_at)
-        return f"The model's server did not finish its answer within {waited:.1f} s"
+        return f"The model's server did not finish its response within {waited:.1f} s"
 
     def copy(self) -> "CancelScope":
         """Return a copy with the same limits, for another thread."""
@@ -159,7 +159,7 @@ def _translating_errors(url: httpx2.URL, responded: bool) -> Iterator[None]:
         if responded:
             raise ProviderError(
                 "cut_stream",
-                f"{address} closed the connection in the middle of its answer: {error}",
+                f"{address} closed the connection in the middle of its response: {error}",
                 transient=True,
             ) from error
         raise ProviderError(

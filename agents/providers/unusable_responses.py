@@ -9,10 +9,11 @@ MAX_TRIES = 2
 """Requests for a response of a kind that another request rarely changes."""
 MAX_TRIES_IF_BROKEN = 3
 _HINTS = {
-    CALL_AS_TEXT: "Your last answer was a tool call written as text, so nothing was run. Call the tool through your "
+    CALL_AS_TEXT: "Your last response was a tool call written as text, so nothing was run. Call the tool through your "
     "interface for tools, or answer in plain words without writing out a call.",
-    MISSING_CALL: "Your last answer announced a tool call but contained none. Call the tool, or answer in plain words.",
-    EMPTY_RESPONSE: "Your last answer was empty. Call a tool, or answer in plain words.",
+    MISSING_CALL: "Your last response announced a tool call but contained none. Call the tool, or answer in plain "
+    "words.",
+    EMPTY_RESPONSE: "Your last response was empty. Call a tool, or answer in plain words.",
 }
 _REMEDY = (
     "Start the model's server with a tool parser for this model (vLLM: --enable-auto-tool-choice and "
@@ -51,7 +52,9 @@ def build_missing_call_error(usage: Usage) -> ProviderError:
 def build_empty_error(usage: Usage, *, has_thought: bool) -> ProviderError:
     """Build the error for a response without text and calls."""
     what = (
-        "The model thought, but gave no answer" if has_thought else "The model gave an empty answer"
+        "The model thought, but gave no response"
+        if has_thought
+        else "The model gave an empty response"
     )
     return build_useless_error(
         EMPTY_RESPONSE,

@@ -85,7 +85,7 @@ def list_question(payload: Payload) -> Facts:
 
 
 def list_decision(payload: Payload) -> Facts:
-    """List the facts about a closed card; a replaced one does not answer an ask."""
+    """List the facts about a closed card; a replaced one leaves its ask open."""
     kind = (
         FactKind.CARD_EXPIRED
         if payload["status"] == ApprovalStatus.EXPIRED

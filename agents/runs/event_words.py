@@ -67,18 +67,22 @@ def say_cut(payload: Mapping[str, Any]) -> str:
 def say_delay(payload: Mapping[str, Any]) -> str:
     """Describe the failure before a retry of the provider, as the start of a sentence."""
     return (
-        "The answer was unusable" if payload["code"] in UNUSABLE else "The model could not be asked"
+        "The response was unusable"
+        if payload["code"] in UNUSABLE
+        else "The model could not be asked"
     )
 
 
 def say_unusable(payload: Mapping[str, Any]) -> str:
-    """Describe an unusable response with its usage: `The answer was cut off: about 1,200 + 80
+    """Describe an unusable response with its usage: `The response was cut off: about 1,200 + 80
     tokens.`"""
     about = "about " if payload["usage_estimated"] else ""
     what = (
-        "An answer was abandoned" if payload["code"] == "stopped" else "An answer could not be used"
+        "A response was abandoned"
+        if payload["code"] == "stopped"
+        else "A response could not be used"
     )
-    return f"{'The answer was cut off' if payload.get('text') else what}: {about}{say_tokens(payload)}."
+    return f"{'The response was cut off' if payload.get('text') else what}: {about}{say_tokens(payload)}."
 
 
 def say_adaptation(payload: Mapping[str, Any]) -> str:

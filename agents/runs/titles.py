@@ -109,5 +109,5 @@ def _ask(context: RunContext, used: list[Usage], stopped: threading.Event, promp
     late = response.late_usage.wait() if response.late_usage is not None else None
     used.append(late or response.usage)
     if response.cut_off:
-        raise ToolError(ErrorCode.OPERATION_FAILED, "The model's answer was cut off.")
+        raise ToolError(ErrorCode.OPERATION_FAILED, "The model's response was cut off.")
     return response.text

@@ -334,4 +334,4 @@ def _read_terms(rows: Iterable[StandingGrant]) -> Iterator[ReadGrant]:
         try:
             yield row, row.as_terms()
         except ValueError as error:
-            logger.error("standing grant %s cannot be read and answers nothing: %s", row.pk, error)  # noqa: TRY400
+            logger.error("standing grant %s cannot be read and approves nothing: %s", row.pk, error)  # noqa: TRY400

@@ -130,7 +130,7 @@ def check_proposal(organization_id: int, proposal: ProposedGrant) -> Tool:
         raise Invalid("tool", f"There is no tool {proposal.tool!r}.")
     if tool.level is Level.DESTRUCTIVE:
         raise Invalid(
-            "tool", "A person decides every destructive call. No standing grant can answer one."
+            "tool", "A person decides every destructive call. No standing grant can approve one."
         )
     if not 1 <= proposal.max_uses <= MAX_USES:
         raise Invalid("max_uses", f"The number of calls must be 1 to {MAX_USES:,}.")

@@ -64,7 +64,7 @@ class Taken:
 
     Attributes:
         run: the run that it started, now or earlier.
-        answer: the response to a question of the sender's system.
+        response: the reply to a question of the sender's system.
     """
 
     run: Run | None = None

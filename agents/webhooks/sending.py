@@ -20,9 +20,9 @@ from agents.accounts import audit
 from agents.accounts.models import Membership
 from agents.accounts.notice_facts import NoticeFact, NoticeKind, tell
 from agents.deliveries.channels import get_channel
+from agents.deliveries.content import SignedEvent
 from agents.deliveries.engine import find_pause
 from agents.deliveries.failures import DeliveryError
-from agents.deliveries.messages import SignedMessage
 from agents.deliveries.models import MAX_PROBLEM
 from agents.deliveries.outboxes import DeliveryBatch, DeliveryEnding, Outbox
 from agents.gateway.models import Ask
@@ -115,12 +115,12 @@ class WebhookOutbox(Outbox[WebhookDelivery, Webhook]):
                 return DeliveryEnding(
                     WebhookDeliveryStatus.DROPPED, "the decision was undone before this was sent"
                 )
-            message = SignedMessage(
+            event = SignedEvent(
                 delivery.message_id, json.dumps(content), _list_secrets(batch.receiver)
             )
             with restoring_correlation():
                 correlate(_find_correlation(delivery.run_id))
-                delivery.answer_status = get_channel(KIND).send(batch.receiver.address, message)
+                delivery.answer_status = get_channel(KIND).send(batch.receiver.address, event)
         except DeliveryError as error:
             delivery.answer_status = error.answer_status
             raise
@@ -158,7 +158,7 @@ class WebhookOutbox(Outbox[WebhookDelivery, Webhook]):
         )
         long_ago = Now() - FAILING_TIME * timing().scale
         if error.is_gone:
-            _switch_off(batch.receiver, "the receiver answered 410: it is gone")
+            _switch_off(batch.receiver, "the receiver responded with 410: it is gone")
         elif webhook.filter(failing_since__lte=long_ago, failures__gte=MIN_FAILURES).exists():
             _switch_off(batch.receiver, f"every delivery failed for three days: {error.problem}")
 

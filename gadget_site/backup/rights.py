@@ -86,7 +86,7 @@ WITHOUT_RIGHTS = {
     "notices.FollowedRun": "tells a member what the member may see",
     "notices.Notice": "unsent ones are dropped",
     "notices.NoticeChoices": "tells a member what the member may see",
-    "notices.PushKey": "signs messages that tell a member what the member may see",
+    "notices.PushKey": "signs notifications that tell a member what the member may see",
     "policy.PolicyDraft": "changes nothing while it is a draft",
     "policy.PolicySnapshot": "a record of past rules",
     "policy.ShadowCard": "figures",

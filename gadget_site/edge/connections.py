@@ -28,7 +28,7 @@ DATABASE_AWAY = (
     503,
     "Service Unavailable",
     "database_away",
-    "The database does not answer. Try again.",
+    "The database does not respond. Try again.",
 )
 
 
@@ -110,7 +110,9 @@ class BoundedRequest(WebRequest):  # type: ignore[misc]
             log.warning("the database could not identify the sender of a large request", path=path)
             limit = 0
         self._limit = max(limit, WITHOUT_LOGIN)
-        if length is not None and length > limit:  # a chunked one may be small, and answered by now
+        if (
+            length is not None and length > limit
+        ):  # a chunked one may be small, and responded to by now
             self._refuse(TOO_LARGE if limit else DATABASE_AWAY)
         transport.resumeProducing()
 

@@ -102,7 +102,7 @@ def check_database(presence: Presence) -> Iterator[Finding]:
         plan = MigrationExecutor(connection).migration_plan(
             MigrationExecutor(connection).loader.graph.leaf_nodes()
         )
-        yield Finding("database", f"{connection.vendor} answers")
+        yield Finding("database", f"{connection.vendor} responds")
         yield from check_schema_version()
         if plan:
             yield Finding(
@@ -174,7 +174,7 @@ def check_redis() -> Finding:
         with connect_redis() as client:
             policy = client.config_get("maxmemory-policy").get("maxmemory-policy", "noeviction")
     except redis.ResponseError:
-        return Finding("redis", f"{where} answers (it hides its configuration)")
+        return Finding("redis", f"{where} responds (it hides its configuration)")
     except redis.RedisError as error:
         fix = (
             "`make run` starts it"
@@ -186,7 +186,7 @@ def check_redis() -> Finding:
         return Finding(
             "redis", f"{where} drops keys when full ({policy})", "set maxmemory-policy noeviction"
         )
-    return Finding("redis", f"{where} answers")
+    return Finding("redis", f"{where} responds")
 
 
 def check_process(kind: str, presence: Presence, command: str) -> Finding:
@@ -289,7 +289,7 @@ def _name_some(places: tuple[EncryptedValue, ...]) -> str:
 
 
 def check_providers() -> Iterator[Finding]:
-    """Check that every active provider answers; keys are never shown."""
+    """Check that every active provider responds; keys are never shown."""
     rows = list(ModelProvider.objects.filter(is_active=True).select_related("organization"))
     if not rows:
         with_demo = ", or run `python manage.py demo`" if settings.DEBUG else ""
@@ -309,10 +309,10 @@ def _check_one_provider(row: ModelProvider) -> Finding:
     if warning:
         return Finding(
             "provider",
-            f"{name} answers. {warning}",
+            f"{name} responds. {warning}",
             "start its server with a template that supports tools",
         )
-    return Finding("provider", f"{name} answers")
+    return Finding("provider", f"{name} responds")
 
 
 def check_tools() -> Iterator[Finding]:
@@ -352,11 +352,11 @@ def check_plugins() -> Iterator[Finding]:
 
 
 def check_connections() -> Iterator[Finding]:
-    """Check that every active source of an organization answers."""
+    """Check that every active source of an organization responds."""
     for source in list_active_sources():
         name, result = f"{source.organization.slug}/{source.name}", check_source(source)
         if result.problem:
             fix = "check its settings at /admin/connections/source/"
             yield Finding("connections", f"{name}: {result.problem}", fix)
         else:
-            yield Finding("connections", f"{name} answers: {result.summary}")
+            yield Finding("connections", f"{name} responds: {result.summary}")

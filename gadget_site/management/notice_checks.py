@@ -1,5 +1,5 @@
 """The doctor's checks of notices and webhooks: the mail server, and addresses with failing
-messages."""
+notifications."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ LATE = timedelta(minutes=10)
 
 
 def check_notices() -> Iterator[Finding]:
-    """Check that the mail server answers, that no address fails, and that messages are sent in
-    time."""
+    """Check that the mail server responds, that no address fails, and that notifications are
+    sent in time."""
     yield _check_mail_server()
     if Channel.objects.filter(kind=ChannelKind.PUSH).exists() and find_contact().endswith(
         "@localhost"
     ):
-        text = "push services refuse messages without a contact: there is no https origin and no sender's address"
+        text = "push services refuse notifications without a contact: there is no https origin and no sender's address"
         yield Finding(
             "notices",
             text,
@@ -41,7 +41,7 @@ def check_notices() -> Iterator[Finding]:
     )[:MAX_NAMED]:
         member = channel.membership
         who = f"{member.organization.slug}/{member.user.get_username()}"
-        text = f"messages to {who} by {channel.get_kind_display()} fail: {channel.problem}"
+        text = f"notifications to {who} by {channel.get_kind_display()} fail: {channel.problem}"
         yield Finding(
             "notices",
             text,
@@ -50,7 +50,7 @@ def check_notices() -> Iterator[Finding]:
     if late := Delivery.objects.filter(
         status=DeliveryStatus.WAITING, tries=0, due_at__lt=Now() - LATE
     ).count():
-        waited = "1 message has waited" if late == 1 else f"{late:,} messages have waited"
+        waited = "1 notification has waited" if late == 1 else f"{late:,} notifications have waited"
         yield Finding("notices", f"{waited} for over 10 minutes", "check that a worker is running")
     for webhook in Webhook.objects.filter(is_active=True, failing_since__isnull=False).order_by(
         "pk"
@@ -73,4 +73,4 @@ def _check_mail_server() -> Finding:
         server.close()
     except OSError as error:
         return Finding("notices", f"{where}: {describe_failure(error)}", "check MAIL_URL")
-    return Finding("notices", f"the mail server {where} answers")
+    return Finding("notices", f"the mail server {where} responds")

@@ -3,7 +3,7 @@
 Gadget.
 
 An assistant starts it before each tool call, with a description of the call on standard input. It
-answers in the assistant's own form: go on, or denied and why. Whatever goes wrong, it blocks with
+responds in the assistant's own form: go on, or denied and why. Whatever goes wrong, it blocks with
 exit code 2. It needs Python 3.9 and nothing else.
 
     gadget_hook.py                    answer one call; assistants start it like this
@@ -245,10 +245,10 @@ class Blocked(Exception):
 
 
 class Refused(Blocked):
-    """Gadget answered with an error."""
+    """Gadget responded with an error."""
 
     def __init__(self, status: int, detail: str) -> None:
-        super().__init__(f"Gadget answered {status}: {detail}")
+        super().__init__(f"Gadget responded with {status}: {detail}")
         self.status = status
 
 
@@ -364,7 +364,7 @@ def parse_input(given: Json) -> Json:
 
 
 def respond(call: Call, goes_on: bool, reason: str) -> None:
-    """Print the answer in the assistant's own form."""
+    """Print the response in the assistant's own form."""
     word = "allow" if goes_on else "deny"
     if call.form in ("claude", "codex"):
         if goes_on and call.form == "codex":
@@ -721,7 +721,7 @@ def build_opener(config: Config) -> urllib.request.OpenerDirector:
 def send(
     config: Config, method: str, path: str, body: Json = None, wait_s: float = 10.0
 ) -> dict[str, Json]:
-    """Send one request and return the answer's object."""
+    """Send one request and return the object of the response."""
     request = urllib.request.Request(config["url"].rstrip("/") + path, method=method)
     request.add_header("Authorization", "Bearer " + config["key"])
     data = None
@@ -736,7 +736,7 @@ def send(
     except (OSError, ValueError) as error:
         raise Blocked(f"Gadget cannot be reached: {error}") from None
     if not isinstance(found, dict):
-        raise Blocked("Gadget's answer has an unknown format")
+        raise Blocked("Gadget's response has an unknown format")
     return found
 
 
@@ -763,13 +763,13 @@ def ask(config: Config, call: Call, level: str) -> dict[str, Json]:
 
 
 def check_ask(call: Call, found: dict[str, Json]) -> dict[str, Json]:
-    """Compare the answer with the call: it must be about exactly these params."""
+    """Compare the response with the call: it must be about exactly these params."""
     text = json.dumps(call.params, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
     if (found.get("action"), found.get("params_digest")) != (call.action, digest):
-        raise Blocked("Gadget's answer is about a different call")
+        raise Blocked("Gadget's response is about a different call")
     if not re.fullmatch(r"\d{1,18}", str(found.get("id"))):
-        raise Blocked("Gadget's answer has an unknown format")
+        raise Blocked("Gadget's response has an unknown format")
     return found
 
 
@@ -782,7 +782,7 @@ def wait_for_decision(
         path = f"/api/asks/{found['id']}?wait_s={wait_s:.1f}"
         found = check_ask(call, send(config, "GET", path, wait_s=wait_s + SHORTEST_MARGIN_S))
         if found.get("status") == "waiting":
-            time.sleep(0.5)  # where too many wait, Gadget answers at once
+            time.sleep(0.5)  # where too many wait, Gadget responds at once
     return found
 
 
@@ -902,7 +902,7 @@ def find_end_s() -> float:
 def limit_time(end_s: float) -> None:
     """Block after so many seconds: by a thread while the network hangs, by a signal while an
     expression does."""
-    late = "Gadget did not answer in time"
+    late = "Gadget did not respond in time"
     thread = threading.Timer(end_s, block, [late])
     thread.daemon = True
     thread.start()

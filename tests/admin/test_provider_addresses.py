@@ -52,7 +52,7 @@ def test_an_address_without_a_scheme_is_saved_with_the_scheme_that_works(
         assert server.requests == []
         assert not any("authorization" in headers for headers in server.request_headers)
     assert ModelProvider.objects.get(name="New").base_url == server.url
-    assert f"{strip(server.url)} answers via http." in html.unescape(page.content.decode())
+    assert f"{strip(server.url)} responds via http." in html.unescape(page.content.decode())
 
 
 def test_a_server_that_requires_a_key_counts_as_reachable(world: World, admin: Client) -> None:
@@ -68,7 +68,7 @@ def test_an_unreachable_address_is_kept_as_typed(world: World, admin: Client) ->
         typed = f"127.0.0.1:{unused.getsockname()[1]}"
         page = add(world, admin, typed)
     (fault,) = faults(page)["base_url"]
-    assert fault.startswith(f"Nothing answers at https://{typed} or http://{typed}.")
+    assert fault.startswith(f"Nothing responds at https://{typed} or http://{typed}.")
     assert f'value="{typed}"' in page.content.decode()
     assert not ModelProvider.objects.filter(name="New").exists()
 

@@ -21,7 +21,10 @@ def test_a_member_reads_their_own_notices(world: World) -> None:
     own, other = (make_failed_delivery(world.member(role)) for role in ("viewer", "admin"))
     (item,) = world.client("viewer").get("/api/notices").json()["items"]
     assert (item["id"], item["kind"], item["status"]) == (str(own.pk), "stopped", "failed")
-    assert (item["text"], item["problem"]) == ("Work was stopped: Dana", "the server answered 550")
+    assert (item["text"], item["problem"]) == (
+        "Work was stopped: Dana",
+        "the mail server responded: 550",
+    )
     assert str(other.pk) not in {
         each["id"] for each in world.client("viewer").get("/api/notices").json()["items"]
     }

@@ -332,7 +332,7 @@ class TestAskingOnce:
             ["waiting", "approved"],
             [(200, "redeemed"), (500, "")],
         )
-        assert check.run(waits=True).has("Gadget answered 500") is False
+        assert check.run(waits=True).has("Gadget responded with 500") is False
 
     @pytest.mark.parametrize(
         ("status", "words"),

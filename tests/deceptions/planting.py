@@ -14,7 +14,13 @@ from tests.world import World, make_world
 from tools.office.records.models import Record
 
 OTHERS = 60
-MARKS, NEW, SIMILAR, STALE, SAME = ".mark", ".new-here", ".similar", ".stale", ".same-target"
+WARNINGS, NEW, SIMILAR, STALE, SAME = (
+    ".warnings > .warning",
+    ".new-here",
+    ".similar",
+    ".stale",
+    ".same-target",
+)
 EFFECT, SENTENCE, BUTTON = ".effect", ".sentence", ".approve-button"
 
 Make = Callable[[World], Approval]
@@ -37,7 +43,7 @@ class Plant:
     kind: str
     name: str
     make: Make = field(repr=False)
-    place: str = MARKS
+    place: str = WARNINGS
     sees: str = ""
     is_folded: bool = False
 

@@ -17,8 +17,8 @@ from tests.world import World
 
 pytestmark = [pytest.mark.django_db, pytest.mark.once]
 
-MAX_FALSE_MARKS = 0.02
-SIGNS = ("mark ", "obstacle similar", "obstacle stale", "obstacle same-target", "outliers")
+MAX_FALSE_WARNINGS = 0.02
+SIGNS = ("warning ", "obstacle similar", "obstacle stale", "obstacle same-target", "outliers")
 SIZES: tuple[ViewportSize, ...] = ({"width": 1440, "height": 900}, {"width": 360, "height": 740})
 
 
@@ -61,13 +61,13 @@ def test_each_deception_is_visible_before_its_card_can_be_approved(
 
 def test_ordinary_cards_have_no_warnings(office: World) -> None:
     client = office.client("approver")
-    false_marks = []
+    false_warnings = []
     for card in make_harmless(office):
         html = client.get(f"/approvals/{card.pk}/card/").content.decode()
         found = [sign for sign in SIGNS if f'class="{sign}' in html]
-        false_marks += [f"{sign}: {card.sentence} {card.params}" for sign in found]
+        false_warnings += [f"{sign}: {card.sentence} {card.params}" for sign in found]
         Approval.objects.filter(pk=card.pk).update(status=ApprovalStatus.CANCELLED)
-    assert len(false_marks) <= COUNT * MAX_FALSE_MARKS, "\n".join(false_marks)
+    assert len(false_warnings) <= COUNT * MAX_FALSE_WARNINGS, "\n".join(false_warnings)
 
 
 def test_an_honest_card_has_no_warning_and_can_be_approved(
@@ -75,6 +75,6 @@ def test_an_honest_card_has_no_warning_and_can_be_approved(
 ) -> None:
     with ReadingPage(chromium, office.client("approver"), SIZES[0]) as reader:
         reader.show(update(phone="+1 555 0123")(office))
-        sight = reader.look(".mark, .similar, .stale, .same-target, .new-here", "")
+        sight = reader.look(".warnings > .warning, .similar, .stale, .same-target, .new-here", "")
     assert not sight.is_in_view
     assert not sight.is_off

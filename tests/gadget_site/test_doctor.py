@@ -328,7 +328,7 @@ def test_an_unreachable_mail_server_is_reported(settings: Settings) -> None:
     with MailServer() as mail:
         mail.use_in(settings)
         assert [finding.text for finding in check_notices()] == [
-            f"the mail server 127.0.0.1:{mail.port} answers"
+            f"the mail server 127.0.0.1:{mail.port} responds"
         ]
     (finding,) = check_notices()
     assert (
@@ -341,9 +341,12 @@ def test_an_unreachable_mail_server_is_reported(settings: Settings) -> None:
 def test_a_failing_address_is_reported_with_its_member() -> None:
     member = make_world().member("approver")
     add_address(member)
-    Channel.objects.update(failing_since=timezone.now(), problem="the mail server answered 550")
+    Channel.objects.update(failing_since=timezone.now(), problem="the mail server responded: 550")
     _, finding = check_notices()
-    assert finding.text == "messages to acme/approver by E-mail fail: the mail server answered 550"
+    assert (
+        finding.text
+        == "notifications to acme/approver by E-mail fail: the mail server responded: 550"
+    )
 
 
 def test_a_contact_that_push_services_refuse_is_reported(settings: Settings) -> None:
@@ -352,7 +355,7 @@ def test_a_contact_that_push_services_refuse_is_reported(settings: Settings) -> 
     assert len(list(check_notices())) == 1, "control: nobody is told by a browser"
     Channel.objects.update(kind=ChannelKind.PUSH)
     _, finding = check_notices()
-    assert finding.text.startswith("push services refuse messages without a contact")
+    assert finding.text.startswith("push services refuse notifications without a contact")
     settings.ALLOWED_ORIGINS = ["https://gadget.example.com"]
     assert len(list(check_notices())) == 1
 
@@ -364,4 +367,4 @@ def test_overdue_notices_are_counted() -> None:
     spread_notices()
     Delivery.objects.update(due_at=timezone.now() - timedelta(minutes=11))
     _, finding = check_notices()
-    assert finding.text == "1 message has waited for over 10 minutes"
+    assert finding.text == "1 notification has waited for over 10 minutes"

@@ -298,7 +298,7 @@ class TestATicket:
 
     @feature(
         "Agents elsewhere",
-        "A write answers with a ticket, and runs once it is approved, even if the agent is gone",
+        "A write returns a ticket, and runs once it is approved, even if the agent is gone",
         "agents/gateway/tickets.py",
     )
     def test_is_executed_once_approved_even_if_the_agent_is_gone(

@@ -73,7 +73,7 @@ def test_one_change_is_approved_one_is_denied_and_the_model_reads_both_results(
         heard = asked + socket.receive_until("assistant_delta")
         while heard[-1]["payload"]["pass_number"] < 3:
             heard += socket.receive_until("assistant_delta")
-        assert load_run(run_id).pass_number == 2, "the third answer is not recorded yet"
+        assert load_run(run_id).pass_number == 2, "the third response is not recorded yet"
         model.wait_for_held()
         model.release()
         heard += socket.receive_until("run_finished")

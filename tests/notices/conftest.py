@@ -77,5 +77,5 @@ def make_failed_delivery(member: Membership, kind: NoticeKind = NoticeKind.STOPP
         status=DeliveryStatus.FAILED,
         due_at=timezone.now(),
         ended_at=timezone.now(),
-        problem="the server answered 550",
+        problem="the mail server responded: 550",
     )

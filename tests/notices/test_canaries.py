@@ -27,7 +27,7 @@ CARDS = 20
 
 @feature(
     "The gate",
-    "No message holds a value: canaries in every field of cards are in none",
+    "No notification holds a value: canaries in every field of cards are in none",
     "agents/notices/texts.py",
 )
 def test_notifications_about_cards_full_of_canaries_contain_none() -> None:

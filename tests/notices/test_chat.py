@@ -302,7 +302,7 @@ def test_a_redirect_is_not_followed(server: ChatServer, ntfy: str) -> None:
     server.status, server.location = 302, f"http://127.0.0.1:{other.port}/"
     chosen = ChatAddress.parse(ntfy)
     assert chosen is not None
-    with pytest.raises(DeliveryError, match="ntfy answered 302"):
+    with pytest.raises(DeliveryError, match="ntfy responded with 302"):
         chosen.send("Gadget", "Hello")
     assert not other.bodies
     other.close()
@@ -318,7 +318,7 @@ def test_a_refusal_ends_a_delivery_and_an_outage_retries_it(
     server.status = status
     tell_card(world)
     delivery = Delivery.objects.get()
-    assert (delivery.status, delivery.problem) == (ended, f"ntfy answered {status}")
+    assert (delivery.status, delivery.problem) == (ended, f"ntfy responded with {status}")
 
 
 @feature(
@@ -358,6 +358,6 @@ def test_a_refused_address_is_not_repeated(world: World) -> None:
 
 def test_the_requests_library_can_send_nothing_else(server: ChatServer) -> None:
     assert chat.SERVICES
-    with pytest.raises(requests.ConnectionError, match="nothing is sent except messages"):
+    with pytest.raises(requests.ConnectionError, match="nothing is sent except notifications"):
         requests.post(f"http://127.0.0.1:{server.port}/", json={}, timeout=5)
     assert not server.bodies

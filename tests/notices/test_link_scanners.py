@@ -47,7 +47,7 @@ def test_a_link_contains_only_the_number_of_the_card(links: list[str]) -> None:
 
 @feature(
     "The gate",
-    "Scanners that open every link of a message decide nothing",
+    "Scanners that open every link of a notification decide nothing",
     "agents/web/views/pages.py",
 )
 def test_twenty_scanners_that_follow_every_link_decide_nothing(

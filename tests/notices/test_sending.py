@@ -140,7 +140,7 @@ def test_a_failure_is_retried_later_with_the_same_id(world: World, mail: MailSer
     send_all()
     delivery = Delivery.objects.get()
     assert (delivery.status, delivery.tries) == (DeliveryStatus.WAITING, 1)
-    assert delivery.problem == "the mail server answered 451 try later"
+    assert delivery.problem == "the mail server responded: 451 try later"
     assert Channel.objects.get().failing_since is not None
     send_all()
     delivery.refresh_from_db()

@@ -164,7 +164,7 @@ def test_a_subscription_for_another_key_shows_the_error_of_the_service_and_ends(
     kept = Channel.objects.get(pk=channel.pk)
     assert (
         kept.problem
-        == f"127.0.0.1 answered {status}: the key does not match. Add this browser again."
+        == f"127.0.0.1 responded with {status}: the key does not match. Add this browser again."
     )
     for _ in range(2):
         send_all()
@@ -333,7 +333,7 @@ def test_a_failing_push_service_is_retried(world: World, service: PushService) -
     service.status = 503
     tell_card(world)
     send_all()
-    assert Delivery.objects.get().problem == "127.0.0.1 answered 503"
+    assert Delivery.objects.get().problem == "127.0.0.1 responded with 503"
     assert Channel.objects.get().gone_answers == 0
     service.status = 201
     send_all()

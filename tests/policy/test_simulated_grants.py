@@ -170,7 +170,7 @@ def test_the_change_survives_json_without_its_uses(workshop: Workshop) -> None:
     assert read.as_json().keys() == {"kind", "tool", "employee", "params", "conditions"}
     assert (
         read.describe({workshop.employee.pk: "Dana"})
-        == f"Dana: answer calls of {EFFECT} by a standing grant"
+        == f"Dana: approve calls of {EFFECT} by a standing grant"
     )
 
 

@@ -57,7 +57,7 @@ def test_a_refused_connection_names_the_address(ask: Asking) -> None:
         unused.bind(("127.0.0.1", 0))
         address = f"http://127.0.0.1:{unused.getsockname()[1]}"
         assert fail(ask, f"{address}/v1") == (
-            f"Nothing answers at {address}. Start the server, or correct the address and its port"
+            f"Nothing responds at {address}. Start the server, or correct the address and its port"
         )
 
 

@@ -225,7 +225,7 @@ def test_the_check_reports_a_model_that_is_not_pulled(
     [
         (Chat(status=404, body="404 page not found"), "not_found", "without /v1"),
         (Chat(body='{"object": "list", "data": []}'), "bad_answer", "without /v1"),
-        (Chat(body="[]"), "bad_answer", "does not answer like Ollama"),
+        (Chat(body="[]"), "bad_answer", "does not respond like Ollama"),
         (Chat(body="<html>Hello</html>"), "bad_answer", "Hello"),
         (refused(401, "unauthorized"), "bad_key", "unauthorized"),
         (refused(500, "broken"), "server_error", "broken"),

@@ -108,7 +108,7 @@ def test_the_total_time_of_a_response_has_its_own_limit(ask: Asking) -> None:
     with slow_server(*[WORD, 0.1] * 60) as ask.base_url:
         error = fail(ask, timeout_s=20, answer_timeout_s=1.0)
     assert (error.code, error.most_tries) == ("timeout", 2)
-    assert "did not finish its answer within 1.0 s" in error.message
+    assert "did not finish its response within 1.0 s" in error.message
     assert error.text.startswith("word word")
 
 

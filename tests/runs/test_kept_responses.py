@@ -133,4 +133,4 @@ def test_a_successful_pass_stores_no_response_separately(
     run = workshop.work()
     assert (run.status, run.kept_answer) == (RunStatus.SUCCEEDED, None)
     assert run.input_tokens == sum(each.input_tokens for each in passes(run))
-    assert "the answer is kept" not in caplog.text
+    assert "the response is kept" not in caplog.text

@@ -147,12 +147,12 @@ def test_refuse_inconsistent_preferences(world: World, typed: dict[str, str], re
     assert load_choices(world.member("approver")).pk is None
 
 
-@feature("The gate", "A failed message can be sent again", "agents/deliveries/changes.py")
+@feature("The gate", "A failed notification can be sent again", "agents/deliveries/changes.py")
 def test_can_be_sent_again_after_a_failure(world: World) -> None:
     add_address(world.member("approver"))
     tell_card(world)
-    Delivery.objects.update(status=DeliveryStatus.FAILED, problem="the mail server answered 550")
-    assert "the mail server answered 550" in read(world, page="/notices/messages/?failed=1")
+    Delivery.objects.update(status=DeliveryStatus.FAILED, problem="the mail server responded: 550")
+    assert "the mail server responded: 550" in read(world, page="/notices/messages/?failed=1")
     delivery = Delivery.objects.get()
     world.client("approver").post(f"/notices/messages/{delivery.pk}/send/")
     delivery.refresh_from_db()

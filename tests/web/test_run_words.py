@@ -187,7 +187,7 @@ def test_an_interrupted_text_is_labeled(world: World) -> None:
     run = world.run()
     add_events(run, (EventType.ANSWER_UNUSABLE, {**unusable, "text": "The three largest are"}))
     html = read_page(world.client("viewer"), f"/runs/{run.pk}/")
-    assert "The answer was cut off: about 1,200 + 80 tokens." in html
+    assert "The response was cut off: about 1,200 + 80 tokens." in html
     assert "The three largest are" in html
 
 

@@ -162,12 +162,12 @@ def test_the_last_deliveries_show_the_response_of_the_receiver(world: World) -> 
         **columns, seq=1, status="sent", tries=1, answer_status=204, duration_ms=17
     )
     WebhookDelivery.objects.create(
-        **columns, seq=2, status="failed", tries=9, problem="the receiver answered 500"
+        **columns, seq=2, status="failed", tries=9, problem="the receiver responded with 500"
     )
     page = read(world, f"/webhooks/{webhook.pk}/")
-    assert "event 1, 1 try, answered 204 in 17 ms" in page
+    assert "event 1, 1 try, response 204 in 17 ms" in page
     assert "event 2, 9 tries" in page
-    assert "The receiver answered 500." in page
+    assert "The receiver responded with 500." in page
 
 
 def test_a_delivery_can_be_sent_again_by_a_button(world: World) -> None:
@@ -187,8 +187,10 @@ def test_a_delivery_can_be_sent_again_by_a_button(world: World) -> None:
 
 def test_a_webhook_switched_off_by_gadget_says_why(world: World) -> None:
     webhook = create(world)
-    Webhook.objects.update(is_active=False, off_reason="the receiver answered 410: it is gone")
-    assert "This webhook is switched off. The receiver answered 410: it is gone." in read(
+    Webhook.objects.update(
+        is_active=False, off_reason="the receiver responded with 410: it is gone"
+    )
+    assert "This webhook is switched off. The receiver responded with 410: it is gone." in read(
         world, f"/webhooks/{webhook.pk}/"
     )
     world.client("admin").post(f"/webhooks/{webhook.pk}/switch/", {"on": "1"})

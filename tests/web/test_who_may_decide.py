@@ -45,7 +45,7 @@ def test_without_a_rule_every_approver_can_decide_alone(world: World) -> None:
 
 @feature(
     "The gate",
-    "A page answers who may decide the cards of a tool",
+    "A page shows who may decide the cards of a tool",
     "agents/approval_rules/who_may_decide.py",
 )
 def test_rules_say_what_they_need_and_who_counts(world: World) -> None:

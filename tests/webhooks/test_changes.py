@@ -230,7 +230,7 @@ class TestChangingAWebhook:
         receiver.status = 500
         send_all()
         changes.switch_webhook(workshop.admin, webhook.pk, is_active=False)
-        assert WebhookDelivery.objects.get().problem == "the receiver answered 500"
+        assert WebhookDelivery.objects.get().problem == "the receiver responded with 500"
 
     @pytest.mark.parametrize("is_read", [False, True])
     def test_does_not_send_facts_from_the_time_while_it_was_off(

@@ -351,7 +351,7 @@ class TestDelivery:
         delivery = WebhookDelivery.objects.get()
         assert (delivery.status, delivery.problem) == (
             WebhookDeliveryStatus.FAILED,
-            "the receiver answered 500",
+            "the receiver responded with 500",
         )
 
     @feature(

@@ -57,8 +57,8 @@ class ToolContext:
         progress: `progress(fraction, text)` reports progress, with a fraction from 0 to 1.
         earlier_result: returns the full result of an earlier call of the run, by its handle.
         call_tool: runs another tool whose verdict is auto, as a child call.
-        ask_model: sends a prompt to the employee's model and returns the answer; for the platform's
-            own tools.
+        ask_model: sends a prompt to the employee's model and returns its response; for the
+            platform's own tools.
     """
 
     organization_id: int

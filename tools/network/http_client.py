@@ -421,7 +421,5 @@ def _describe_connect_error(host: str, error: httpcore2.ConnectError) -> str:
     if isinstance(cause, ssl.SSLCertVerificationError):
         return f"The certificate of {host} is not valid: {cause.verify_message}"
     if isinstance(cause, ssl.SSLError):
-        return (
-            f"{host} does not answer over https, or has no encryption method in common with Gadget."
-        )
+        return f"{host} does not respond over https, or has no encryption method in common with Gadget."
     return f"{host} does not accept connections."

@@ -202,7 +202,7 @@ async def _await_result(returned: Awaitable[object], call: PreparedCall) -> obje
 def _build_timeout_error(call: PreparedCall) -> ToolError:
     return ToolError(
         ErrorCode.TIMEOUT,
-        f"{call.tool.title} did not answer within {call.timeout_s:g} s.",
+        f"{call.tool.title} did not respond within {call.timeout_s:g} s.",
         recovery_hint="Request less at once, or try again later.",
     )
 

@@ -20,7 +20,7 @@ class DeliveryChannel:
     """One way to send, in a module that is loaded on first use: that of chat takes 25 MB.
 
     Attributes:
-        server_setting: the setting that names the installation's own server, if all messages go
+        server_setting: the setting that names the installation's own server, if everything goes
             to one.
         lacking: what is missing, for people, while that setting is empty.
     """
@@ -33,13 +33,13 @@ class DeliveryChannel:
         """Return False while the installation cannot send by it."""
         return not self.server_setting or bool(getattr(settings, self.server_setting))
 
-    def send(self, address: str, message: Any) -> Any:
-        """Send a message to an address.
+    def send(self, address: str, content: Any) -> Any:
+        """Send a notification or a signed event to an address.
 
         Raises:
             DeliveryError: the receiver refused it, or was unreachable.
         """
-        return import_string(f"{__name__}.{self.module}.send")(address, message)
+        return import_string(f"{__name__}.{self.module}.send")(address, content)
 
 
 CHANNELS = {

@@ -1,7 +1,9 @@
-"""Messages by chat services, such as Slack or ntfy; `apprise` knows their addresses and requests.
+"""Notifications by chat services, such as Slack or ntfy; `apprise` knows their addresses and
+requests.
 
 Apprise sends with `requests`, which would bypass our network rules. So all of its sessions get one
-adapter, which hands each request to the guarded client, and only while a message is being sent.
+adapter, which hands each request to the guarded client, and only while a notification is being
+sent.
 """
 
 from __future__ import annotations
@@ -24,8 +26,8 @@ from requests import PreparedRequest, Response
 from requests.adapters import BaseAdapter
 from typing_extensions import override
 
+from agents.deliveries.content import Notification
 from agents.deliveries.failures import DeliveryError
-from agents.deliveries.messages import Notification
 from agents.platform.database_connections import release_connection
 from agents.platform.refusals import Invalid
 from tools.contract import ErrorCode, NetworkAccess, PrivateHosts, ToolError
@@ -102,7 +104,7 @@ class ChatAddress:
             or getattr(sender, "detect_owner", False)
         ):
             return None
-        sender.request_rate_per_sec = 0  # a message is one request, or a few to one receiver
+        sender.request_rate_per_sec = 0  # a notification is one request, or a few to one receiver
         return cls(sender, *SERVICES[scheme])
 
     @property
@@ -113,7 +115,7 @@ class ChatAddress:
         return str(self.sender.host or "").lower() if names_one and not is_cloud else ""
 
     def send(self, title: str, text: str) -> None:
-        """Send a message.
+        """Send a notification.
 
         Raises:
             DeliveryError: the service refused it, or was unreachable.
@@ -124,14 +126,14 @@ class ChatAddress:
                 is_sent = self.sender.notify(body=text, title=title, body_format=NotifyFormat.TEXT)
         except Exception as error:  # noqa: BLE001 - its text may hold the address
             raise DeliveryError(
-                f"the message to {self.service} could not be sent: {type(error).__name__}"
+                f"the notification to {self.service} could not be sent: {type(error).__name__}"
             ) from None
         if not is_sent:
             raise DeliveryError(door.describe_problem(self.service), is_final=door.is_final)
 
 
-def send(address: str, message: Notification) -> None:
-    """Send a message by the chat service of this address.
+def send(address: str, notification: Notification) -> None:
+    """Send a notification by the chat service of this address.
 
     Raises:
         DeliveryError: the service refused it, or was unreachable.
@@ -139,10 +141,15 @@ def send(address: str, message: Notification) -> None:
     chat = ChatAddress.parse(address)
     if chat is None:
         raise DeliveryError("the address is no longer valid", is_final=True)
-    items = tuple((sentence.translate(_LIVE), link) for sentence, link in message.items)
+    items = tuple((sentence.translate(_LIVE), link) for sentence, link in notification.items)
     if len(items) > MAX_ITEMS:
-        items = ((message.subject.translate(_LIVE), f"{settings.GADGET_LINK_BASE}{message.path}"),)
-    chat.send("Gadget", replace(message, items=items).text)
+        items = (
+            (
+                notification.subject.translate(_LIVE),
+                f"{settings.GADGET_LINK_BASE}{notification.path}",
+            ),
+        )
+    chat.send("Gadget", replace(notification, items=items).text)
 
 
 def find_service(address: str) -> str:
@@ -166,8 +173,8 @@ def find_service(address: str) -> str:
 
 
 class _Door(BaseAdapter):
-    """Sends the requests of one message through the guarded client, to the hosts of its service
-    alone."""
+    """Sends the requests of one notification through the guarded client, only to the hosts of its
+    service."""
 
     def __init__(self, hosts: tuple[str, ...]) -> None:
         super().__init__()
@@ -185,11 +192,13 @@ class _Door(BaseAdapter):
         )
 
     def describe_problem(self, service: str) -> str:
-        """Return the reason why the message was not sent, without its address."""
+        """Return the reason why the notification was not sent, without its address."""
         if self._problem or self._refusal:
-            return self._problem or f"{service} answered {self._refusal}"
+            return self._problem or f"{service} responded with {self._refusal}"
         return (
-            f"{service} refused the message" if self._has_responded else f"{service} was not asked"
+            f"{service} refused the notification"
+            if self._has_responded
+            else f"{service} was not asked"
         )
 
     @override
@@ -261,11 +270,11 @@ def _get_door(_: requests.Session, url: str) -> BaseAdapter:  # noqa: ARG001 - t
     """Return the adapter for every request of `requests` in this process.
 
     Raises:
-        requests.ConnectionError: no message is being sent.
+        requests.ConnectionError: no notification is being sent.
     """
     door = _door.get()
     if door is None:
-        raise requests.ConnectionError("nothing is sent except messages")
+        raise requests.ConnectionError("nothing is sent except notifications")
     return door
 
 
@@ -286,4 +295,4 @@ def _is_named(host: str) -> bool:
 requests.Session.get_adapter = _get_door  # type: ignore[method-assign, assignment]
 logging.getLogger("apprise").setLevel(
     logging.CRITICAL + 1
-)  # its messages may contain addresses, which are secrets
+)  # its errors may contain addresses, which are secrets

@@ -1,4 +1,4 @@
-"""E-mail: one message to one address, by the installation's mail server."""
+"""E-mail: one notification to one address, by the installation's mail server."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from email.utils import parseaddr
 from django.conf import settings
 from django.core.mail import EmailMessage
 
+from agents.deliveries.content import Notification
 from agents.deliveries.failures import DeliveryError
-from agents.deliveries.messages import Notification
 from agents.platform.database_connections import release_connection
 
 
-def send(address: str, message: Notification) -> None:
-    """Send a message; its Message-ID is the same for each attempt, so that mail programs show a
-    repeat once.
+def send(address: str, notification: Notification) -> None:
+    """Send a notification; its Message-ID is the same for each attempt, so that mail programs show
+    a repeat once.
 
     Raises:
         DeliveryError: the server refused it, or was unreachable.
     """
     domain = parseaddr(settings.DEFAULT_FROM_EMAIL)[1].rpartition("@")[2]
-    headers = {"Message-ID": f"<{message.key}@{domain}>", "Auto-Submitted": "auto-generated"}
+    headers = {"Message-ID": f"<{notification.key}@{domain}>", "Auto-Submitted": "auto-generated"}
     release_connection()
-    mail = EmailMessage(message.subject, message.text, to=[address], headers=headers)
+    mail = EmailMessage(notification.subject, notification.text, to=[address], headers=headers)
     try:
         mail.send()
     except OSError as error:
@@ -31,7 +31,7 @@ def send(address: str, message: Notification) -> None:
 
 
 def describe_failure(error: OSError) -> str:
-    """Describe a failure of the mail server for people, without the message or our password.
+    """Describe a failure of the mail server for people, without the notification or our password.
 
     Args:
         error: as `smtplib` raises it; all of its errors are OSErrors.
@@ -42,7 +42,7 @@ def describe_failure(error: OSError) -> str:
     if isinstance(error, smtplib.SMTPAuthenticationError):
         return "the mail server refused our login"
     if isinstance(error, smtplib.SMTPResponseException):
-        return f"the mail server answered {error.smtp_code} {_decode(error.smtp_error)}"
+        return f"the mail server responded: {error.smtp_code} {_decode(error.smtp_error)}"
     return f"the mail server is not available: {type(error).__name__}"
 
 

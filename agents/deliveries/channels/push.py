@@ -1,5 +1,5 @@
-"""Browser push: encrypt a message for one browser (RFC 8291), sign it with the installation's key
-(RFC 8292), send it.
+"""Browser push: encrypt a notification for one browser (RFC 8291), sign it with the installation's
+key (RFC 8292), send it.
 
 `cryptography` does all the arithmetic; each library for push brings its own HTTP client, which
 would bypass our network rules.
@@ -23,8 +23,8 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from django.conf import settings
 
 from agents.accounts.notice_facts import clean_name
+from agents.deliveries.content import Notification
 from agents.deliveries.failures import DeliveryError, read_retry_after
-from agents.deliveries.messages import Notification
 from agents.deliveries.models import PushKey
 from agents.platform.database_connections import release_connection
 from tools.contract import NetworkAccess, ToolError
@@ -37,7 +37,7 @@ POINT_BYTES = 65
 SECRET_BYTES = 16
 TOKEN_S = 12 * 3600
 KEPT_S = 24 * 3600
-"""Seconds for which the push service keeps a message for a browser that is not running."""
+"""Seconds for which the push service keeps a notification for a browser that is not running."""
 GONE = (404, 410)
 REFUSED = (401, 403)
 LONGEST_WAIT_S = 24 * 3600.0
@@ -51,7 +51,7 @@ _LIMITS = NetworkLimits(total_s=10.0, response_bytes=20_000, redirects=0)
 
 @dataclass(frozen=True)
 class Subscription:
-    """A browser's address for push messages.
+    """A browser's address for push notifications.
 
     Attributes:
         endpoint: the address at the push service of the browser's maker.
@@ -109,8 +109,8 @@ class Subscription:
         return get_host(read_url(self.endpoint))
 
 
-def send(address: str, message: Notification) -> None:
-    """Send a message to one browser, whose service worker shows it.
+def send(address: str, notification: Notification) -> None:
+    """Send a notification to one browser, whose service worker shows it.
 
     Args:
         address: a subscription, as JSON.
@@ -119,19 +119,19 @@ def send(address: str, message: Notification) -> None:
         DeliveryError: the push service refused it, or was unreachable.
     """
     shown: dict[str, Any] = {
-        "title": message.subject,
-        "path": message.path,
-        "tag": message.tag,
-        "waiting": message.waiting,
-        **({"close": list(message.closes)} if message.closes else {}),
+        "title": notification.subject,
+        "path": notification.path,
+        "tag": notification.tag,
+        "waiting": notification.waiting,
+        **({"close": list(notification.closes)} if notification.closes else {}),
     }
-    if message.code:
+    if notification.code:
         shown |= {
             "title": "Gadget can reach this browser",
-            "code": message.code,
-            "channel": message.channel_id,
+            "code": notification.code,
+            "channel": notification.channel_id,
         }
-    push(address, shown, topic=message.tag)
+    push(address, shown, topic=notification.tag)
 
 
 def push(address: str, content: dict[str, Any], topic: str = "") -> None:
@@ -140,7 +140,7 @@ def push(address: str, content: dict[str, Any], topic: str = "") -> None:
     Args:
         address: a subscription, as JSON.
         content: less than 4 KB as JSON.
-        topic: a later message with the same topic replaces this one while the browser is not
+        topic: a later notification with the same topic replaces this one while the browser is not
             running.
 
     Raises:
@@ -172,7 +172,9 @@ def push(address: str, content: dict[str, Any], topic: str = "") -> None:
     except ToolError as error:
         raise DeliveryError(error.message) from error
     if response.status in GONE:
-        raise DeliveryError(f"the browser is gone: {host} answered {response.status}", is_gone=True)
+        raise DeliveryError(
+            f"the browser is gone: {host} responded with {response.status}", is_gone=True
+        )
     if not 200 <= response.status < 300:
         raise _describe_refusal(host, response)
 
@@ -184,7 +186,7 @@ def _describe_refusal(host: str, response: ClientResponse) -> DeliveryError:
     it was made for another key, and the browser has to be added again.
     """
     words = clean_name(response.content[:MAX_WORDS].decode("utf-8", "replace"))
-    problem = f"{host} answered {response.status}{f': {words}' if words else ''}"
+    problem = f"{host} responded with {response.status}{f': {words}' if words else ''}"
     if response.status in REFUSED:
         return DeliveryError(f"{problem}. Add this browser again.", is_gone=True)
     retry_after_s = read_retry_after(response.headers.get("retry-after", ""), LONGEST_WAIT_S)

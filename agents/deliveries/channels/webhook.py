@@ -1,4 +1,4 @@
-"""Webhooks: one signed message to one address of another system, following Standard Webhooks."""
+"""Webhooks: one signed event to one address of another system, following Standard Webhooks."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from django.conf import settings
 from django.utils import timezone
 from standardwebhooks import Webhook as Signer
 
+from agents.deliveries.content import SignedEvent
 from agents.deliveries.failures import DeliveryError, read_retry_after
-from agents.deliveries.messages import SignedMessage
 from agents.platform.database_connections import release_connection
 from tools.contract import NetworkAccess, ToolError
 from tools.network import ClientResponse, NetworkLimits, get_host, read_url, request
@@ -18,22 +18,22 @@ LONGEST_WAIT_S = 4 * 3600.0
 GONE = 410
 
 
-def send(address: str, message: SignedMessage) -> int:
-    """Sign a message and send it through the guarded client; return the status of the response.
+def send(address: str, event: SignedEvent) -> int:
+    """Sign an event and send it through the guarded client; return the status of the response.
 
     Raises:
         DeliveryError: the receiver refused it or was unreachable, or no secret can be decrypted.
     """
-    if not message.secrets:
+    if not event.secrets:
         raise DeliveryError("the webhook's secret cannot be read")
-    headers = sign(message)
+    headers = sign(event)
     try:
         reach = NetworkAccess(
             requested=frozenset({get_host(read_url(address))}),
             installation=settings.ALLOWED_PRIVATE_HOSTS,
         )
         release_connection()
-        body = message.body.encode()
+        body = event.body.encode()
         response = request(
             "POST", address, reach=reach, headers=headers, body=body, limits=LIMITS, repeatable=True
         )
@@ -44,13 +44,13 @@ def send(address: str, message: SignedMessage) -> int:
     return response.status
 
 
-def sign(message: SignedMessage) -> dict[str, str]:
+def sign(event: SignedEvent) -> dict[str, str]:
     """Return the headers of Standard Webhooks, with one signature per secret."""
     now = timezone.now()
-    signatures = [Signer(each).sign(message.key, now, message.body) for each in message.secrets]
+    signatures = [Signer(each).sign(event.key, now, event.body) for each in event.secrets]
     return {
         "content-type": "application/json",
-        "webhook-id": message.key,
+        "webhook-id": event.key,
         "webhook-timestamp": str(int(now.timestamp())),
         "webhook-signature": " ".join(signatures),
     }
@@ -58,7 +58,7 @@ def sign(message: SignedMessage) -> dict[str, str]:
 
 def _describe_refusal(response: ClientResponse) -> DeliveryError:
     return DeliveryError(
-        f"the receiver answered {response.status}",
+        f"the receiver responded with {response.status}",
         is_gone=response.status == GONE,
         answer_status=response.status,
         retry_after_s=read_retry_after(response.headers.get("retry-after", ""), LONGEST_WAIT_S),

@@ -182,7 +182,7 @@ class PlannedCalls(Judgment):
             plan = plan_call(self.context, index, request, Occasion(now, beside=starting))
             if index >= MAX_CALLS:
                 plan.refuse(
-                    plan.error or make_limit_error(f"At most {MAX_CALLS} calls in one answer.")
+                    plan.error or make_limit_error(f"At most {MAX_CALLS} calls in one response.")
                 )
             planned.append(plan)
             if HISTORY in plan.verdict.facts:

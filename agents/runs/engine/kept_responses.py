@@ -73,7 +73,7 @@ def keep_after_failure(
     """Keep the response on the run and count its usage once, unless another driver has it; call
     this in `finally`."""
     if not received.is_kept and not isinstance(sys.exc_info()[1], _NOT_OURS):
-        with log_and_continue(f"keeping the answer of run {lease.run_id}"):
+        with log_and_continue(f"keeping the response of run {lease.run_id}"):
             _keep(lease, step, received, count)
 
 
@@ -126,4 +126,4 @@ def _keep(lease: Lease, step: NextStep, received: UnrecordedResponse, count: Cou
         )
         count(run, response.usage)
         tx.step_continues = True
-    logger.warning("run %s: its pass could not be recorded; the answer is kept", lease.run_id)
+    logger.warning("run %s: its pass could not be recorded; the response is kept", lease.run_id)

@@ -10,9 +10,9 @@ The steps of a run, each with the file that takes it:
   `approved_calls`, `writes`.
 4. Take a recipe one step further: `suspension`.
 5. Ask the model, then judge and preview the calls that it requests: `context`, `history`, `passes`.
-   Without a usable answer, ask again later or end the run: `missing_answers`.
+   Without a usable response, ask again later or end the run: `missing_responses`.
 6. Record the pass with its calls and cards in one transaction: `passes`, `requested_calls`,
-   `cards`. If that fails, the run keeps the answer for its next driver: `kept_answers`.
+   `cards`. If that fails, the run keeps the response for its next driver: `kept_responses`.
 7. Run the calls that need no approval side by side, and record their results: `execution`,
   `results`.
 8. Decide the next step. Every `Lease.transaction` does this when it exits: `next_step`; `ending`

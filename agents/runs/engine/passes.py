@@ -238,7 +238,7 @@ def _record_in_rounds(lease: Lease, step: NextStep, received: ReceivedResponse) 
             started = _record_unless_outdated(tx, step, received, judgment)
         if started is not None:
             return RecordedPass(tx.next_step, judgment.context, started)
-    raise AssertionError("the last round records every answer")
+    raise AssertionError("the last round records every response")
 
 
 def _record_unless_outdated(

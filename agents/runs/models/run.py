@@ -108,9 +108,9 @@ class Run(models.Model):
         cost_micros: the cost of its model, in millionths of the organization's currency.
         estimated_tokens: the part of its tokens that is estimated because the model's server has
             not reported them.
-        unusable_ms: the time in which its model wrote answers that could not be used; that of
+        unusable_ms: the time in which its model wrote responses that could not be used; that of
             passes is in their rows.
-        kept_answer: the model's answer whose pass could not be recorded, for the next driver; its
+        kept_answer: the model's response whose pass could not be recorded, for the next driver; its
             usage is counted.
     """
 

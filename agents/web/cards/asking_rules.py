@@ -82,7 +82,7 @@ class CallToExplain:
     """A call that needs approval.
 
     Attributes:
-        may_be_granted: a standing grant may be able to answer it.
+        may_be_granted: a standing grant may be able to approve it.
     """
 
     call: ToolCall

@@ -120,7 +120,7 @@ class Card(OfAgents):
 
     @property
     def may_be_granted(self) -> bool:
-        """True if a standing grant may be able to answer cards like this one."""
+        """True if a standing grant may be able to approve cards like this one."""
         has_one_maker = self.standing is None or not self.standing.needs_several_people
         is_tool = self.tool is not None and self.asked is None
         is_approvable = self.is_open and not self.is_destructive and not self.is_done

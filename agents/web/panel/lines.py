@@ -72,17 +72,17 @@ class StatusIcon:
 
 
 RUNNING = StatusIcon("spinner", "", "running")
-WAITING = StatusIcon("mark wait", "clock", "waiting")
+WAITING = StatusIcon("status-icon wait", "clock", "waiting")
 STATUS_ICONS = {
     CallStatus.READY.value: RUNNING,
     CallStatus.EXECUTING.value: RUNNING,
-    CallStatus.SUCCEEDED.value: StatusIcon("mark good", "check", "succeeded"),
+    CallStatus.SUCCEEDED.value: StatusIcon("status-icon good", "check", "succeeded"),
     CallStatus.AWAITING_APPROVAL.value: WAITING,
     CallStatus.SUSPENDED.value: WAITING,
     CallStatus.APPROVED.value: WAITING,
-    CallStatus.DUPLICATE.value: StatusIcon("mark", "equal", "duplicate"),
+    CallStatus.DUPLICATE.value: StatusIcon("status-icon", "equal", "duplicate"),
     CallStatus.OUTCOME_UNKNOWN.value: StatusIcon(
-        "mark bad", "circle-question-mark", "outcome unknown"
+        "status-icon bad", "circle-question-mark", "outcome unknown"
     ),
 }
 
@@ -180,7 +180,7 @@ def _build_call_context(event: Event, facts: LineFacts) -> dict[str, Any]:
         "icon_name": find_tool_icon(call.tool),
         "level_icon": ICONS[call.level],
         "status_icon": STATUS_ICONS.get(call.status)
-        or StatusIcon("mark bad", "x", call.get_status_display()),
+        or StatusIcon("status-icon bad", "x", call.get_status_display()),
         "brief": render_brief(call.params, tool, facts.record_names),
         "params": render_inputs(call.params, tool, facts.record_names),
         "original_params": _render_original(call, tool, facts),

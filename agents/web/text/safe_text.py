@@ -63,8 +63,8 @@ def replace_hidden_characters(text: str, *, keep: str = "\n\t") -> str:
 
 
 def render_text(text: str, *, keep: str = "\n\t") -> SafeString:
-    """Escape text as HTML, with everything invisible as tokens, and a mark on hosts and words that
-    mix alphabets.
+    """Escape text as HTML, with everything invisible as tokens, and a warning at hosts and words
+    that mix alphabets.
 
     Invisible are hidden characters, unusual spaces, and anything that pushes text out of sight:
     runs of blank lines, of spaces, and of marks on one letter. Each token counts what it replaces.

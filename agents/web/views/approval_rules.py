@@ -1,4 +1,4 @@
-"""The page that answers who may decide the cards of a tool."""
+"""The page that shows who may decide the cards of a tool."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ def new_grant(request: HttpRequest, member: Membership) -> HttpResponseBase:
     except (Invalid, Conflict) as refusal:
         return _render_form(request, member, form, refusal)
     messages.success(
-        request, f"Standing grant {made.pk} is in force. It answers new cards from now on."
+        request, f"Standing grant {made.pk} is in force. It approves new cards from now on."
     )
     return redirect("grants")
 
@@ -127,7 +127,7 @@ def _start_form(request: HttpRequest, member: Membership) -> GrantForm:
     )
     card = get_row(cards, card_id, "approval")
     if (need := find_need_of_decision(card, card.run)) is not None:
-        raise Conflict(f"No standing grant can answer cards like this one. {need.why}")
+        raise Conflict(f"No standing grant can approve cards like this one. {need.why}")
     suggestion = suggest_for_card(card) if request.GET.get("suggested") else None
     return make_form(suggestion.proposal if suggestion else propose_from_card(card))
 

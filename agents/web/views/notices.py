@@ -175,7 +175,7 @@ def remove(request: HttpRequest, member: Membership, channel_id: int) -> HttpRes
 def repeat(request: HttpRequest, member: Membership, delivery_id: int) -> HttpResponseBase:
     """Send a failed notification again."""
     send_notice_again(member, delivery_id)
-    messages.success(request, "The message is being sent again.")
+    messages.success(request, "The notification is being sent again.")
     return redirect("notices")
 
 

@@ -183,7 +183,7 @@ def render_page(
 
     Args:
         context: the view's own names; of the frame's names, they may replace only `place`. With a
-            `refusal`, the page that answers a form has its status.
+            `refusal`, the response to a form has its status.
 
     Raises:
         ValueError: the view passes a name of the frame, so that one would hide the other.

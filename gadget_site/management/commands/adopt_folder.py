@@ -21,5 +21,5 @@ class Command(BaseCommand):
             raise CommandError(f"A restore was not finished. {FIX_RESTORE}")
         folder_id = adopt_folder()
         self.stdout.write(
-            f"{settings.GADGET_FILES_DIR} is now the installation's files folder (mark {folder_id[:8]})."
+            f"{settings.GADGET_FILES_DIR} is now the installation's files folder (id {folder_id[:8]})."
         )

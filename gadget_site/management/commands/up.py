@@ -199,7 +199,7 @@ def _is_everything_ready() -> bool:
 
 
 def _is_web_ready() -> bool:
-    """Return True if the web part answers a request to a host that it accepts."""
+    """Return True if the web part responds to a request to a host that it accepts."""
     host = LOOPBACK_OF.get(settings.GADGET_HOST, settings.GADGET_HOST)
     accepted = settings.ALLOWED_HOSTS[0].lstrip(".*") or "localhost"
     connection = http.client.HTTPConnection(host, settings.GADGET_PORT, timeout=5)

@@ -30,7 +30,7 @@ function isTaken(row) {
   return !["", document.body.dataset.user].includes(row.querySelector("[data-taken]").dataset.taken);
 }
 
-// Selects the rows of the same shape that have no mark and that nobody else has taken; unselects them if all are selected.
+// Selects the rows of the same shape that have no warning and that nobody else has taken; unselects them if all are selected.
 export function pickGroup(row) {
   const group = allRows().filter((other) => other.dataset.shape && other.dataset.shape === row.dataset.shape);
   const plain = group.filter((other) => boxOf(other) && !("odd" in other.dataset) && !isTaken(other));

@@ -22,7 +22,7 @@ prepareCards();
 restoreAfterLogin();
 restoreUnsent();
 
-// A page that answers a form has an address of its own, so that Back and Reload do not send the form again.
+// A page that responds to a form has an address of its own, so that Back and Reload do not send the form again.
 const address = document.querySelector("[data-address]")?.dataset.address;
 if (address && location.pathname !== address) {
   history.replaceState(null, "", address);

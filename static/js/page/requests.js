@@ -37,7 +37,7 @@ export async function post(address, body = {}) {
   if (response.ok) {
     tellLoggedIn();
   }
-  return { ok: response.ok, status: response.status, data, detail: data.detail ?? `the server answered ${response.status}` };
+  return { ok: response.ok, status: response.status, data, detail: data.detail ?? `the server responded with ${response.status}` };
 }
 
 // A form that was loaded before the last login is sent with the current token.

@@ -61,7 +61,7 @@ def test_a_working_source_passes_and_a_failing_source_is_reported(
     assert [line["text"].partition(":")[0] for line in found] == [
         "acme/away",
         "acme/dying",
-        "globex/crm answers",
+        "globex/crm responds",
     ]
     assert [line["is_well"] for line in found] == [False, False, True]
     assert "2 tools" in found[2]["text"]

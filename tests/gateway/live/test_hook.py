@@ -92,7 +92,7 @@ def test_everything_is_blocked_without_a_server(tmp_path: Path, number: int) -> 
 
 @feature(
     "Agents elsewhere",
-    "The hook answers before the assistant's timeout, and finds its ask again",
+    "The hook responds before the assistant's timeout, and finds its ask again",
     "static/clients/gadget_hook.py",
 )
 def test_the_hook_denies_with_a_ticket_before_the_timeout_and_finds_it_again(
@@ -309,7 +309,7 @@ class TestHostileServers:
             began = time.monotonic()
             code, _, errors = hook.answer(DEPLOY)
             took = time.monotonic() - began
-        assert (code, "did not answer in time" in errors) == (2, True)
+        assert (code, "did not respond in time" in errors) == (2, True)
         assert took < 15
 
     @pytest.mark.parametrize(

@@ -58,7 +58,7 @@ def get_error(response: httpx2.Response) -> dict[str, Any]:
 
 @feature(
     "Agents elsewhere",
-    "Odd ids, unknown revisions and clients that read only JSON get a helpful answer",
+    "Odd ids, unknown revisions and clients that read only JSON get a helpful response",
     "agents/mcp_server/messages.py",
 )
 @pytest.mark.parametrize("revision", REVISIONS)
@@ -204,7 +204,7 @@ class TestAcceptHeader:
 class TestLoginDiscovery:
     @feature(
         "Agents elsewhere",
-        "A client that looks for a login gets 404 in JSON, and the answer to an invalid key says why",
+        "A client that looks for a login gets 404 in JSON, and the response to an invalid key says why",
         "agents/web/views/not_offered.py",
     )
     @pytest.mark.parametrize("path", LOGINS)

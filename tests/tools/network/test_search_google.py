@@ -161,12 +161,12 @@ def test_a_missing_query_is_reported_in_the_documented_form() -> None:
             "Try again later.",
         ),
         ("400 Bad Request", {}, "INVALID_PARAMETER", "Google rejected this search"),
-        ("500 Oops", {}, "OPERATION_FAILED", "Google answered with status 500."),
+        ("500 Oops", {}, "OPERATION_FAILED", "Google responded with status 500."),
         (
             "302 Found",
             {"location": "http://127.0.0.1/x"},
             "OPERATION_FAILED",
-            "Google answered with status 302.",
+            "Google responded with status 302.",
         ),
     ],
 )

@@ -314,7 +314,7 @@ def test_a_domain_without_a_website_is_described(authority: Authority) -> None:
         ports = WebPorts(gone.port, gone.port)
     with DnsServer(**{"good.test": ["127.0.0.1"]}) as dns:
         result = checked(authority, dns, ports, "good.test")
-    assert result.summary == "good.test: no website answers, no certificate"
+    assert result.summary == "good.test: no website responds, no certificate"
     assert "does not accept connections" in result.data["http"]["error"]
 
 

@@ -94,7 +94,7 @@ def test_a_refusing_status_is_a_definite_failure(
 
 @feature(
     "Tools from API descriptions",
-    "After a write, a 5xx answer leaves the outcome unknown",
+    "After a write, a 5xx response leaves the outcome unknown",
     "tools/sources/openapi/responses.py",
 )
 @pytest.mark.parametrize("status", [500, 502, 503, 504])

@@ -123,7 +123,7 @@ FORMS: dict[str, Callable[[bytes], Any]] = {
 
 @feature(
     "Tools from API descriptions",
-    "Binary content in an MCP answer, in any text form, is replaced by its kind and size",
+    "Binary content in an MCP response, in any text form, is replaced by its kind and size",
     "tools/sources/mcp/binary_texts.py",
     whole_file=True,
 )

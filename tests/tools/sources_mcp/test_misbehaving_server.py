@@ -70,7 +70,7 @@ def test_a_hanging_call_ends_at_its_timeout_and_the_next_has_a_new_process() -> 
         called(tool_of(server, "hang", Level.WRITE), timeout_s=1.0)
     )
     assert (code, definite) == ("TIMEOUT", False)
-    assert "did not answer within" in message
+    assert "did not respond within" in message
     assert time.monotonic() - began < 20
     deadline = time.monotonic() + 10
     while called(tool_of(server, "pid"), timeout_s=2.0).markdown == before:
@@ -308,6 +308,6 @@ def test_a_server_that_does_not_start_is_reported_to_the_admin(tmp_path: Path) -
     ) as failure:
         list_tools(StdioServer((str(unreadable),)))
     assert "It cannot be run: Exec format error." in failure.value.__notes__
-    with pytest.raises(ToolError, match="did not answer in time") as failure:
+    with pytest.raises(ToolError, match="did not respond in time") as failure:
         list_tools(misbehaving(start="hangs"), timeout_s=1.0)
     assert list_tools(misbehaving(start="slow")).protocol == "2024-11-05"

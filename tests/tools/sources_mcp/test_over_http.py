@@ -61,7 +61,7 @@ def test_an_older_server_is_addressed_in_its_revision(
 @pytest.mark.parametrize(
     ("behavior", "code", "words"),
     [
-        ("breaks", "NETWORK_ERROR", "disconnected before it answered"),
+        ("breaks", "NETWORK_ERROR", "disconnected before it responded"),
         ("fails", "NETWORK_ERROR", "failed with status 502"),
         ("huge", "NETWORK_ERROR", "larger than 10,000,000 bytes"),
         ("nonsense", "NETWORK_ERROR", "sent a response that does not follow the protocol: <html>"),
@@ -179,7 +179,7 @@ def test_a_refusal_has_its_code_and_counts_as_not_done(
     ("behavior", "code", "words"),
     [
         ("says_401", "UNAUTHORIZED", "does not accept the credentials: The ledger is closed."),
-        ("says_422", "OPERATION_FAILED", "answered with status 422: The ledger is closed."),
+        ("says_422", "OPERATION_FAILED", "responded with status 422: The ledger is closed."),
         ("unknown_tool", "OPERATION_FAILED", "refused the call: No such tool."),
         ("bad_params", "OPERATION_FAILED", "refused the call: Wrong params."),
     ],
@@ -202,7 +202,7 @@ def test_a_read_fails_at_once_with_the_message_of_an_error_object(
     assert told == (
         "OPERATION_FAILED",
         True,
-        f"{list_title(older)} answered with an error: Account is locked.",
+        f"{list_title(older)} responded with an error: Account is locked.",
     )
     assert older.calls() == 1
 

@@ -33,7 +33,7 @@ def text(*texts: str) -> list[dict[str, str]]:
 
 @feature(
     "Tools from API descriptions",
-    "The line of an MCP call says what the server answered",
+    "The line of an MCP call says what the server responded",
     "tools/sources/mcp/summaries.py",
 )
 @pytest.mark.parametrize(
@@ -49,9 +49,9 @@ def test_a_real_response_has_a_meaningful_summary(response: dict[str, Any]) -> N
 @pytest.mark.parametrize(
     ("response", "summary"),
     [
-        ({"content": text("Done")}, "The server answered without words"),
+        ({"content": text("Done")}, "The server responded without words"),
         ({"content": text("Done."), "structuredContent": {"id": 7, "name": "Ada"}}, "Ada"),
-        ({"content": text("### Result\n\n{")}, "The server answered without words"),
+        ({"content": text("### Result\n\n{")}, "The server responded without words"),
         ({"content": text('### Result\n{"id": 7, "total": 3}')}, "id: 7, total: 3"),
         ({"content": text("## Orders of Ada\n\n---\n")}, "Orders of Ada"),
         (
@@ -73,7 +73,7 @@ def test_a_real_response_has_a_meaningful_summary(response: dict[str, Any]) -> N
         ({"content": text("Found these:\n\n1. First one\n2. Second")}, "Found these: First one"),
         ({"content": text("| id | name |\n|----|------|\n| 1 | Ada |")}, "id name"),
         ({"content": text("<result>\n<b>Sent</b> to Ada\n</result>")}, "Sent to Ada"),
-        ({"content": []}, "The server answered without content"),
+        ({"content": []}, "The server responded without content"),
         (
             {"content": [{"type": "image", "mimeType": "image/png", "data": "AAAA"}]},
             "image: image/png, 3 bytes, not shown",
@@ -86,8 +86,8 @@ def test_a_real_response_has_a_meaningful_summary(response: dict[str, Any]) -> N
         ({"structuredContent": {"more": False, "rows": [{"id": 1}]}}, "rows: 1 item: id"),
         ({"structuredContent": {"rows": [{"id": 1}], "total": 1, "next": None}}, "total: 1"),
         ({"structuredContent": {"found": None, "more": False}}, "found: null, more: false"),
-        ({"content": text("true")}, "The server answered: true"),
-        ({"content": text("OK"), "structuredContent": {}}, "The server answered: OK"),
+        ({"content": text("true")}, "The server responded: true"),
+        ({"content": text("OK"), "structuredContent": {}}, "The server responded: OK"),
     ],
 )
 def test_a_summary_is_never_only_done_a_heading_or_a_brace(
@@ -98,7 +98,7 @@ def test_a_summary_is_never_only_done_a_heading_or_a_brace(
 
 @feature(
     "Tools from API descriptions",
-    "If the text and the structure of an MCP answer say the same, it is sent once; binary content is not sent",
+    "If the text and the structure of an MCP response say the same, it is sent once; binary content is not sent",
     "tools/sources/mcp/repetitions.py",
 )
 @pytest.mark.parametrize(

@@ -237,7 +237,7 @@ def _explain_failure(response: ClientResponse) -> ToolError:
         )
     return ToolError(
         ErrorCode.OPERATION_FAILED,
-        f"Google answered with status {response.status}.",
+        f"Google responded with status {response.status}.",
         recovery_hint="Try again later.",
     )
 

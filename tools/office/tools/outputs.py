@@ -267,7 +267,7 @@ class CertificateReport(BaseModel):
 
 
 class WebsiteReport(BaseModel):
-    """A site's answer, or only `error` if there was none."""
+    """A site's response, or only `error` if there was none."""
 
     url: str | None = None
     status: int | None = None

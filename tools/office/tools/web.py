@@ -339,7 +339,7 @@ def _list_links(page: PageText, base: str) -> list[dict[str, str]]:
 
 def _describe_http(http: dict[str, Any]) -> str:
     return (
-        "no website answers" if "error" in http else f"its website returns status {http['status']}"
+        "no website responds" if "error" in http else f"its website returns status {http['status']}"
     )
 
 

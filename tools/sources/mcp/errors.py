@@ -96,7 +96,7 @@ def translate_connect_error(title: str, error: BaseException, evidence: Evidence
     if evidence.status >= 300:
         return _build_status_error(title, evidence, attempted=False)
     if isinstance(cause, TimeoutError) or _is_code(cause, REQUEST_TIMEOUT):
-        return ToolError(ErrorCode.TIMEOUT, f"{title} did not answer in time.", attempted=False)
+        return ToolError(ErrorCode.TIMEOUT, f"{title} did not respond in time.", attempted=False)
     if isinstance(cause, httpx2.HTTPError):
         return ToolError(ErrorCode.NETWORK_ERROR, f"{title} cannot be reached.", attempted=False)
     return _build_greeting_error(title, cause, evidence)
@@ -160,7 +160,7 @@ def translate_call_error(title: str, error: BaseException, evidence: Evidence) -
         ) from error
     if isinstance(cause, MCPError | httpx2.HTTPError | httpx2.StreamError | OSError):
         raise ConnectionLostError(
-            f"{evidence.fault or 'disconnected'} before it answered"
+            f"{evidence.fault or 'disconnected'} before it responded"
         ) from error
     return ToolError(ErrorCode.TOOL_EXECUTION_FAILED, f"{title} sent an invalid response.")
 
@@ -173,7 +173,7 @@ def _build_responded_error(title: str, error: ServerError, status: int) -> ToolE
     if error.code in REFUSALS:
         return ToolError(ErrorCode.OPERATION_FAILED, f"{title} refused the call.", words=words)
     named = f"the error {error.code}" if error.code else "an error"
-    fact = f"{title} answered with {named}, which does not say whether the call was done."
+    fact = f"{title} responded with {named}, which does not say whether the call was done."
     return ToolError(ErrorCode.OUTCOME_UNKNOWN, fact, recovery_hint=_CHECK_HINT, words=words)
 
 
@@ -190,7 +190,7 @@ def connection_lost_error(
 def read_error(title: str, error: ToolError) -> ToolError:
     """Build the error of a read to which the server sent an error; nothing has to be checked."""
     return ToolError(
-        ErrorCode.OPERATION_FAILED, f"{title} answered with an error.", words=error.words
+        ErrorCode.OPERATION_FAILED, f"{title} responded with an error.", words=error.words
     )
 
 
@@ -202,7 +202,7 @@ def clean_words(text: str) -> str:
 def _build_status_error(title: str, evidence: Evidence, attempted: bool) -> ToolError:
     status = evidence.status
     code, words = _BY_STATUS.get(
-        status, (ErrorCode.OPERATION_FAILED, f"answered with status {status}")
+        status, (ErrorCode.OPERATION_FAILED, f"responded with status {status}")
     )
     if 300 <= status < 400:
         words = "redirects to another address, and redirects are not followed"

@@ -186,7 +186,7 @@ def _raise_for_error(flag: Any, title: str, parts: list[_Part], data: Any) -> No
         raise ToolError(ErrorCode.OPERATION_FAILED, f"{title} failed: {reason}")
     raise ToolError(
         ErrorCode.OUTCOME_UNKNOWN,
-        f"{title} answered without saying clearly whether it failed.",
+        f"{title} responded without saying clearly whether it failed.",
         recovery_hint="Check whether it was done before trying again.",
         words=words,
     )

@@ -247,8 +247,8 @@ def _tell_words(texts: Sequence[str]) -> str:
     """Describe a response that says nothing: quote a plain value, leave out other words."""
     text = clean_line(" ".join(texts), MAX_LENGTH)
     if text.lower() in _PLAIN_VALUES:
-        return f"The server answered: {text}"
-    return "The server answered without words" if text else "The server answered without content"
+        return f"The server responded: {text}"
+    return "The server responded without words" if text else "The server responded without content"
 
 
 def _count_noun(number: int, noun: str) -> str:

@@ -130,7 +130,7 @@ class McpTool(ExternalTool):
         except TimeoutError:
             raise ToolError(
                 ErrorCode.TIMEOUT,
-                f"{self._server.title} did not answer within {seconds:g} s.",
+                f"{self._server.title} did not respond within {seconds:g} s.",
                 recovery_hint="Ask for less at once, or try again later.",
             ) from None
 

@@ -1,4 +1,4 @@
-"""Messages that channels send."""
+"""The content that channels send: notifications to people, signed events to other systems."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Notification:
-    """The message for one or more notices.
+    """One or more notices, as a channel sends them to a person.
 
     Attributes:
         key: the same for each attempt, so that a receiver can recognize a repeat.
         subject: one line.
         items: the notices, each with its absolute link.
         path: the page to open: that of the notice, or one that lists all.
-        tag: a later message with the same tag replaces this one; at most 32 letters, digits, - and
-            _.
+        tag: a later notification with the same tag replaces this one; at most 32 letters, digits,
+            - and _.
         waiting: the number of cards that wait in the organization.
         settings_link: the page for the receiver's preferences.
-        closes: the tags of earlier messages that leave a browser's screen with this one.
-        code: the code that confirms the channel, if the message is about that; `channel_id` names
-            the channel.
+        closes: the tags of earlier notifications that leave a browser's screen with this one.
+        code: the code that confirms the channel, if the notification is about that; `channel_id`
+            names the channel.
     """
 
     key: str
@@ -37,14 +37,14 @@ class Notification:
 
     @property
     def text(self) -> str:
-        """The message as plain text."""
+        """The notification as plain text."""
         items = [f"{sentence}\n{link}" if link else sentence for sentence, link in self.items]
         return "\n\n".join([*items, f"Change your notices:\n{self.settings_link}\n"])
 
 
 @dataclass(frozen=True)
-class SignedMessage:
-    """The message for another system.
+class SignedEvent:
+    """An event for another system, in the form of Standard Webhooks.
 
     Attributes:
         key: the same for each attempt, so that a receiver can recognize a repeat.

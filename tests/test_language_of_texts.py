@@ -1,0 +1,115 @@
+"""One word for one thing in texts and docstrings; `test_language` has the checks of names."""
+
+import ast
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from tests.source_tree import ROOT, Module, assert_none, product
+from tests.test_language import has_wrong_word, is_at, place, texts_of_the_project
+
+WRONG_ANSWER = re.compile(
+    r"\b(?:address|connection|database|folder|gadget|grant|host|part|place|provider|receiver|redis"
+    r"|server|service|site|source|title|vendor|website|where)s?(?:['’]s)?[\s\"'})]+"
+    r"(?:(?:has|had|to|not|never)\s+)?answer(?:s|ed|ing)?\b"
+    r"|(?<!model )\b(?:does|do|did)\s+not\s+answer\b"
+    r"|\banswer(?:s|ed)\s+(?:with|via|[1-5]\d\d)\b|\bnothing\s+answers\b",
+    re.I,
+)
+"""In any text: a server, or a standing grant, that answers."""
+HASHED_TEXTS = frozenset({("tools/office/tools/web.py", "website answers")})
+"""Definitions of tools, which cards and grants know by their hash."""
+FURTHER_PLACES = {
+    "claim": ("gateway/receipts.py",),
+    "message": ("agents/triggers/", "views/triggers.py"),
+}
+"""By word, the places where a text may have it, although a name may not: there it is the claim of a
+receipt, and the received message."""
+HEADERS = re.compile(r"\bMessage-ID\b")
+
+
+def find_wrong_answers(text: str) -> list[tuple[int, str]]:
+    """List the lines in which a server or a standing grant answers, with the words."""
+    return [
+        (text.count("\n", 0, found.start()) + 1, found[0]) for found in WRONG_ANSWER.finditer(text)
+    ]
+
+
+def has_wrong_prose(file: str, text: str, word: str) -> bool:
+    """Return True if a text of several words has the word where it has another meaning."""
+    return (
+        " " in text
+        and has_wrong_word(file, HEADERS.sub("", text), word)
+        and not any(is_at(file, text, entry) for entry in FURTHER_PLACES[word])
+    )
+
+
+def find_strings(module: Module) -> Iterator[tuple[ast.Constant, str]]:
+    """Find the string constants and docstrings of a module."""
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node, node.value
+
+
+def test_servers_respond_and_standing_grants_approve() -> None:
+    offences = [
+        f"{name}:{line} {words!r}"
+        for path in texts_of_the_project()
+        for name in [path.relative_to(ROOT).as_posix()]
+        for line, words in find_wrong_answers(path.read_text(encoding="utf-8"))
+        if (name, words) not in HASHED_TEXTS
+    ]
+    assert_none(offences, "a person answers; a server responds, and a standing grant approves")
+
+
+@pytest.mark.parametrize("word", FURTHER_PLACES)
+def test_texts_and_docstrings_use_the_word_for_one_thing(word: str) -> None:
+    offences = [
+        f"{place(module, node)} {text[:80]!r}"
+        for module in product()
+        for node, text in find_strings(module)
+        if has_wrong_prose(module.place, text, word)
+    ]
+    assert_none(offences, f"{word!r} means one thing; the glossary has the words for others")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'f"{where} answers"',
+        "the server\n    answered 503",
+        "Redis does not answer",
+        "The grant answers cards",
+        "it answered with an error",
+        "Nothing answers there",
+    ],
+)
+def test_an_answering_server_is_found(text: str) -> None:
+    assert [line for line, _ in find_wrong_answers(text)] == [1]
+
+
+@pytest.mark.parametrize(
+    "text", ["Ada answered: yes", "The model answers", "The server writes an answer"]
+)
+def test_an_answer_of_a_person_or_a_run_is_allowed(text: str) -> None:
+    assert not find_wrong_answers(text)
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "word", "is_wrong"),
+    [
+        ("agents/insight/metrics.py", "Runs that no worker has claimed.", "claim", True),
+        ("agents/insight/metrics.py", "claimed", "claim", False),
+        ("agents/approvals/attention.py", "A claim on a card.", "claim", False),
+        ("agents/gateway/receipts.py", "The claims of a receipt.", "claim", False),
+        ("agents/deliveries/engine.py", "Send the next message.", "message", True),
+        ("agents/deliveries/channels/mail.py", "Set the Message-ID.", "message", False),
+        ("agents/triggers/receiving.py", "Receive a message.", "message", False),
+        ("agents/runs/actions.py", "Add a message.", "message", False),
+    ],
+)
+def test_a_word_in_prose_is_wrong_outside_its_places(
+    file: str, text: str, word: str, is_wrong: bool
+) -> None:
+    assert has_wrong_prose(file, text, word) is is_wrong
