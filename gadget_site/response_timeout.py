@@ -23,7 +23,7 @@ class TimeoutConnection(Connection[Any]):
     link is gone.
 
     Attributes:
-        answer_timeout_s: None waits without a limit, for commands that also lift the server's
+        response_timeout_s: None waits without a limit, for commands that also lift the server's
             limit.
     """
 

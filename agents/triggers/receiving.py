@@ -60,7 +60,7 @@ class Taken:
 
     Attributes:
         run: the run that it started, now or earlier.
-        answer: the response to a question of the sender's system.
+        response: the response to a question of the sender's system.
     """
 
     run: Run | None = None

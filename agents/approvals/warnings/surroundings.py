@@ -39,7 +39,7 @@ class Surroundings:
     """The surroundings of one open card.
 
     Attributes:
-        marks: the signs of deception, including those in the employee's words and in comparison
+        warnings: the signs of deception, including those in the employee's words and in comparison
             with records.
         similar_names: names on the card that look like another record's.
         new_contacts: hosts, email addresses, accounts and recipients that the organization has not
