@@ -102,7 +102,7 @@ def say_exit_reason(payload: Mapping[str, Any]) -> str:
 
     Empty if the run was answered or cancelled.
     """
-    reason = payload["exit_reason"]
+    reason = str(payload["exit_reason"])
     if reason in (ExitReason.FINAL_ANSWER, ExitReason.CANCELLED):
         return ""
     words = reason.replace("_", " ").capitalize()
