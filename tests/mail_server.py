@@ -44,7 +44,7 @@ class MailServer:
     """A server that accepts every message, or gives the configured responses.
 
     Attributes:
-        answer: the response to each message; `recipient_reply` that to each recipient.
+        reply: the response to each message; `recipient_reply` that to each recipient.
         choose_delay: the seconds before a received message is answered.
     """
 

@@ -18,6 +18,7 @@ from django.db.backends.sqlite3.creation import DatabaseCreation
 from django.db.migrations.loader import MigrationLoader
 
 from agents.platform import schema_version
+from agents.readers import beginnings
 from tests.source_tree import ROOT
 
 FOLDER = ROOT / ".pytest_cache" / "migrated"
@@ -33,7 +34,8 @@ def get_source() -> Path:
     """Return the file to copy, which may not exist yet; its name tells what it was made from."""
     migrations = MigrationLoader(None).disk_migrations.values()
     modules = {sys.modules[each.__module__].__file__ or "" for each in migrations}
-    made_from = [*sorted(modules), schema_version.__file__, str(ROOT / "requirements-dev.lock")]
+    parts = (schema_version.__file__, beginnings.__file__, str(ROOT / "requirements-dev.lock"))
+    made_from = [*sorted(modules), *parts]
     text = b"\0".join(Path(file).read_bytes() for file in made_from)
     return FOLDER / f"{hashlib.sha256(text).hexdigest()}.sqlite3"
 

@@ -113,6 +113,31 @@ def import_faults(tree: ast.Module, ours: frozenset[str]) -> list[str]:
     return [*faults, *(f"{name} is imported whole and in parts" for name in sorted(whole & parts))]
 
 
+def documented_attributes(class_: ast.ClassDef) -> list[str]:
+    """List the names in the section `Attributes` of the docstring."""
+    section = (ast.get_docstring(class_) or "").partition("Attributes:\n")[2].partition("\n\n")[0]
+    rows = re.findall(r"^    (\w+(?:, \w+)*): ", section, re.M)
+    return [name for row in rows for name in row.split(", ")]
+
+
+def names_in_class(class_: ast.ClassDef) -> set[str]:
+    """Collect what the class and its bases assign or define; their parameters count, too."""
+    names: set[str] = set()
+    for node in ast.walk(class_):
+        match node:
+            case ast.Name(id=name) | ast.Attribute(attr=name) | ast.arg(arg=name):
+                names.add(name)
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                names.add(name)
+    bases = {ast.unparse(base).rpartition(".")[2] for base in class_.bases} - {class_.name}
+    return names.union(*(names_in_class(each) for each in classes() if each.name in bases))
+
+
+@cache
+def classes() -> tuple[ast.ClassDef, ...]:
+    return tuple(node for _, node in definitions() if isinstance(node, ast.ClassDef))
+
+
 def words_in(name: str) -> set[str]:
     """Split an identifier into its lower-case words."""
     return {word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)}
@@ -370,6 +395,17 @@ def test_docstrings_start_with_what_the_code_does() -> None:
     )
 
 
+def test_docstrings_name_attributes_that_exist() -> None:
+    offences = [
+        f"{place(module, node)} {node.name}: {name}"
+        for module, node in definitions()
+        if isinstance(node, ast.ClassDef)
+        for name in documented_attributes(node)
+        if name not in names_in_class(node)
+    ]
+    assert_none(offences, "the section Attributes names what the class has")
+
+
 # Imports
 
 
@@ -405,6 +441,10 @@ def test_the_spelling_is_american() -> None:
 
 
 def test_the_checks_find_faults() -> None:
+    renamed = 'class A:\n    """A.\n\n    Attributes:\n        b, c: two.\n    """\n\n    b: int'
+    (class_,) = ast.parse(renamed).body
+    assert isinstance(class_, ast.ClassDef)
+    assert {*documented_attributes(class_)} - names_in_class(class_) == {"c"}
     assert has_bad_opening("What the page shows.")
     assert not has_bad_opening("Return what the page shows.")
     assert is_bare_participle("_shown")

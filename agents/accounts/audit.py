@@ -162,11 +162,6 @@ def read_chain(organization: Organization) -> AuditChain:
     return chain
 
 
-def verify(organization_id: int) -> list[str]:
-    """Verify the whole chain; return a sentence for each fault."""
-    return list(_find_faults(organization_id, 1, _load_end(organization_id)))
-
-
 def log_heads() -> None:
     """Log the head of every chain: a log outside the database reveals removed entries."""
     heads = AuditHead.objects.exclude(seq=0).order_by("organization_id")
@@ -179,11 +174,6 @@ def verify_part(organization_id: int, most: int, before: int | None = None) -> P
     end = _load_end(organization_id) if before is None else _ChainEnd(before - 1)
     first = max(1, end.seq - most + 1)
     return PartCheck(list(_find_faults(organization_id, first, end)), first, end.seq)
-
-
-def verify_all() -> dict[str, list[str]]:
-    """Return the faults of every organization's chain, by slug."""
-    return {slug: verify(pk) for pk, slug in Organization.objects.values_list("pk", "slug")}
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,7 @@ from agents.approvals.call_order import sort_by_call
 from agents.approvals.models import Claim
 from agents.approvals.votes import CardStanding, find_standings
 from agents.approvals.warnings.done_already import is_shown_as_done
+from agents.approvals.warnings.restored import find_restore_warning
 from agents.platform.refusals import Forbidden
 from agents.platform.row_ids import get_row
 from agents.runs.models import IS_PENDING, Approval, ApprovalKind, ApprovalStatus, ToolCall
@@ -369,7 +370,7 @@ def _fill_detail(
         why=card.why,
         words=card.words,
         from_outside=_list_outside_values(call),
-        warning=card.warning,
+        warning=find_restore_warning(card),
         confirm=decisions.make_confirmation_phrase(card),
         claimed_by=claim.user.get_username() if claim else "",
         is_done=card.status == ApprovalStatus.PENDING and is_shown_as_done(card),

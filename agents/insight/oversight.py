@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import date
 from typing import NamedTuple
 
 from django.contrib.auth.models import User
 
 from agents.accounts.models import Organization
-from agents.insight.decision_counts import TIMES, compute_median, get_midnight, load_all_sums
+from agents.insight.decision_counts import TIMES, compute_median, load_all_sums
 from agents.insight.decision_spans import APPROVED, DENIED, EDITED, PEOPLE, TOOLS, Data, merge
-from agents.insight.figures import get_today
 
 PERIODS = (7, 30, 90)
 """The periods to choose from, in days."""
@@ -116,11 +115,6 @@ class Oversight:
     days: Mapping[date, DayDecisions]
 
 
-def get_period_start(days: int) -> datetime:
-    """Return midnight in UTC at the start of the first of the last `days` days."""
-    return get_midnight(get_today() - timedelta(days=days - 1))
-
-
 def load_oversight(organization_id: int, days: int) -> Oversight:
     """Load the figures of the last days, today included."""
     sums = load_all_sums(organization_id, days, (PEOPLE, TOOLS))
@@ -139,11 +133,6 @@ def load_person_figures(organization: Organization, days: int) -> list[PersonFig
 def load_tool_corrections(organization_id: int, days: int) -> list[ToolCorrections]:
     """Load the figures of the decided calls of each tool, sorted by name."""
     return load_oversight(organization_id, days).tools
-
-
-def load_day_decisions(organization_id: int, days: int) -> Mapping[date, DayDecisions]:
-    """Load the cards that were decided on each day with decisions."""
-    return load_oversight(organization_id, days).days
 
 
 def _add_up(every: Iterable[Data]) -> Data:

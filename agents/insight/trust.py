@@ -4,7 +4,7 @@ calls."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -20,7 +20,6 @@ from agents.insight.decision_spans import (
     OWN_WORDS,
     TOOLS,
     Data,
-    classify_reason,
     merge,
     name_employee,
 )
@@ -73,15 +72,6 @@ def load_employee_trust(employee: Employee, organization: Organization) -> Emplo
     ends = _load_open_ends([pk for data in tools.values() for pk in data.get("open", ())])
     built = [_build_tool(tool, data, ends) for tool, data in sorted(tools.items())]
     return EmployeeTrust(built, _order_reasons(total.get("reasons", {})))
-
-
-def count_reasons(denials: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
-    """Count denials by the reasons that cards offer; a person's own words count as other
-    reasons."""
-    counted: Counter[str] = Counter()
-    for reason, many in denials:
-        counted[classify_reason(reason)] += many
-    return _order_reasons(counted)
 
 
 def _order_reasons(counted: Any) -> list[tuple[str, int]]:

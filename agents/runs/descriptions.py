@@ -12,7 +12,7 @@ from agents.accounts.models.organization_event import OrganizationEvent
 from agents.accounts.notice_facts import NoticeKind
 from agents.runs import event_facts, event_words
 from agents.runs.engine.transaction import MACHINE
-from agents.runs.models import ApprovalStatus, Event, EventType
+from agents.runs.models import ApprovalStatus, Event, EventType, RunStatus
 from agents.runs.redaction import NOTHING_REDACTED, EventRedaction
 from agents.runs.status_labels import label_status
 
@@ -28,6 +28,9 @@ CARD_LOOKS = {
     ApprovalStatus.SUPERSEDED: ("", "rotate-ccw"),
 }
 """The look and icon of a card's states; others are bad."""
+CALL_ENDING = frozenset({ApprovalStatus.DENIED, ApprovalStatus.EXPIRED})
+"""The states of a card that end its call; so does a dismissal."""
+TWICE = "It was requested again in between, so it probably happened twice"
 LEVEL_ICONS = {
     "read": "eye",
     "draft": "file-pen",
@@ -43,11 +46,14 @@ class Description:
     Attributes:
         words: what happened, without the texts below.
         brief: the same in a few words, if `words` are long.
-        spoken: the text for a screen reader; empty if there is none, or if they depend on the
-            call's row.
+        spoken: the text for a screen reader, which for a call follows its title; empty if there
+            is none, or if it depends on the call's row.
         look: `good`, `bad`, `wait`, `pass`, another look of a run's status, or empty.
         by: the name of the actor; empty for Gadget.
         text, markdown: text of a person, the employee or a tool: plain or formatted.
+        is_shortened: the event lacks the end of such a text, or the data of the result.
+        details: further facts in small print, such as the usage or the failed attempts.
+        code: the code of an error.
         sentence: a card's sentence, with its bold parts.
         values: inputs by name.
         data: the data of a result.
@@ -55,6 +61,11 @@ class Description:
         card_id, next_card_id: the card that the event is about, and the one that replaced it.
         pass_number: the pass that begins.
         until: the time of the next attempt.
+        fraction: the progress of the call, from 0 to 1.
+        is_outcome: the event ended the call, and the words are its outcome.
+        repeated_by: the ids of later calls that requested the same.
+        heading, reason, result_name: for the end of a run, the title of its result, the reason if
+            it was neither answered nor cancelled, and `answer` or `result`.
         facts: the facts for other systems; no redaction applies to them.
     """
 
@@ -66,6 +77,9 @@ class Description:
     by: str = ""
     text: str = ""
     markdown: str = ""
+    is_shortened: bool = False
+    details: str = ""
+    code: str = ""
     sentence: str = ""
     values: dict[str, Any] | None = None
     data: Any = None
@@ -76,6 +90,12 @@ class Description:
     next_card_id: str = ""
     pass_number: int = 0
     until: datetime | None = None
+    fraction: float | None = None
+    is_outcome: bool = False
+    repeated_by: tuple[str, ...] = ()
+    heading: str = ""
+    reason: str = ""
+    result_name: str = ""
     facts: tuple[event_facts.EventFact, ...] = ()
 
     @property
@@ -121,10 +141,12 @@ def _describe_start(payload: Payload, _: EventRedaction) -> Description:
 
 def _describe_title(payload: Payload, redaction: EventRedaction) -> Description:
     title = redaction.redact_text(payload.get("title") or "")
+    has_used = payload.get("input_tokens") or payload.get("output_tokens")
     return Description(
         event_words.say_title(payload, title),
         brief="" if title else "No name was found",
         icon="file-text",
+        details=event_words.say_tokens(payload) if title and has_used else "",
     )
 
 
@@ -180,7 +202,16 @@ def _describe_vote(payload: Payload, _: EventRedaction) -> Description:
 def _describe_delay(payload: Payload, redaction: EventRedaction) -> Description:
     words, reason = event_words.say_delay(payload), redaction.redact_text(payload.get("reason", ""))
     spoken, until = f"{words}; trying again", datetime.fromisoformat(payload["retry_at"])
-    return Description(words, spoken=spoken, icon="hourglass", look="bad", text=reason, until=until)
+    return Description(
+        words,
+        spoken=spoken,
+        icon="hourglass",
+        look="bad",
+        text=reason,
+        details=f"Attempt {payload['tries']} failed." if "tries" in payload else "",
+        code=payload["code"],
+        until=until,
+    )
 
 
 def _describe_end(payload: Payload, redaction: EventRedaction) -> Description:
@@ -191,6 +222,10 @@ def _describe_end(payload: Payload, redaction: EventRedaction) -> Description:
         icon=label.icon,
         look=label.look,
         markdown=redaction.redact_text(payload.get("answer") or ""),
+        details=event_words.say_use(payload),
+        heading="Answer" if label.look == "good" else label.text.partition(":")[0],
+        reason=event_words.say_exit_reason(payload),
+        result_name="answer" if payload["status"] == RunStatus.SUCCEEDED else "result",
         facts=event_facts.list_end(payload),
     )
 
@@ -208,8 +243,13 @@ def _describe_answer(payload: Payload, redaction: EventRedaction) -> Description
 
 
 def _describe_thought(payload: Payload, redaction: EventRedaction) -> Description:
-    words = f"Reasoning in pass {payload['pass_number']}"
-    return Description(words, "Thought", icon="bot", text=redaction.redact_text(payload["text"]))
+    return Description(
+        f"Reasoning in pass {payload['pass_number']}",
+        "Thought",
+        icon="bot",
+        text=redaction.redact_text(payload["text"]),
+        is_shortened=bool(payload.get("truncated")),
+    )
 
 
 def _describe_message(payload: Payload, redaction: EventRedaction) -> Description:
@@ -256,8 +296,8 @@ def _describe_call_start(payload: Payload, redaction: EventRedaction) -> Descrip
 
 
 def _describe_progress(payload: Payload, redaction: EventRedaction) -> Description:
-    words = redaction.redact_summary(payload.get("text") or "")
-    return Description(words, icon="loader-circle", **_name_call(payload))
+    words, fraction = redaction.redact_summary(payload.get("text") or ""), payload.get("fraction")
+    return Description(words, icon="loader-circle", fraction=fraction, **_name_call(payload))
 
 
 def _describe_result(payload: Payload, redaction: EventRedaction) -> Description:
@@ -273,6 +313,8 @@ def _describe_result(payload: Payload, redaction: EventRedaction) -> Description
         look=look,
         markdown=redaction.redact_summary(result.get("markdown") or ""),
         data=redaction.redact_data(payload.get("tool", ""), result.get("data")),
+        is_shortened=bool(result.get("truncated")),
+        code=(result.get("error") or {}).get("code", ""),
         facts=event_facts.list_call_end(payload),
         **_name_call(payload),
     )
@@ -287,7 +329,14 @@ def _describe_skip(payload: Payload, _: EventRedaction) -> Description:
 
 def _describe_rejection(payload: Payload, redaction: EventRedaction) -> Description:
     reason = redaction.redact_summary(payload.get("reason") or "")
-    return Description("Not carried out", icon="x", look="bad", text=reason, **_name_call(payload))
+    return Description(
+        "Not carried out",
+        icon="x",
+        look="bad",
+        text=reason,
+        code=payload.get("code") or "",
+        **_name_call(payload),
+    )
 
 
 def _describe_request(payload: Payload, redaction: EventRedaction) -> Description:
@@ -308,16 +357,31 @@ def _describe_decision(payload: Payload, redaction: EventRedaction) -> Descripti
     by, status = payload.get("decided_by") or "", ApprovalStatus(payload["status"])
     look, icon = CARD_LOOKS.get(status, ("bad", "ban"))
     redact = redaction.redact_text if status in DECISIONS else redaction.redact_summary
+    is_dismissal = _is_dismissal(payload)
+    done = "Dismissed" if is_dismissal else str(status.label)
+    decided = f"{done} by {by}" if by and status in DECISIONS else done
     return Description(
-        f"{status.label} by {by}" if by and status in DECISIONS else str(status.label),
+        f"{decided}: there was nothing to do" if is_dismissal else decided,
+        spoken=f"{decided[:1].lower()}{decided[1:]}",
         icon=icon,
         look=look,
         by=by,
         text=redact(payload.get("reason") or ""),
+        is_outcome=is_dismissal or status in CALL_ENDING,
         next_card_id=payload.get("next_approval_id") or "",
         facts=event_facts.list_decision(payload),
         **_name_call(payload),
     )
+
+
+def _is_dismissal(payload: Payload) -> bool:
+    """Return True if a person dismissed the card.
+
+    Older events do not say so, but only a dismissal has a reason: the text of an answer is in an
+    event of its own.
+    """
+    is_answered = payload["status"] == ApprovalStatus.ANSWERED
+    return is_answered and bool(payload.get("dismissed") or payload.get("reason"))
 
 
 def _describe_question(payload: Payload, redaction: EventRedaction) -> Description:
@@ -361,9 +425,12 @@ def _describe_resolution(payload: Payload, redaction: EventRedaction) -> Descrip
 def _describe_late_effect(payload: Payload, redaction: EventRedaction) -> Description:
     return Description(
         "Marked as not done, but the tool says it happened",
+        spoken="it happened after all",
         icon="triangle-alert",
         look="bad",
         text=redaction.redact_summary(payload.get("summary") or ""),
+        details=TWICE if payload.get("done_again_by") else "",
+        repeated_by=tuple(payload.get("done_again_by") or ()),
         facts=event_facts.list_late_effect(payload),
         **_name_call(payload),
     )

@@ -91,7 +91,7 @@ def list_decision(payload: Payload) -> Facts:
         if payload["status"] == ApprovalStatus.EXPIRED
         else FactKind.CARD_DECIDED
     )
-    ids = {"card": "approval", **_take(payload, "approval_id", "call_id", "status")}
+    ids = {"card": "approval", **_take(payload, "approval_id", "call_id", "status", "dismissed")}
     closed = EventFact(kind, ids, _take(payload, "decided_by", "reason"))
     if payload["status"] == ApprovalStatus.SUPERSEDED:
         return (closed,)

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from agents.runs.budgets import MICROS, format_money
 from agents.runs.engine.ending import CUT_OFF_WORDS
 from agents.runs.engine.transaction import MACHINE
+from agents.runs.models import ExitReason, RunStatus
 
 UNUSABLE = ("answer_cut", "answer_filtered", "call_as_text", "missing_call", "empty_answer")
 """The codes of provider errors about a received response."""
+LABELED_REASONS = (ExitReason.MAX_PASSES, ExitReason.ANSWER_CUT, ExitReason.ANSWER_FILTERED)
+"""The exit reasons whose label says more than their value."""
 MANY_MISSED = 100
 """The number of missed runs at which a schedule stops counting."""
 RESOLUTIONS = {
@@ -95,6 +99,39 @@ def say_usage(payload: Mapping[str, Any]) -> str:
     """Describe the reported usage: `The model's server reported the usage of pass 2: 1,200 + 80
     tokens.`"""
     return f"The model's server reported the usage of pass {payload['pass_number']}: {say_tokens(payload)}."
+
+
+def say_exit_reason(payload: Mapping[str, Any]) -> str:
+    """Explain the end of a run: `Out of passes: the employee was asked to answer with what it had.`
+
+    Empty if the run was answered or cancelled.
+    """
+    reason = str(payload["exit_reason"])
+    if reason in (ExitReason.FINAL_ANSWER, ExitReason.CANCELLED):
+        return ""
+    words = reason.replace("_", " ").capitalize()
+    if reason in LABELED_REASONS:
+        words = str(ExitReason(reason).label)
+    if reason == ExitReason.MAX_PASSES and payload["status"] == RunStatus.SUCCEEDED:
+        return f"{words}: the employee was asked to answer with what it had."
+    return words
+
+
+def say_use(payload: Mapping[str, Any]) -> str:
+    """Describe what an ended run used: `2 passes · about 1,200 + 80 tokens · no price known`."""
+    number = payload.get("pass_number")
+    parts = [] if number is None else [f"{number} pass{'' if number == 1 else 'es'}"]
+    if payload.get("input_tokens") or payload.get("output_tokens"):
+        about = "about " if payload.get("usage_estimated") else ""
+        parts.append(f"{about}{say_tokens(payload)}")
+        if currency := payload.get("currency"):
+            cost = payload.get("cost")
+            parts.append(
+                "no price known"
+                if cost is None
+                else f"{about}{format_money(round(cost * MICROS), currency)}"
+            )
+    return " · ".join(parts)
 
 
 def say_waits(payload: Mapping[str, Any]) -> str:

@@ -8,7 +8,14 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any, ClassVar, Self
 
-from agents.runs.models import Approval, EventType, Run, ToolCall
+from agents.runs.models import (
+    Approval,
+    ApprovalKind,
+    ApprovalStatus,
+    EventType,
+    Run,
+    ToolCall,
+)
 from agents.runs.models.event import brief_params, brief_result
 from tools.contract import Tool, ToolError, ToolResult
 
@@ -303,7 +310,12 @@ class ApprovalVoted(RunEvent):
 
 @dataclass(frozen=True)
 class ApprovalDecided(RunEvent):
-    """A card was closed; `next_approval_id` names the card that replaced it."""
+    """A card was closed; `next_approval_id` names the card that replaced it.
+
+    Attributes:
+        dismissed: a person ended it without a decision, because nothing had to be done; events of
+            older versions lack it.
+    """
 
     type = EventType.APPROVAL_DECIDED
     approval_id: str
@@ -312,10 +324,12 @@ class ApprovalDecided(RunEvent):
     decided_by: str
     reason: str
     next_approval_id: str | None
+    dismissed: bool | None = None
 
     @classmethod
     def of(cls, card: Approval, reason: str, next_approval_id: str | None = None) -> Self:
         """Build the event of a closed card from its `status`."""
+        is_answered = card.status == ApprovalStatus.ANSWERED
         return cls(
             str(card.pk),
             str(card.tool_call_id),
@@ -323,6 +337,7 @@ class ApprovalDecided(RunEvent):
             card.decider,
             reason,
             next_approval_id,
+            True if is_answered and card.kind == ApprovalKind.APPROVAL else None,
         )
 
 

@@ -31,11 +31,7 @@ def describe_coverage(proposal: ProposedGrant, tool: Tool) -> str:
     """Explain that the proposal matches no call, or every call with its params; empty otherwise."""
     if (nothing := find_contradiction(proposal, tool)) is not None:
         return nothing.why
-    return (
-        ""
-        if proposal.conditions
-        else "There is no condition: this approves every call of the tool with these parameters."
-    )
+    return "" if proposal.conditions else _NO_CONDITION
 
 
 def find_contradiction(proposal: ProposedGrant, tool: Tool) -> Objection | None:

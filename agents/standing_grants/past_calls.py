@@ -106,7 +106,7 @@ class CoveredCards:
 
     Attributes:
         compared: the number of compared cards.
-        approved: the cards that the proposal would have approved, newest first.
+        covered: the cards that the proposal would have approved, newest first.
     """
 
     compared: int

@@ -37,7 +37,6 @@ FILTERS = (
     template_filters.markdown,
     template_filters.tree,
     template_filters.money,
-    template_filters.cost,
     template_filters.thousands,
     template_filters.plural,
     template_filters.duration,
@@ -48,9 +47,7 @@ FILTERS = (
     template_filters.status_label,
     template_filters.status_look,
     template_filters.status_icon,
-    template_filters.end_label,
     template_filters.time_since,
-    template_filters.exit_reason,
     template_filters.column_values,
 )
 DJANGO_FILTERS = {

@@ -14,8 +14,8 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 
-from agents.runs.budgets import MICROS, format_money
-from agents.runs.models import ExitReason, Run, RunStatus
+from agents.runs.budgets import format_money
+from agents.runs.models import Run, RunStatus
 from agents.runs.status_labels import StatusLabel, label_status
 from agents.web.cards.edit_form import simplify_complaint
 from agents.web.cards.effects import AffectedTarget, Effect
@@ -102,11 +102,6 @@ def json_text(value: Any) -> SafeString:
 def money(micros: int, currency: str) -> str:
     """Format an amount in millionths of the currency: `12.40 USD`."""
     return format_money(micros, currency)
-
-
-def cost(units: float, currency: str) -> str:
-    """Format a cost in units of the currency, as event payloads have it: `12.40 USD`."""
-    return format_money(round(units * MICROS), currency)
 
 
 def thousands(number: int) -> str:
@@ -201,11 +196,6 @@ def status_icon(run: Run) -> str:
     return _label_run(run).icon
 
 
-def end_label(payload: dict[str, Any]) -> StatusLabel:
-    """Label the status of a run from the payload of its `run_finished` event."""
-    return label_status(payload["status"], payload["exit_reason"], payload.get("outcome", ""))
-
-
 def _label_run(run: Run) -> StatusLabel:
     waits_for = run.waits_for if run.status == RunStatus.WAITING else ""  # type: ignore[attr-defined]
     return label_status(run.status, run.exit_reason or waits_for, run.outcome)
@@ -214,14 +204,6 @@ def _label_run(run: Run) -> StatusLabel:
 def words(name: str) -> str:
     """Turn `needs_attention` into `needs attention`."""
     return name.replace("_", " ")
-
-
-LABELED_REASONS = (ExitReason.MAX_PASSES, ExitReason.ANSWER_CUT, ExitReason.ANSWER_FILTERED)
-
-
-def exit_reason(name: str) -> str:
-    """Turn `max_passes` into `Out of passes`, and `provider_error` into `Provider error`."""
-    return ExitReason(name).label if name in LABELED_REASONS else words(name).capitalize()
 
 
 def column_values(target: AffectedTarget, effect: Effect) -> list[Any]:

@@ -186,8 +186,10 @@ def compose(delivery: WebhookDelivery, webhook: Webhook) -> dict[str, Any] | Non
     return {"type": delivery.kind, "timestamp": delivery.created_at.isoformat(), "data": data}
 
 
-def _find_correlation(run_id: int) -> str:
-    """Return the correlation id of the run; empty if it was deleted."""
+def _find_correlation(run_id: int | None) -> str:
+    """Return the correlation id of the run; empty without a run, or if it was deleted."""
+    if run_id is None:
+        return ""
     run = Run.objects.only("correlation_id").filter(pk=run_id).first()
     return run.correlation if run is not None else ""
 

@@ -8,11 +8,11 @@ import pytest
 from django.test import Client
 from pytest_django import Settings
 
-from agents.accounts import audit
 from agents.accounts.models import AuditEntry, Membership, Role
 from agents.employees.models import Employee, ModelProvider, ProviderKind
 from agents.employees.toolboxes import get_installed_toolbox
 from tests.admin.rows import address, faults, filled_form
+from tests.audit_chain import verify_audit
 from tests.scripts import write_script
 from tests.tools.toolbox.sample_tools import Echo
 from tests.web.pages import read_page
@@ -303,7 +303,7 @@ def test_a_change_is_audited_with_the_previous_values(world: World, admin: Clien
     assert (entry.actor, entry.action) == ("user:admin", "employee_changed")
     told = entry.payload["fields"]["allowed_tools"]
     assert (set(told["before"]), told["after"]) == ({SEARCH, UPDATE, DELETE}, [SEARCH])
-    assert audit.verify(world.acme.pk) == []
+    assert verify_audit(world.acme.pk) == []
 
 
 def test_saving_an_unchanged_form_records_nothing(world: World, admin: Client) -> None:

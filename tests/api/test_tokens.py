@@ -10,9 +10,9 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.db.models.functions import Now
 
-from agents.accounts import audit
 from agents.accounts.membership import hash_secret, issue_token
 from agents.accounts.models import ApiToken, AuditEntry, Membership, Role
+from tests.audit_chain import verify_audit
 from tests.world import World, nobody, post, problem
 
 pytestmark = pytest.mark.django_db
@@ -49,7 +49,7 @@ def test_creating_a_token_is_audited(world: World) -> None:
     entry = AuditEntry.objects.get(organization=world.acme)
     assert entry.action == "token_created"
     assert entry.payload["user"] == "operator"
-    assert audit.verify(world.acme.pk) == []
+    assert verify_audit(world.acme.pk) == []
 
 
 def test_a_token_can_change_things_without_csrf(world: World) -> None:

@@ -15,9 +15,18 @@ from agents.approvals.warnings.done_already import find_done
 from agents.approvals.warnings.individual_cards import DONE
 from agents.employees.models import Grant
 from agents.platform.refusals import AlreadyDecided, Conflict, Forbidden, StaleDigest
+from agents.runs.descriptions import describe
 from agents.runs.engine.cards import compute_digest
 from agents.runs.engine.covered_facts import is_covered
-from agents.runs.models import Approval, ApprovalStatus, CallStatus, Run, RunStatus, ToolCall
+from agents.runs.models import (
+    Approval,
+    ApprovalStatus,
+    CallStatus,
+    EventType,
+    Run,
+    RunStatus,
+    ToolCall,
+)
 from tests.features import feature
 from tests.model_server import Call, ModelServer, Response
 from tests.workshop import Workshop, again, asking, call, calls, statuses
@@ -170,6 +179,10 @@ class TestDismissing:
         )
         assert calls(run)[0].attempts == 0
         assert AuditEntry.objects.get(action="card_dismissed").subject == f"approval:{card.pk}"
+        (decided,) = run.events.filter(type=EventType.APPROVAL_DECIDED)
+        assert decided.payload["dismissed"] is True
+        name = workshop.approver.user.get_username()
+        assert describe(decided).words == f"Dismissed by {name}: there was nothing to do"
 
     def test_cannot_be_undone(self, workshop: Workshop, record: Record) -> None:
         card, _ = ask_again(workshop, deactivate(record))

@@ -107,7 +107,9 @@ class TestAQuestion:
         answer(asker, question_of(run), "South St")
         (event,) = payloads(run, "question_answered")
         assert (event["text"], event["by"]) == ("South St", "acme-operator")
-        assert payloads(run, "approval_decided")[0]["status"] == "answered"
+        (decided,) = payloads(run, "approval_decided")
+        assert decided["status"] == "answered"
+        assert "dismissed" not in decided
         assert event_types(run)[-1] == "run_resumed"
         entry = AuditEntry.objects.get(action="card_answered")
         assert (entry.actor, entry.payload["answer"]) == ("user:acme-operator", "South St")

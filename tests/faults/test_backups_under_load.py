@@ -13,6 +13,7 @@ import pytest
 from pytest_django import Settings
 
 from agents.accounts.models import Membership
+from agents.approvals.warnings.restored import find_restore_warning
 from agents.platform.refusals import Refusal
 from agents.runs import stops
 from agents.runs.models import ENDED, Approval, ApprovalKind, ApprovalStatus, Run
@@ -108,7 +109,7 @@ class People:
         workshop = self._site.workshop
         if card.kind == ApprovalKind.UNKNOWN:
             workshop.resolve(card.tool_call, "succeeded" if happened else "not_done")
-        elif (card.warning and happened) or card.pk % EACH_DENIED == 0:
+        elif (find_restore_warning(card) and happened) or card.pk % EACH_DENIED == 0:
             workshop.deny(card)
         else:
             workshop.approve(card)

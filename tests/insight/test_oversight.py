@@ -16,8 +16,10 @@ from agents.approvals import bulk, decisions
 from agents.approvals.decisions import DENY_REASONS, Decision
 from agents.employees.models import Employee
 from agents.insight import oversight
+from agents.insight.decision_counts import get_midnight
 from agents.insight.decision_spans import NO_REASON, OWN_WORDS
-from agents.insight.trust import count_reasons, load_employee_trust
+from agents.insight.figures import get_today
+from agents.insight.trust import load_employee_trust
 from agents.runs.models import Approval, CallStatus, Run, RunStatus
 from tests.features import feature
 from tests.insight.decided import (
@@ -44,6 +46,11 @@ def desk(world: World) -> Desk:
     return Desk(world, world.run())
 
 
+def get_period_start(days: int) -> datetime:
+    """Return midnight in UTC at the start of the first of the last `days` days."""
+    return get_midnight(get_today() - timedelta(days=days - 1))
+
+
 def hours_ago(hours: int = 1) -> datetime:
     return timezone.now().replace(microsecond=0) - timedelta(hours=hours)
 
@@ -54,7 +61,7 @@ def make_history(chance: random.Random, count: int) -> list[Decided]:
     history: list[Decided] = []
     call = 0
     for person in ("approver", "admin", "operator"):
-        start = oversight.get_period_start(7)
+        start = get_period_start(7)
         at = start - timedelta(hours=3)
         while (made := len([each for each in history if each.by == person])) < count:
             call += 1
@@ -104,7 +111,7 @@ class TestFiguresOfPeople:
     def test_equal_a_slow_second_computation(self, desk: Desk, seed: int, days: int) -> None:
         history = make_history(random.Random(seed), 60)
         desk.add(history)
-        since = oversight.get_period_start(days)
+        since = get_period_start(days)
         figures = oversight.load_person_figures(desk.world.acme, days)
         assert [each.name for each in figures] == ["admin", "approver", "operator"]
         assert (len([each for each in history if each.at < since]) > 0) is (days == 7)
@@ -139,7 +146,7 @@ class TestFiguresOfPeople:
     def test_use_the_last_decision_before_the_period_as_the_preceding_decision(
         self, desk: Desk
     ) -> None:
-        start = oversight.get_period_start(7)
+        start = get_period_start(7)
         before, after = start - timedelta(seconds=1), start + timedelta(seconds=3)
         desk.add(
             [
@@ -211,7 +218,7 @@ class TestFiguresOfPeople:
         Approval.objects.update(organization=desk.world.globex)
         assert oversight.load_person_figures(desk.world.acme, 30) == []
         assert oversight.load_tool_corrections(desk.world.acme.pk, 30) == []
-        assert oversight.load_day_decisions(desk.world.acme.pk, 30) == {}
+        assert oversight.load_oversight(desk.world.acme.pk, 30).days == {}
         assert [each.name for each in oversight.load_person_figures(desk.world.globex, 30)] == [
             "outsider"
         ]
@@ -304,7 +311,7 @@ class TestFiguresOfTools:
                 *(outcomes.count(outcome) for outcome in (APPROVED, EDITED, DENIED)),
                 len(corrected),
             )
-        for day, decided in oversight.load_day_decisions(desk.world.acme.pk, 30).items():
+        for day, decided in oversight.load_oversight(desk.world.acme.pk, 30).days.items():
             outcomes = [each.outcome for each in shown if each.at.astimezone(UTC).date() == day]
             assert tuple(decided) == tuple(
                 outcomes.count(outcome) for outcome in (APPROVED, EDITED, DENIED)
@@ -365,14 +372,21 @@ class TestTrustInAnEmployee:
             each.median_ms for each in load_employee_trust(world.employee, world.acme).tools
         ] == [5_000]
 
-    def test_distinguishes_reasons_of_cards_from_free_text(self) -> None:
-        own = [("Wrong targets all over", 1), ("not needed", 2), ("  ", 3), ("", 4)]
-        offered = [(DENY_REASONS[2], 5), (f"{DENY_REASONS[2]}. We did it", 6), (DENY_REASONS[0], 7)]
-        assert count_reasons([*own, *offered]) == [
-            (DENY_REASONS[0], 7),
-            (DENY_REASONS[2], 11),
-            (OWN_WORDS, 3),
-            (NO_REASON, 7),
+    def test_distinguishes_reasons_of_cards_from_free_text(self, desk: Desk) -> None:
+        own = ["Wrong targets all over", "not needed", "  ", ""]
+        offered = [DENY_REASONS[2], f"{DENY_REASONS[2]}. We did it", DENY_REASONS[0]]
+        at = hours_ago()
+        desk.add(
+            [
+                Decided("approver", at, at - SLOW, DENIED, call=number, reason=reason)
+                for number, reason in enumerate([*own, *offered])
+            ]
+        )
+        assert load_employee_trust(desk.world.employee, desk.world.acme).reasons == [
+            (DENY_REASONS[0], 1),
+            (DENY_REASONS[2], 2),
+            (OWN_WORDS, 2),
+            (NO_REASON, 2),
         ]
 
 

@@ -13,6 +13,7 @@ from agents.runs.engine.transaction import run_transaction
 from agents.runs.events import ToolProgress
 from agents.runs.models import Event, Run
 from agents.runs.models.event import brief_result
+from tests.audit_chain import verify_audit, verify_audits
 from tests.recorder import Recorder
 from tests.workshop import (
     Workshop,
@@ -161,7 +162,7 @@ class TestTheAuditChain:
         for organization in (workshop.organization, other.organization):
             entries = AuditEntry.objects.filter(organization=organization)
             assert sorted(entries.values_list("seq", flat=True)) == list(range(1, 16))
-        assert audit.verify_all() == {"acme": [], "other": []}
+        assert verify_audits() == {"acme": [], "other": []}
 
     @pytest.mark.parametrize(
         "change",
@@ -180,29 +181,29 @@ class TestTheAuditChain:
         pk = self.fill(workshop)
         entry = AuditEntry.objects.get(organization_id=pk, seq=2)
         AuditEntry.objects.filter(pk=entry.pk).update(**change)
-        assert any("entry 2" in fault or "entry 3" in fault for fault in audit.verify(pk))
+        assert any("entry 2" in fault or "entry 3" in fault for fault in verify_audit(pk))
         entry.save()
-        assert audit.verify(pk) == []
+        assert verify_audit(pk) == []
 
     def test_reveals_a_missing_entry(self, workshop: Workshop) -> None:
         pk = self.fill(workshop)
         entry = AuditEntry.objects.get(organization_id=pk, seq=3)
         AuditEntry.objects.filter(pk=entry.pk).delete()
-        assert "entry 3 is missing" in audit.verify(pk)
+        assert "entry 3 is missing" in verify_audit(pk)
         entry.save(force_insert=True)
 
     def test_reveals_a_missing_end(self, workshop: Workshop) -> None:
         pk = self.fill(workshop)
         entry = AuditEntry.objects.get(organization_id=pk, seq=4)
         AuditEntry.objects.filter(pk=entry.pk).delete()
-        assert audit.verify(pk) == ["the chain ends at entry 3, but its head says 4"]
+        assert verify_audit(pk) == ["the chain ends at entry 3, but its head says 4"]
         entry.save(force_insert=True)
 
     def test_reveals_a_missing_head(self, workshop: Workshop) -> None:
         pk = self.fill(workshop)
         head = AuditHead.objects.get(organization_id=pk)
         AuditHead.objects.filter(pk=head.pk).delete()
-        assert audit.verify(pk) == ["the chain ends at entry 4, but its head says 0"]
+        assert verify_audit(pk) == ["the chain ends at entry 4, but its head says 0"]
         head.save(force_insert=True)
 
     def test_requires_the_transaction_of_its_fact(self, workshop: Workshop) -> None:
@@ -214,7 +215,7 @@ class TestTheAuditChain:
         with suppress(RuntimeError), transaction.atomic():
             audit.append(pk, [audit.NewEntry("user:me", "did", "thing", {})])
             raise RuntimeError
-        assert (AuditEntry.objects.count(), audit.verify(pk)) == (1, [])
+        assert (AuditEntry.objects.count(), verify_audit(pk)) == (1, [])
 
     def test_names_the_person_who_decided_and_the_started_call(
         self, workshop: Workshop, recorder: Recorder
@@ -243,4 +244,4 @@ def test_runs_of_one_organization_never_deadlock(workshop: Workshop, recorder: R
     all_at_once([lambda run=run: workshop.drive(run) for run in started])  # type: ignore[misc]
     for run in started:
         assert again(run).status in ("succeeded", "waiting")
-    assert audit.verify(workshop.organization.pk) == []
+    assert verify_audit(workshop.organization.pk) == []

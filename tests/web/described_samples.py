@@ -186,7 +186,7 @@ SAMPLES: list[tuple[EventType, str, dict[str, Any]]] = [
     (EventType.APPROVAL_DECIDED, "denied", decided("denied", "denied", decided_by=HOSTILE)),
     (EventType.APPROVAL_DECIDED, "approved", decided("awaiting_approval", "approved")),
     (EventType.APPROVAL_DECIDED, "expired", decided("expired", "expired", decided_by="", reason="")),
-    (EventType.APPROVAL_DECIDED, "dismissed", decided("rejected", "answered")),
+    (EventType.APPROVAL_DECIDED, "dismissed", decided("rejected", "answered", dismissed=True)),
     (EventType.APPROVAL_DECIDED, "cancelled", decided("failed", "cancelled", decided_by="")),
     (EventType.APPROVAL_DECIDED, "superseded", decided("awaiting_approval", "superseded")),
     (EventType.APPROVAL_DECIDED, "replaced", decided("awaiting_approval", "superseded", next_approval_id="32")),
@@ -224,6 +224,8 @@ SAMPLES: list[tuple[EventType, str, dict[str, Any]]] = [
     (EventType.RUN_FINISHED, "cancelled", finished("cancelled", "cancelled", answer="", outcome="unchanged")),
     (EventType.RUN_FINISHED, "out of passes", finished("succeeded", "max_passes", pass_number=5)),
     (EventType.RUN_FINISHED, "denied", finished("succeeded", "final_answer", outcome="denied")),
+    (EventType.APPROVAL_DECIDED, "dismissed, in an old form", decided("rejected", "answered")),
+    (EventType.APPROVAL_DECIDED, "answered", decided("succeeded", "answered", reason="")),
 ]  # fmt: skip
 """Event type, form and payload; the first sample of a type has every text that its events can
 have."""

@@ -22,6 +22,7 @@ from agents.web.lists import audit_pages
 from agents.web.lists.audit_lines import ACTION_TEXTS
 from agents.web.panel.slots import build_line_url
 from agents.web.views import audit as audit_view
+from tests.audit_chain import verify_audit
 from tests.world import World, streamed
 
 pytestmark = [
@@ -356,7 +357,7 @@ class TestVerification:
         row.update(actor="user:somebody") if act == "changed" else row.delete()
         parts = [audit.verify_part(world.acme.pk, 3, before).faults for before in (None, 5, 2)]
         assert [number for number, faults in enumerate(parts) if faults] == [part]
-        assert audit.verify(world.acme.pk)
+        assert verify_audit(world.acme.pk)
 
     def test_finds_a_changed_time(self, world: World) -> None:
         append_entries(world, entry())

@@ -28,6 +28,7 @@ from agents.web.playback.entries import build_entries
 from agents.webhooks.changes import WebhookTerms, make_webhook
 from agents.webhooks.models import Webhook, WebhookDelivery, WebhookKind
 from agents.webhooks.outbox import write_deliveries, write_organization_deliveries
+from tests.source_tree import ROOT
 from tests.web.described_samples import (
     CALLS,
     LATER,
@@ -40,6 +41,7 @@ from tests.world import World
 
 pytestmark = pytest.mark.django_db
 
+PANEL = ROOT / "templates" / "panel"
 KEPT = Path(__file__).with_name("described_events.txt")
 LOOK, ICON, HEARD = (
     re.compile(each) for each in ('class="([^"]*)"', "#i-([a-z-]+)", 'data-announce="([^"]*)"')
@@ -71,6 +73,19 @@ def test_a_kind_of_the_log_of_an_organization_is_no_type_of_a_run() -> None:
 def test_an_event_of_an_unknown_type_is_refused() -> None:
     with pytest.raises(UndescribedEvent, match="'run_vanished' events are not described"):
         describe(Event(type="run_vanished", payload={}))
+
+
+def find_payload_readers(folder: Path) -> list[str]:
+    """Name the templates that read an event's payload instead of its description."""
+    read = {each.name: each.read_text(encoding="utf-8") for each in folder.glob("*.html")}
+    return sorted(name for name, text in read.items() if "payload" in text)
+
+
+def test_the_panels_templates_read_descriptions_and_no_payload(tmp_path: Path) -> None:
+    for name in ("words", "payload"):
+        (tmp_path / f"{name}.html").write_text(f"{{{{ description.{name} }}}}", encoding="utf-8")
+    assert find_payload_readers(tmp_path) == ["payload.html"]
+    assert find_payload_readers(PANEL) == [], "add what they need to Description"
 
 
 def test_webhooks_know_every_kind_of_fact_and_the_samples_cover_them_all() -> None:

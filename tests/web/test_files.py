@@ -15,10 +15,10 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from pytest_django import Settings
 
-from agents.accounts.audit import verify
 from agents.accounts.models import AuditEntry
 from agents.web.views import files as views
 from agents.web.views.files import MAX_NAMED, MAX_SHOWN, PAGE_SIZE
+from tests.audit_chain import verify_audit
 from tests.tools.office import test_files_stay_inside as hostile
 from tests.world import World, make_world
 from tools.office.files import changes
@@ -192,7 +192,7 @@ def test_an_upload_is_reported_for_each_file_and_recorded_in_the_audit(
         "file:reports/one.txt",
     )
     assert (entry.payload["size"], len(entry.payload["sha256"])) == (1, 64)
-    assert verify(world.acme.pk) == []
+    assert verify_audit(world.acme.pk) == []
 
 
 def test_the_report_names_the_first_uploads_and_counts_the_rest(world: World, folder: Path) -> None:

@@ -8,7 +8,7 @@ import re
 
 import pytest
 
-from agents.approvals.warnings.folding import MAX_LENGTH
+from agents.platform.value_text import MAX_LENGTH
 from agents.web.text import safe_text
 from agents.web.text.markdown import render_markdown
 

@@ -8,7 +8,6 @@ from django.db import connection
 from django.db.models import Max, Q
 from django.db.models.functions import Now
 
-from agents.accounts import audit
 from agents.runs.engine.cards import compute_digest
 from agents.runs.models import (
     PARKED,
@@ -22,6 +21,7 @@ from agents.runs.models import (
     RunStatus,
     ToolCall,
 )
+from tests.audit_chain import verify_audits
 
 _DEADLINE_TOLERANCE = timedelta(seconds=45)
 _CLAIM_TOLERANCE = timedelta(seconds=30)
@@ -102,7 +102,7 @@ def assert_invariants() -> None:
     broken += [f"I8: {pk} executes beyond its deadline" for pk in _find_overlong_calls()]
     broken += [f"I10: run {pk} is due and nobody claims it" for pk in _find_undriven_runs()]
     broken += [
-        f"I9: {slug}: {fault}" for slug, faults in audit.verify_all().items() for fault in faults
+        f"I9: {slug}: {fault}" for slug, faults in verify_audits().items() for fault in faults
     ]
     assert not broken, "\n".join(broken)
 

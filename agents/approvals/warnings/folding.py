@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-MAX_LENGTH = 200
-"""Characters of a value; a longer one shows its start and its end."""
-MAX_LINES = 8
+from agents.platform.value_text import format_json_value, is_long
+
 MAX_SENTENCE = 400
 FIRST_TARGETS = 5
 """Targets at the top of a card; the others are folded."""
-
-
-def is_long(text: str) -> bool:
-    """Return True if a card folds a value with this text."""
-    return len(text) > MAX_LENGTH or text.count("\n") >= MAX_LINES
 
 
 def folds_parts(
@@ -39,19 +32,3 @@ def _list_values(targets: Sequence[Mapping[str, Any]]) -> Iterator[Any]:
         yield target.get("label")
         for side in ("before", "after"):
             yield from (target.get(side) or {}).values()
-
-
-def format_json_value(value: Any) -> str:
-    """Format a JSON value for people: a dash if empty, commas in simple lists, JSON for nested
-    values."""
-    if value in (None, "", [], {}):
-        return "—"
-    if isinstance(value, str):
-        return value
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, list) and all(isinstance(item, (str, int, float)) for item in value):
-        return ", ".join(str(item) for item in value)
-    if isinstance(value, (dict, list)):
-        return json.dumps(value, ensure_ascii=False, indent=2)
-    return str(value)

@@ -2,7 +2,6 @@
 
 from agents.runs.models.approval import (
     IS_PENDING,
-    RESTORED_SINCE,
     Approval,
     ApprovalKind,
     ApprovalStatus,
@@ -34,7 +33,6 @@ __all__ = [
     "IS_UNFINISHED",
     "NOT_STARTED",
     "PARKED",
-    "RESTORED_SINCE",
     "TERMINAL_CALLS",
     "UNFINISHED",
     "Approval",

@@ -14,10 +14,6 @@ IS_PENDING = models.Func(
 )
 """Selects the cards that wait. With the status as a parameter, a prepared statement cannot use the
 partial indexes, and reads all decided cards."""
-RESTORED_SINCE = (
-    "A backup was restored after this was requested. It may already have been decided and carried out. "
-    "Check the target before you decide."
-)
 
 
 class ApprovalStatus(models.TextChoices):
@@ -209,22 +205,6 @@ class Approval(models.Model):
         without either."""
         return name_decider(
             self.decided_by.get_username() if self.decided_by else "", self.standing_grant_id
-        )
-
-    @property
-    def warning(self) -> str:
-        """The warning to read before deciding; empty for most cards, and for all closed ones.
-
-        The age of the call counts, not that of the card: a call asked again after the restore is no
-        safer.
-        """
-        if self.status != ApprovalStatus.PENDING:
-            return ""
-        restored_at = self.run.organization.restored_at
-        return (
-            RESTORED_SINCE
-            if restored_at is not None and self.tool_call.created_at <= restored_at
-            else ""
         )
 
 

@@ -15,6 +15,7 @@ from agents.approvals.decisions import DENY_REASONS, make_confirmation_phrase
 from agents.approvals.requesters import describe_requesters
 from agents.approvals.votes import CardStanding, find_standings
 from agents.approvals.warnings.card_reading import get_preview
+from agents.approvals.warnings.restored import find_restore_warning
 from agents.approvals.warnings.surroundings import CardFacts, Surroundings, load_surroundings
 from agents.employees.toolboxes import load_toolbox
 from agents.runs.engine.cards import SEND
@@ -142,6 +143,11 @@ class Card(OfAgents):
             each.status in approved and each.standing_grant_id is None and not each.broke_glass
             for each in earlier
         )
+
+    @property
+    def warning(self) -> str:
+        """The warning of a restored backup to read before deciding; empty for most cards."""
+        return find_restore_warning(self.approval)
 
     @property
     def obstacle(self) -> str:

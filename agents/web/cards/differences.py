@@ -12,7 +12,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from agents.approvals.warnings.card_reading import get_preview
-from agents.approvals.warnings.folding import MAX_LENGTH
+from agents.platform.value_text import MAX_LENGTH
 from agents.runs.models import Approval
 from agents.web.text.safe_text import render_value
 from agents.web.text.text_diff import DiffLine, FoldedDiff, build_diff, fold_diff, mark_characters

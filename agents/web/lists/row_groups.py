@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from agents.approvals.warnings.folding import format_json_value
 from agents.approvals.warnings.individual_cards import DESTRUCTIVE, FOLDED
 from agents.approvals.warnings.odd_values import find_oddities
+from agents.platform.value_text import format_json_value
 from agents.runs.models import ApprovalKind
 from agents.web.cards.cards import ICONS
 from tools.contract import Level

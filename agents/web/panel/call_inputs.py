@@ -9,8 +9,8 @@ from typing import Any
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from agents.approvals.warnings.folding import format_json_value
 from agents.platform.row_ids import parse_row_id_or_none
+from agents.platform.value_text import format_json_value
 from agents.runs.models import ToolCall
 from agents.web.cards.cards import find_call_tool
 from agents.web.panel.json_html import render_cell

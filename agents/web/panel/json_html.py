@@ -9,7 +9,7 @@ from typing import Any
 
 from django.utils.safestring import SafeString
 
-from agents.approvals.warnings.folding import MAX_LENGTH, format_json_value
+from agents.platform.value_text import MAX_LENGTH, format_json_value
 from agents.web.text.safe_text import render_text, render_value
 
 MAX_ROWS = 20

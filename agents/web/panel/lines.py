@@ -109,10 +109,11 @@ def _render_line(event: Event, facts: LineFacts) -> PanelLine:
         slot,
         bool(slot) and moves_to_end(event),
     )
-    shown = {"line": line, "payload": event.payload, "description": describe(event)}
-    html = select_template(_list_layouts(event), using=JINJA).render(
-        {**shown, **_build_context(event, facts)}
-    )
+    description = describe(event)
+    shown = {"line": line, "description": description, **_build_context(event, facts)}
+    if description.is_outcome and description.look == "good":
+        shown["status_icon"] = StatusIcon("mark good", description.icon, description.spoken)
+    html = select_template(_list_layouts(event), using=JINJA).render(shown)
     parts = _find_parts(event, facts).render() if facts.context == ALL_VIEWERS else ""
     return replace(line, html=html.strip(), parts=parts)
 
@@ -143,15 +144,18 @@ def _build_context(event: Event, facts: LineFacts) -> dict[str, Any]:
     if event.type in CALL_EVENTS:
         return _build_call_context(event, facts)
     if event.type == EventType.ASSISTANT_MESSAGE:
-        return {"is_answer": payload["text"] in facts.answers}
+        is_answer = payload["text"] in facts.answers
+        return {"is_answer": is_answer, "pass_number": payload["pass_number"]}
     if event.type == EventType.PASS_STARTED:
         return {"figures": facts.figures.get(payload["pass_number"], "")}
     if event.type == EventType.RUN_FINISHED:
         is_plain = payload["exit_reason"] == ExitReason.FINAL_ANSWER and not is_unknown_task(event)
+        run = None if is_plain else facts.run
         return {
             "is_on_top": event.seq == facts.context.end_on_top,
             "is_unknown_task": is_unknown_task(event),
-            "run": None if is_plain else facts.run,
+            "problem": find_problem(event, run) if run else "",
+            "run": run,
         }
     return {}
 
@@ -160,6 +164,14 @@ def is_unknown_task(end: Event) -> bool:
     """Return True if a scripted employee ended the run because none of its scripts fits the
     task."""
     return str(end.payload.get("answer", "")).startswith(UNKNOWN_TASK)
+
+
+def find_problem(end: Event, run: Run) -> str:
+    """Find the problem that ended the run; empty if its answer repeats it, or if the run has ended
+    in another way since."""
+    reason = end.payload["exit_reason"]
+    is_own = reason != ExitReason.FINAL_ANSWER and reason == run.exit_reason
+    return run.problem if is_own and run.problem not in (end.payload.get("answer") or "") else ""
 
 
 def _build_call_context(event: Event, facts: LineFacts) -> dict[str, Any]:
@@ -207,7 +219,6 @@ def _build_result_context(
         list_result_parts(result)["details"],
     )
     return {
-        "result": result,
         "data": render_data(data) if data is not None else "",
         "details": render_data(details) if details is not None else "",
         "files": read_kept_files(result.get("metadata") or {}),

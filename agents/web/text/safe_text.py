@@ -13,7 +13,7 @@ from typing import Any
 from django.utils.html import escape, format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from agents.approvals.warnings.folding import MAX_LENGTH, format_json_value, is_long
+from agents.platform.value_text import MAX_LENGTH, format_json_value, is_long
 from tools.contract.contacts import PUNYCODE, decode_host, list_contacts
 from tools.contract.hidden_characters import (
     BLANK_LINES,

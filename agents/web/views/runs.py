@@ -16,14 +16,14 @@ from agents.notices.following import is_following
 from agents.platform.refusals import Conflict, Invalid
 from agents.platform.row_ids import get_row, parse_row_id_or_none
 from agents.runs import actions
-from agents.runs.descriptions import CALL_EVENTS
+from agents.runs.descriptions import CALL_EVENTS, describe
 from agents.runs.models import Event, EventType, Origin, Run, RunStatus
 from agents.runs.queries.runs import annotate_activity
 from agents.triggers.receiving import find_received_message
 from agents.web.lists.run_pages import MAX_SCANNED, RunListFilter, load_run_page
 from agents.web.panel.json_html import render_data
 from agents.web.panel.line_facts import RUN_RELATIONS, PageContext
-from agents.web.panel.lines import is_unknown_task, render_lines
+from agents.web.panel.lines import find_problem, is_unknown_task, render_lines
 from agents.web.panel.run_state import build_state
 from agents.web.panel.slots import fold_events, name_slot
 from agents.web.panel.timeline import load_timeline
@@ -104,7 +104,9 @@ def _build_context(
         "run": run,
         "lines": [line for line in lines if line.html],
         "end": end,
+        "end_description": describe(end) if end else None,
         "is_unknown_task": end is not None and is_unknown_task(end),
+        "problem": find_problem(end, run) if end else "",
         "max_text": actions.MAX_TEXT,
         "parts": build_state(run).parts,
         "timeline": load_timeline(run.pk),

@@ -17,6 +17,7 @@ from agents.accounts import installation
 from agents.accounts.membership import issue_token
 from agents.accounts.models import AuditEntry, Invitation, Membership, Organization, Role
 from agents.approvals import bulk, decisions
+from agents.approvals.warnings.restored import RESTORED_SINCE, find_restore_warning
 from agents.deliveries.models import DeliveryStatus
 from agents.employees.models import Grant
 from agents.gateway.keys import authenticate_key, issue_key
@@ -24,7 +25,7 @@ from agents.notices.models import Delivery, Notice
 from agents.notices.spreading import spread_notices
 from agents.platform.models import Installation
 from agents.runs import stops
-from agents.runs.models import RESTORED_SINCE, Approval, ApprovalKind, ApprovalStatus, RunStatus
+from agents.runs.models import Approval, ApprovalKind, ApprovalStatus, RunStatus
 from agents.worker.sweeper import sweep_once
 from gadget_site.backup import restored
 from gadget_site.backup.archive import Manifest
@@ -116,7 +117,7 @@ class TestTheStopAfterARestore:
         assert not recorder.effects
         (asked_again,) = workshop.cards(card.run)
         assert asked_again.pk != card.pk
-        assert asked_again.warning
+        assert find_restore_warning(asked_again)
 
 
 class TestAnInterruptedRestore:
@@ -209,13 +210,13 @@ class TestTheWarningAfterARestore:
         (card,) = waiting(workshop, "a")
         restored.settle()
         (card,) = workshop.cards(card.run)
-        assert workshop.edit(card, {"name": "b"}).warning
+        assert find_restore_warning(workshop.edit(card, {"name": "b"}))
 
     def test_is_absent_from_cards_created_later(self, workshop: Workshop) -> None:
         restored.settle()
         lift(workshop)
         (card,) = waiting(workshop, "a")
-        assert not card.warning
+        assert not find_restore_warning(card)
 
     def test_is_not_bypassed_by_a_bulk_decision(self, workshop: Workshop) -> None:
         cards = waiting(workshop, "a", "b")

@@ -11,7 +11,6 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 from django.db.migrations.loader import MigrationLoader
 
-from agents.accounts import audit
 from agents.accounts.models import Membership, Organization
 from agents.runs import stops
 from agents.runs.models import Run, RunStatus
@@ -19,6 +18,7 @@ from agents.worker.sweeper import sweep_once
 from gadget_site.backup.archive import Manifest, read_manifest
 from gadget_site.backup.restored import STOPPED_BY
 from gadget_site.backup.restoring import RestoredBackup, restore
+from tests.audit_chain import verify_audits
 from tests.features import feature
 from tests.first_release.frozen import FOLDER
 from tests.frozen_rows import freeze_ended_rows, thaw_ended_rows
@@ -143,7 +143,7 @@ class TestAnArchiveOfTheFirstRelease:
             assert found[table], table
         organization = Organization.objects.get()
         assert (organization.name, organization.stopped_by) == ("Acme", STOPPED_BY)
-        assert audit.verify_all() == {organization.slug: []}
+        assert verify_audits() == {organization.slug: []}
         assert not Run.objects.filter(status=RunStatus.RUNNING).exists()
 
     def test_is_restored_into_an_empty_database(

@@ -10,7 +10,6 @@ from django.core.management import CommandError, call_command
 from django.db.models.functions import Now
 from pytest_django import DjangoAssertNumQueries, Settings
 
-from agents.accounts import audit
 from agents.accounts.models import Membership, Organization, Role
 from agents.employees.models import Employee, Grant, ModelProvider
 from agents.employees.toolboxes import get_installed_toolbox
@@ -19,6 +18,7 @@ from agents.providers.script_patterns import find_groups
 from gadget_site.demo import building
 from gadget_site.demo.staff import PEOPLE, SCRIPTED_WORKERS
 from gadget_site.settings import GADGET_SCRIPTS_DIR
+from tests.audit_chain import verify_audit
 from tools.contract import Level
 from tools.office.records.models import Record
 from tools.schedules.cron_times import parse_cron
@@ -125,7 +125,7 @@ def test_an_employee_with_another_script_is_reset_and_the_change_is_audited() ->
     assert "employee Dana" in run_demo()
     assert Employee.objects.get(name="Dana").model == "data_steward"
     for organization in Organization.objects.all():
-        assert audit.verify(organization.pk) == []
+        assert verify_audit(organization.pk) == []
         assert organization.audit_entries.filter(action="demo_built").exists()
 
 

@@ -14,7 +14,6 @@ from django.core.management import CommandError, call_command
 from django.db.models.functions import Now
 from pytest_django import Settings
 
-from agents.accounts import audit
 from agents.accounts.models import Membership, Organization, Role
 from agents.employees.models import Employee, ModelProvider, ProviderKind
 from agents.runs.engine.timing import timing
@@ -27,6 +26,7 @@ from gadget_site.demo.accounts import (
 )
 from gadget_site.demo.names import PASSWORD
 from gadget_site.management.processes import build_web_process
+from tests.audit_chain import verify_audit
 from tests.gadget_site.commands.demo_world import build_demo
 from tests.gadget_site.test_doctor import examined
 from tests.processes import Installation
@@ -135,7 +135,7 @@ def test_removal_deletes_the_demo_and_nothing_else(demo: None) -> None:
     assert [each.username for each in User.objects.all()] == ["ann"]
     assert not Run.objects.exists()
     assert "There was no demo to remove." in removed()
-    assert audit.verify(real.pk) == []
+    assert verify_audit(real.pk) == []
 
 
 def test_removal_deletes_the_files_of_the_demo(

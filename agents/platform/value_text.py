@@ -1,0 +1,31 @@
+"""JSON values as text for people, and the length beyond which a page folds a value."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+MAX_LENGTH = 200
+"""Characters of a value; a longer one shows its start and its end."""
+MAX_LINES = 8
+
+
+def is_long(text: str) -> bool:
+    """Return True if a page folds a value with this text."""
+    return len(text) > MAX_LENGTH or text.count("\n") >= MAX_LINES
+
+
+def format_json_value(value: Any) -> str:
+    """Format a JSON value for people: a dash if empty, commas in simple lists, JSON for nested
+    values."""
+    if value in (None, "", [], {}):
+        return "—"
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list) and all(isinstance(item, (str, int, float)) for item in value):
+        return ", ".join(str(item) for item in value)
+    if isinstance(value, (dict, list)):
+        return json.dumps(value, ensure_ascii=False, indent=2)
+    return str(value)
