@@ -22,7 +22,7 @@ HASHED_TEXTS = frozenset({("tools/office/tools/web.py", "website answers")})
 """Definitions of tools, which cards and grants know by their hash."""
 FURTHER_PLACES = {
     "claim": ("gateway/receipts.py",),
-    "message": ("agents/triggers/", "views/triggers.py"),
+    "message": ("agents/triggers/", "views/triggers.py", "notices/texts.py"),
 }
 """By word, the places where a text may have it, although a name may not: there it is the claim of a
 receipt, and the received message."""

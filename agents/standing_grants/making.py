@@ -174,7 +174,7 @@ def revoke_grant(member: Membership, grant_id: int) -> StandingGrant:
             raise Conflict(f"Standing grant {grant_id} is no longer in force.")
         _record(member, "standing_grant_revoked", grant)
         owner_id = grant.made_by_id if grant.made_by_id != member.user_id else None
-        tell_end(grant, _explain_revocation(member.user), owner_id)
+        tell_end(grant, _describe_revocation(member.user), owner_id)
     waiting = Approval.objects.filter(standing_grant=grant, status=ApprovalStatus.APPROVED)
     for card_id in list(waiting.order_by("pk").values_list("pk", flat=True)[:MAX_REPLACED_AT_ONCE]):
         replace_withdrawn(card_id)
@@ -184,13 +184,13 @@ def revoke_grant(member: Membership, grant_id: int) -> StandingGrant:
 def replace_withdrawn(card_id: int) -> bool:
     """Let a person decide a card approved by a standing grant that has ended or was revoked."""
     grant = StandingGrant.objects.select_related("revoked_by").get(answered=card_id)
-    because = _explain_revocation(grant.revoked_by) if grant.revoked_by else grant.ended_because
+    because = _describe_revocation(grant.revoked_by) if grant.revoked_by else grant.ended_because
     return replace_unstarted_card(
         card_id, f"The standing grant that approved this has ended: {because}"
     )
 
 
-def _explain_revocation(user: User) -> str:
+def _describe_revocation(user: User) -> str:
     return f"{user.get_username()} revoked it."
 
 

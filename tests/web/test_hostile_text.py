@@ -9,7 +9,8 @@ from django.template import engines
 from django.template.loader import render_to_string
 from jinja2 import UndefinedError
 
-from agents.runs.descriptions import Description, describe
+from agents.runs.described import Description
+from agents.runs.descriptions import describe
 from agents.runs.models import CallStatus, Event, EventType, ToolCall
 from agents.web.jinja_environment import JINJA
 from agents.web.panel.lines import STATUS_ICONS

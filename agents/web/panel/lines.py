@@ -154,7 +154,7 @@ def _build_context(event: Event, facts: LineFacts) -> dict[str, Any]:
         return {
             "is_on_top": event.seq == facts.context.end_on_top,
             "is_unknown_task": is_unknown_task(event),
-            "problem": find_problem(event, run) if run else "",
+            "problem": describe_problem(event, run) if run else "",
             "run": run,
         }
     return {}
@@ -166,8 +166,8 @@ def is_unknown_task(end: Event) -> bool:
     return str(end.payload.get("answer", "")).startswith(UNKNOWN_TASK)
 
 
-def find_problem(end: Event, run: Run) -> str:
-    """Find the problem that ended the run; empty if its answer repeats it, or if the run has ended
+def describe_problem(end: Event, run: Run) -> str:
+    """Return the problem that ended the run; empty if its answer repeats it, or if the run has ended
     in another way since."""
     reason = end.payload["exit_reason"]
     is_own = reason != ExitReason.FINAL_ANSWER and reason == run.exit_reason

@@ -14,7 +14,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from agents.runs.budgets import compute_run_cost, format_money
-from agents.runs.descriptions import CALL_EVENTS, NOTE_EVENTS, Description, describe
+from agents.runs.described import Description
+from agents.runs.descriptions import CALL_EVENTS, NOTE_EVENTS, describe
 from agents.runs.models import Event, EventType, Run, ToolCall
 from agents.triggers.receiving import find_received_message
 from agents.web.panel.line_facts import load_pass_figures

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from agents.runs.descriptions import Description, describe
+from agents.runs.described import Description
+from agents.runs.descriptions import describe
 from agents.runs.models import Event, EventType
 from agents.runs.redaction import NOTHING_REDACTED, EventRedaction
 

@@ -23,7 +23,7 @@ from agents.triggers.receiving import find_received_message
 from agents.web.lists.run_pages import MAX_SCANNED, RunListFilter, load_run_page
 from agents.web.panel.json_html import render_data
 from agents.web.panel.line_facts import RUN_RELATIONS, PageContext
-from agents.web.panel.lines import find_problem, is_unknown_task, render_lines
+from agents.web.panel.lines import describe_problem, is_unknown_task, render_lines
 from agents.web.panel.run_state import build_state
 from agents.web.panel.slots import fold_events, name_slot
 from agents.web.panel.timeline import load_timeline
@@ -106,7 +106,7 @@ def _build_context(
         "end": end,
         "end_description": describe(end) if end else None,
         "is_unknown_task": end is not None and is_unknown_task(end),
-        "problem": find_problem(end, run) if end else "",
+        "problem": describe_problem(end, run) if end else "",
         "max_text": actions.MAX_TEXT,
         "parts": build_state(run).parts,
         "timeline": load_timeline(run.pk),
