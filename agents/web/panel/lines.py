@@ -167,8 +167,8 @@ def is_unknown_task(end: Event) -> bool:
 
 
 def describe_problem(end: Event, run: Run) -> str:
-    """Return the problem that ended the run; empty if its answer repeats it, or if the run has ended
-    in another way since."""
+    """Return the problem that ended the run; empty if its answer repeats it, or if the run ended
+    otherwise since."""
     reason = end.payload["exit_reason"]
     is_own = reason != ExitReason.FINAL_ANSWER and reason == run.exit_reason
     return run.problem if is_own and run.problem not in (end.payload.get("answer") or "") else ""
