@@ -25,6 +25,8 @@ LATER_TABLES: frozenset[str] = frozenset()
 """Tables that were added after the release and so have no rows from it; add each new table here."""
 LATER_READERS = 1
 """Readers that came after the release; the migration that adds one writes its cursor."""
+NEXT_MIGRATION = "SELECT setval(pg_get_serial_sequence('django_migrations', 'id'), max(id)) FROM django_migrations"
+"""The statement that the frozen rows lack: it lets the next migration have the next id."""
 COLUMNS = {
     "sqlite": "SELECT m.name, c.name FROM sqlite_master m, pragma_table_info(m.name) c WHERE m.type = 'table'",
     "postgresql": "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = 'public'",
@@ -43,6 +45,7 @@ def build_release(url: str) -> None:
         database.execute(tables.encode())
         database.commit()  # some statements make keys immediate for their transaction
         database.execute(rows.encode())
+        database.execute(NEXT_MIGRATION)
 
 
 def run_command(url: str, tmp_path: Path, *command: str) -> subprocess.CompletedProcess[str]:
