@@ -19,7 +19,7 @@ _STEPS = 20
 
 
 def end_deliveries(rows: QuerySet[Any], status: str, problem: str) -> int:
-    """End the deliveries that wait among these; return their number."""
+    """End those of the given deliveries that still wait; return how many."""
     waiting = rows.filter(status=DeliveryStatus.WAITING)
     return waiting.update(status=status, ended_at=Now(), problem=problem[:MAX_PROBLEM])
 

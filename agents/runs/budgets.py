@@ -281,7 +281,7 @@ class _MonthUsage:
 
 
 def _sum_usage(employee: Employee, organization: Organization, month: Month) -> dict[str, Any]:
-    """Sum the usage for the budgets of both in one query; without budgets, run none."""
+    """Sum the usage for both budgets in one query; run no query if neither has a budget."""
     own, all_employees = (
         _MonthUsage.is_limited_for(employee),
         _MonthUsage.is_limited_for(organization),

@@ -368,7 +368,7 @@ def respond(call: Call, goes_on: bool, reason: str) -> None:
     word = "allow" if goes_on else "deny"
     if call.form in ("claude", "codex"):
         if goes_on and call.form == "codex":
-            return  # it knows only denials; silence goes on
+            return  # Codex accepts only denials; no output lets the call proceed
         said = {
             "hookEventName": "PreToolUse",
             "permissionDecision": word,

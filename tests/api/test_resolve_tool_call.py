@@ -16,7 +16,9 @@ pytestmark = pytest.mark.django_db
 @pytest.mark.parametrize(
     ("outcome", "status"), [("succeeded", "succeeded"), ("not_done", "failed")]
 )
-def test_a_person_can_report_what_happened(world: World, outcome: str, status: str) -> None:
+def test_a_person_can_resolve_a_call_with_an_unknown_outcome(
+    world: World, outcome: str, status: str
+) -> None:
     call = world.unknown_call()
     path = f"/api/tool_calls/{call.pk}/resolve"
     response = post(

@@ -375,7 +375,7 @@ class TestBulkDecision:
         assert [outcome.status for outcome in outcomes] == [200, 200, 412, 422, 404]
         assert statuses(run) == ["approved", "denied", "awaiting_approval", "awaiting_approval"]
 
-    def test_denies_destructive_cards(self, workshop: Workshop) -> None:
+    def test_can_deny_destructive_cards(self, workshop: Workshop) -> None:
         workshop.play(asking(call("probe.doom", name="d")))
         card = workshop.card(workshop.work())
         (outcome,) = bulk.decide_many(

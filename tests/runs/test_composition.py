@@ -100,7 +100,7 @@ class TestAnInnerCall:
             ("utility.calculate", {}, "MISSING_PARAM"),
         ],
     )
-    def test_passes_the_same_gate(
+    def test_is_refused_by_the_same_gate_as_other_calls(
         self, workshop: Workshop, tool: str, params: dict[str, Any], code: str
     ) -> None:
         workshop.play(asking(composed(tool, params)))

@@ -35,7 +35,7 @@ class TestCreatingATrigger:
         assert secret not in str(entry.payload)
         assert len(trigger.public_id) >= 24
 
-    def test_makes_a_secret_with_a_prefix_for_the_standard(self, workshop: Workshop) -> None:
+    def test_creates_a_whsec_secret_for_the_standard_scheme(self, workshop: Workshop) -> None:
         assert changes.make_trigger(workshop.operator, terms(workshop, scheme="standard"))[
             1
         ].startswith("whsec_")

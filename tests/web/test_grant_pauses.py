@@ -39,7 +39,7 @@ class TestThePauseOfAGrant:
             (each["status"], each["paused_because"]) for each in items
         ]
 
-    def test_is_explained_only_under_the_two_person_rule(self, world: World) -> None:
+    def test_is_partial_under_the_two_person_rule(self, world: World) -> None:
         world.standing_grant()
         page, states = self.read_both(world)
         assert "Two-person rule" not in page
@@ -68,7 +68,7 @@ class TestThePauseOfAGrant:
         "A standing grant says which calls it leaves to a person under the two-person rule",
         "agents/standing_grants/pauses.py",
     )
-    def test_is_total_for_a_run_that_its_creator_requested(self, world: World) -> None:
+    def test_is_total_for_a_run_that_the_grants_creator_requested(self, world: World) -> None:
         Organization.objects.update(four_eyes=True)
         others, own = world.run(), world.run()
         Message.objects.create(run=own, number=2, author=world.users["approver"], text="Go on")
