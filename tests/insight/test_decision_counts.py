@@ -12,7 +12,13 @@ from django.db.models import F
 from django.utils import timezone
 
 from agents.insight import decision_counts, oversight
-from agents.insight.decision_counts import UNSETTLED, compute_median, count_decisions
+from agents.insight.decision_counts import (
+    UNSETTLED,
+    compute_median,
+    count_decisions,
+    get_midnight,
+)
+from agents.insight.figures import get_today
 from agents.insight.models import DecisionFigures, DecisionHead
 from agents.insight.trust import EmployeeTrust, load_employee_trust
 from agents.runs.models import CallStatus, ToolCall
@@ -133,7 +139,7 @@ def test_many_different_durations_are_stored_rounded_to_two_digits(
     world: World, desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(decision_counts, "MAX_TIMES", 10)
-    at = hours_ago(5)
+    at = get_midnight(get_today() - timedelta(days=1))
     spans = [timedelta(milliseconds=3_001 + 17 * number) for number in range(40)]
     for number, span in enumerate(spans):
         end = at + timedelta(minutes=number)
@@ -141,12 +147,8 @@ def test_many_different_durations_are_stored_rounded_to_two_digits(
     (before,) = oversight.load_person_figures(world.acme, 7)
     count_decisions()
     (person,) = oversight.load_person_figures(world.acme, 7)
-    assert (
-        len(
-            DecisionFigures.objects.get(subject="people").data[str(person.decided.user_id)]["times"]
-        )
-        < 10
-    )
+    of_that_day = DecisionFigures.objects.get(subject="people", day=at.date())
+    assert len(of_that_day.data[str(person.decided.user_id)]["times"]) < 10
     assert person.decided.median_ms == pytest.approx(before.decided.median_ms, rel=0.02)
     assert person.decided[:-1] == before.decided[:-1]
 
