@@ -8,7 +8,7 @@ from django.urls import path
 
 from agents.web.sockets.consumers import InboxConsumer, RunConsumer
 
-# Django types the views of `path`; Channels' router takes ASGI applications instead.
+# Any, because the types of `path` ask for views, while Channels' router takes ASGI applications.
 consumers: dict[str, Any] = {
     "ws/runs/<int:run_id>/": RunConsumer.as_asgi(),
     "ws/inbox/": InboxConsumer.as_asgi(),

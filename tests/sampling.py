@@ -50,6 +50,8 @@ ONE_OF = {
     "tests/hostile/": 8,
     "tests/deceptions/": 4,
     "tests/deployment/": 6,
+    "tests/admin/test_limits.py::test_an_invalid_sentence": 4,
+    "tests/approvals/test_requesters.py::test_a_requester_cannot_approve": 4,
     "tests/gadget_site/backups/test_restoring": 3,
     "tests/gadget_site/test_browser_pages": 4,
     "tests/gadget_site/test_processes": 4,
@@ -59,17 +61,31 @@ ONE_OF = {
     "tests/gadget_site/test_waiting_parts": 4,
     "tests/gateway/live/": 8,
     "tests/platform/test_identity": 4,
+    "tests/providers/test_text_calls.py::test_hostile_text": 4,
     "tests/tools/connections/test_other_processes": 4,
-    "tests/tools/sources/test_large_descriptions": 4,
+    "tests/tools/network/test_web_tools.py::test_no_page_takes_long": 4,
     "tests/tools/sources_mcp/test_misbehaving_server": 4,
     "tests/tools/sources_mcp/test_processes": 4,
     "tests/tools/sources_mcp/test_published_server": 4,
+    "tests/web/test_files.py::test_a_hostile_path_is_refused": 4,
+    "tests/web/test_hostile_text.py::test_a_long_text": 4,
 }
 """N by path: the fixed set has one in N tests there; the whole sets have all.
 
 They kill processes, try hundreds of texts on every page, start a whole installation, or wait for
 real clients and servers: a hundredth of the tests that takes half of the time.
 """
+ONLY_WHOLE = (
+    "tests/deployment/test_entry_point.py",
+    "tests/gateway/live/test_other_makers.py",
+    "tests/runs/test_correlation.py::test_the_id_is_passed_from_rest_to_log_and_model_by_real_processes",
+    "tests/standing_grants/test_conversations.py::test_five_grants_save_most_cards_and_let_no_harmful_call_run",
+    "tests/tools/plugins/test_in_real_processes.py",
+    "tests/tools/sources/test_large_descriptions.py",
+    "tests/tools/sources/test_openapi_documents.py::test_a_description_full_of_large_bodies_is_read_in_bounded_time",
+)
+"""Tests that only the whole sets have: each takes 4 to 25 s of processor time, and quicker tests
+check the same rules one by one."""
 Item = TypeVar("Item")
 
 
@@ -128,7 +144,7 @@ def choose_cases(names: Iterable[str]) -> frozenset[str]:
 def is_in_share(name: str, database: str) -> bool:
     """Return True if a test without `every_commit` is in the fixed set: the seed chooses
     different tests for each database."""
-    if name.startswith(JOURNEYS):
+    if name.startswith((JOURNEYS, *ONLY_WHOLE)):
         return False
     one_of = next((share for path, share in ONE_OF.items() if name.startswith(path)), 1)
     return random.Random(f"{get_seed()} share {database} {name}").random() * one_of < 1

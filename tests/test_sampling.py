@@ -85,6 +85,15 @@ def test_the_engine_approvals_the_gate_and_queries_are_tested_on_both_databases(
     assert all(sampling.has_file(once, database) for database in DATABASES)
 
 
+def test_every_path_of_a_share_and_of_the_whole_sets_names_tests() -> None:
+    files = {path.relative_to(ROOT).as_posix(): path for path in (ROOT / "tests").rglob("*.py")}
+    for path in (*sampling.ONE_OF, *sampling.ONLY_WHOLE):
+        file, _, test = path.partition("::")
+        found = [text.read_text() for name, text in files.items() if name.startswith(file)]
+        assert found, path
+        assert any(f"def {test}" in text for text in found), path
+
+
 def test_a_quarter_of_the_cases_of_each_test_and_at_least_one_run_on_postgresql() -> None:
     names = ["a.py::one", *(f"a.py::two[{case}]" for case in "abcdefgh"), "a.py::three[-]"]
     chosen = sampling.choose_cases(names)
@@ -107,10 +116,10 @@ def test_each_database_runs_a_different_share_of_the_slowest_tests(
         sampling.is_in_share(f"tests/runs/test_lease.py::{number}", "sqlite")
         for number in range(50)
     )
-    assert not any(
-        sampling.is_in_share(f"tests/journeys/test_one.py::{number}", "sqlite")
-        for number in range(50)
-    )
+    for left_out in ("tests/journeys/test_one.py", *sampling.ONLY_WHOLE):
+        assert not any(
+            sampling.is_in_share(f"{left_out}::{number}", "sqlite") for number in range(50)
+        )
 
 
 def test_each_subject_has_a_journey_in_the_fixed_set() -> None:

@@ -250,8 +250,10 @@ class SourceAdmin(ConfigurationAdmin):
         return response
 
     def _refresh(self, request: HttpRequest, source: Source) -> None:
-        """Read the description now, or let a worker do it if it may take long; the page then waits,
-        see READING."""
+        """Read the description, or let a worker do it if it may take long.
+
+        The page then waits: see READING.
+        """
         report = refresh_source_or_queue(source) if source.is_active else None
         if report is not None and not report.problem:  # the page shows a problem anyway
             self._show_report(request, source, report)

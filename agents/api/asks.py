@@ -70,7 +70,9 @@ class NewAsk(BaseModel):
         "", description="Names the business effect: two open asks never share one."
     )
     expires_s: int | None = Field(None, description="Seconds until the card expires.")
-    client_request_id: str = Field("", description="Repeating one gives the same ask.")
+    client_request_id: str = Field(
+        "", description="Sending the same id again returns the same ask."
+    )
     audience: str = Field("", description="Who will check the receipt.")
 
 

@@ -227,7 +227,9 @@ def _decide_one(
     try:
         check_limits(decision)
         if action == "deny":
-            deny_locked(tx, member, card, decision)  # writes nothing before its last refusal
+            deny_locked(
+                tx, member, card, decision
+            )  # needs no savepoint: it writes after its last check
         elif action == "approve":
             with transaction.atomic():
                 approve_locked(tx, member, card, decision)

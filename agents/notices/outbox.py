@@ -188,7 +188,7 @@ def build_budget_notice(end: Event) -> Notice:
 
 
 def build_organization_notice(event: OrganizationEvent) -> Notice:
-    """Build the notice of an event of an organization."""
+    """Build the notice of an organization's event."""
     payload = event.payload
     about = {"user_id": payload["user_id"], "detail": payload["detail"][:MAX_DETAIL]}
     key = f"{event.type}:{payload['key']}"

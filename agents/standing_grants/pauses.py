@@ -72,8 +72,9 @@ def _find_unmet(
 def _find_in_own_run(grants: Iterable[StandingGrant]) -> set[int]:
     """Find the standing grants limited to a run that their creator requested."""
     makers = {row.pk: row.made_by_id for row in grants if row.run_id is not None}
+    # Each unsaved card stands for the next card of the run.
     runs = [Approval(pk=row.pk, run_id=row.run_id) for row in grants if row.run_id is not None]
-    asked = find_requesters(runs)  # each represents a next card of the run
+    asked = find_requesters(runs)
     return {pk for pk, maker in makers.items() if any(each.user_id == maker for each in asked[pk])}
 
 

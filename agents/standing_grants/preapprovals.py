@@ -44,7 +44,7 @@ USED = (ApprovalStatus.APPROVED, ApprovalStatus.CONSUMED)
 """Cards that count as a use: their call may start, or has started."""
 ReadGrant = tuple[StandingGrant, GrantTerms]
 """A standing grant with its terms."""
-NOT_AVAILABLE = "it was used up, had ended, or its owner couldn't approve this alone"
+NOT_AVAILABLE = "it was used up, had ended, or its owner could not approve this alone"
 LOST_RIGHT = "The person who made it can no longer decide cards."
 
 
@@ -105,7 +105,7 @@ def build_call(asking: AskingCard, organization: Organization) -> AskingCall:
 
 
 def build_ruled(asking: AskingCard) -> RuledCard:
-    """Build the call as approval rules see it."""
+    """Build the card as approval rules see it."""
     card, tool = asking.card, asking.tool
     return RuledCard(
         tool.name, tool.category, Level(card.level), asking.run.employee_id, card.params
@@ -173,7 +173,7 @@ def find_objection(asking: AskingCard) -> PreapprovalObjection | None:
     if not _find_rights([row], [PreapprovedCall(build_ruled(asking), asking.card)]).may_preapprove(
         row, 0
     ):
-        return PreapprovalObjection("its owner couldn't approve this alone")
+        return PreapprovalObjection("its owner could not approve this alone")
     terms = next((terms for _, terms in _read_terms([row])), None)
     if terms is None:
         return PreapprovalObjection("its terms cannot be read")

@@ -194,9 +194,8 @@ def _start_or_refuse(trigger: Trigger, payload: Any, key: str, window: timedelta
     )
     newest_first = same_key.order_by("-pk").annotate(now=Now())
     earlier = list(newest_first.values_list("received_at", "run_id", "now"))
-    generation = (
-        f":{len(earlier)}" if window else ""
-    )  # before the check, or an equal message in between would count
+    # Counted from the rows read above: an equal message that arrives in between does not count.
+    generation = f":{len(earlier)}" if window else ""
     repeated = [
         run_id for received_at, run_id, now in earlier if not window or received_at > now - window
     ]

@@ -68,7 +68,7 @@ class TestConfigurationFile:
             ({"rules": [{"tool": "a{99999999999}", "do": "allow"}]}, "invalid regular expression"),
         ],
     )
-    def test_blocks_when_it_has_a_fault(
+    def test_with_a_fault_is_refused(
         self, hook: ModuleType, config_file: ConfigFile, wrong: dict[str, Any], problem: str
     ) -> None:
         config_file.change(**wrong)
@@ -76,14 +76,14 @@ class TestConfigurationFile:
             hook.load_config()
 
     @pytest.mark.parametrize("text", ["{", "[]", "5", "null"])
-    def test_blocks_when_it_is_not_an_object(
+    def test_that_is_not_an_object_is_refused(
         self, hook: ModuleType, config_file: ConfigFile, text: str
     ) -> None:
         config_file.write(text)
         with pytest.raises(hook.Blocked, match=r"cannot be read|must be a JSON object"):
             hook.load_config()
 
-    def test_refuses_true_as_a_number_of_seconds(
+    def test_with_true_as_a_number_of_seconds_is_refused(
         self, hook: ModuleType, config_file: ConfigFile, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(hook, "MARGIN_S", 0)
@@ -91,7 +91,7 @@ class TestConfigurationFile:
         with pytest.raises(hook.Blocked, match="must be a number"):
             hook.load_config()
 
-    def test_blocks_when_others_can_read_it(
+    def test_that_others_can_read_or_change_is_refused(
         self, hook: ModuleType, config_file: ConfigFile
     ) -> None:
         os.chown(config_file.path, NOBODY if os.geteuid() == 0 else os.geteuid(), -1)

@@ -1,4 +1,5 @@
-"""Redis stays unavailable: runs still start, are decided and end, and no hint counts as sent."""
+"""While Redis is unavailable, runs still start, their cards are decided, they end, and no hint
+counts as sent."""
 
 from __future__ import annotations
 

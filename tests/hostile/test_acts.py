@@ -1,4 +1,5 @@
-"""Confirmations, messages and refusals show names and texts written by others as text."""
+"""Confirmations, messages and refusals show other people's names and texts as plain
+text, never as markup."""
 
 from __future__ import annotations
 
@@ -139,7 +140,7 @@ def test_file_names_are_escaped_when_refused_listed_and_confirmed(world: World) 
     names = take_sample([text for text in EVERY_STRING if is_name(text)], 6, "names of files")
 
     def uploaded(name: str, folder: str = "") -> Any:
-        # without a name, send no file, as for a name that the server empties
+        # an empty name sends no file, like a name of which the server keeps nothing
         files = {"files": SimpleUploadedFile(name.replace("/", "") or "x", b"x")} if name else {}
         return client.post("/files/upload/", {**files, "folder": folder}, follow=True)
 

@@ -11,7 +11,8 @@ from django.test import Client
 
 from agents.accounts.models import Membership
 from agents.urls import urlpatterns
-from tests.web.test_access import READ, build_address
+from tests.web.addresses import build_address
+from tests.web.test_access import READ
 from tests.world import World, make_world, nobody
 
 pytestmark = [pytest.mark.django_db, pytest.mark.once]

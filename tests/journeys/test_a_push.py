@@ -119,7 +119,6 @@ def phone(office: Office, chromium: Browser) -> Iterator[BrowserContext]:
     "later where silent messages end a subscription",
     "static/js/service-worker.js",
 )
-@pytest.mark.every_commit
 def test_a_push_opens_its_card_and_disappears_with_the_decision(
     office: Office, phone: BrowserContext, visit: Visit
 ) -> None:
@@ -150,6 +149,7 @@ def test_a_push_opens_its_card_and_disappears_with_the_decision(
     worker.await_notifications()
 
 
+@pytest.mark.every_commit
 def test_a_browser_with_an_outdated_key_subscribes_again(
     office: Office, phone: BrowserContext
 ) -> None:

@@ -77,7 +77,7 @@ def queue_three_gates_and_a_card(office: Office, model: ModelServer) -> None:
 
 
 @SIZES
-def test_a_running_run_moves_nothing_and_keeps_its_lines(
+def test_a_running_run_shifts_nothing_on_its_page_and_keeps_its_lines(
     office: Office, visit: Visit, model: ModelServer, width: int, height: int
 ) -> None:
     queue_three_gates_and_a_card(office, model)

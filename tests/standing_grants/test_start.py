@@ -215,7 +215,7 @@ class TestAChangeBetweenApprovalAndStart:
         assert len(recorder.effects) == (0 if has_rule else 1)
         if has_rule:
             assert workshop.card(run).why.startswith(
-                f"{ENDED}its owner couldn't approve this alone"
+                f"{ENDED}its owner could not approve this alone"
             )
 
     @pytest.mark.parametrize("is_demoted", [False, True])

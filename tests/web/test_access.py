@@ -4,38 +4,27 @@ changes nothing."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import pytest
 from django.db.models import Model
-from django.utils import timezone
 from pytest_django import Settings
 
-from agents.accounts import invitations
 from agents.accounts.models import AuditEntry, Membership, Role
-from agents.accounts.notice_facts import NoticeKind
-from agents.approval_rules.deputies import name_deputy
 from agents.approval_rules.models import Deputy
 from agents.approvals.models import Claim, SavedView, Snooze
-from agents.approvals.saved_views import save_view
 from agents.gateway.keys import issue_key
 from agents.gateway.models import AgentKey
-from agents.notices.models import Channel, Delivery, FollowedRun, Notice, NoticeChoices
-from agents.policy import shadow
+from agents.notices.models import Channel, Delivery, FollowedRun, NoticeChoices
 from agents.policy.models import PolicyDraft
-from agents.policy.policy_drafts import ChangeKind, PolicyChange
-from agents.runs import schedules
 from agents.runs.models import Approval, ApprovalStatus, Run, RunStatus, WithheldBulk
 from agents.standing_grants.models import StandingGrant
 from agents.triggers.models import ReceivedMessage, Trigger
 from agents.urls import urlpatterns
 from agents.webhooks.models import Webhook, WebhookDelivery
+from tests.web.addresses import build_address, make_fillers
 from tests.world import World, make_world, nobody
-from tools.office.files.changes import write_file
-from tools.office.records.models import Draft
 from tools.schedules.models import Schedule
 
 pytestmark = [pytest.mark.django_db, pytest.mark.once]  # permissions do not depend on the database
@@ -227,7 +216,6 @@ OF_ONE = (
     ),
 )
 """Actions on one run, card or draft, which has a page."""
-DAILY = ("0 9 * * *", "UTC")
 OPEN = (
     *(
         "login",
@@ -308,65 +296,6 @@ def world(settings: Settings, tmp_path: Path) -> World:
     return make_world()
 
 
-def make_deputy(world: World) -> Deputy:
-    now, day = timezone.now(), timedelta(days=1)
-    return name_deputy(world.member("admin"), world.member("approver").pk, now, now + day)
-
-
-def make_delivery(world: World, card: Approval) -> Delivery:
-    channel = Channel.objects.create(
-        membership=world.member("viewer"), kind="email", label="viewer@example.com"
-    )
-    notice = Notice.objects.create(
-        organization=world.acme, kind=NoticeKind.CARD, approval=card, key="card:1"
-    )
-    return Delivery.objects.create(notice=notice, channel=channel, due_at=timezone.now())
-
-
-def build_address(world: World, name: str) -> str:
-    card = world.card()
-    invitation, _ = invitations.invite(world.member("admin"), invitations.Offer(role="viewer"))
-    delivery = make_delivery(world, card)
-    filled = {
-        "<int:delivery_id>": delivery.pk,
-        "<int:channel_id>": delivery.channel_id,
-        "<int:run_id>": card.run_id,
-        "<int:approval_id>": card.pk,
-        "<int:call_id>": card.tool_call_id,
-        "<int:employee_id>": world.employee.pk,
-        "<int:membership_id>": world.member("viewer").pk,
-        "<int:invitation_id>": invitation.pk,
-        "<int:record_id>": world.records[0].pk,
-        "<int:draft_id>": Draft.objects.create(
-            organization=world.acme, kind="report", title="Draft", body="Text"
-        ).pk,
-        "<int:schedule_id>": schedules.create(
-            world.member("operator"), world.employee.pk, "Acme", DAILY
-        ).pk,
-        "<int:grant_id>": world.standing_grant().pk,
-        "<int:view_id>": save_view(world.member("viewer"), "Writes", "level=write", ("level",)).pk,
-        "<int:deputy_id>": make_deputy(world).pk,
-        "<int:key_id>": issue_key(world.member("operator"), world.employee.pk, "Laptop", 30)[0].pk,
-        "<int:trigger_id>": (trigger := world.trigger()).pk,
-        "<int:message_id>": world.received(trigger).pk,
-        "<int:webhook_id>": (told := world.webhook_delivery()).webhook_id,
-        "<int:webhook_delivery_id>": told.pk,
-        "<uuid:bulk_id>": uuid4(),
-        "<path:rest>": "no/such/page",
-        "<path:path>": "notes.txt",
-        "<str:name>": "data.searchRecords",
-    }
-    write_file(world.acme.pk, ("notes.txt",), [b"Acme"], lambda _: None)
-    draft = shadow.save_policy_draft(
-        world.member("admin"), "No search", (PolicyChange(ChangeKind.STOP, "data.searchRecords"),)
-    )
-    filled["<int:policy_draft_id>"] = draft.pk
-    route = next(str(pattern.pattern) for pattern in urlpatterns if pattern.name == name)
-    for placeholder, value in filled.items():
-        route = route.replace(placeholder, str(value))
-    return f"/{route}"
-
-
 def test_every_address_is_listed_here() -> None:
     assert {pattern.name for pattern in urlpatterns} == {*READ, *ACTS, *OPEN}
 
@@ -398,6 +327,8 @@ def test_rows_of_another_organization_return_404(world: World, name: str) -> Non
 
 @pytest.mark.parametrize("name", LISTS)
 def test_lists_show_nothing_of_another_organization(world: World, name: str) -> None:
+    for make_row in make_fillers(world).values():
+        make_row()
     path = build_address(world, name)
     assert b"Acme" not in world.client("outsider").get(path).content
 

@@ -74,8 +74,7 @@ def classify_address(address: Address) -> AddressKind:
         return next((kind for network, kind in _IPV4 if address in network), AddressKind.PUBLIC)
     if (int(address) >> 32) & 0xFFFF_FFFF in _ISATAP:
         return AddressKind.SPECIAL
-    plain = IPv6Address(int(address))  # without the zone, because a zoned address is in no network
-    return next(kind for network, kind in _IPV6 if plain in network)
+    return next(kind for network, kind in _IPV6 if address in network)
 
 
 def find_forbidden_kind(

@@ -3,8 +3,9 @@
 The other side chooses a tool's title and may change it at any time, so people decide by its name
 only.
 
-The toolbox refuses params for values of the run, such as `user`. In another system, `user` is
-someone else, so such a param gets an extra `_` inside Gadget; the model sees its original name.
+The toolbox refuses params whose values only the run may provide, such as `user`. In another
+system, `user` is someone else, so such a param gets an extra `_` inside Gadget; the model sees its
+original name.
 """
 
 from collections.abc import Iterator, Mapping

@@ -264,8 +264,10 @@ def build_context(run: Run) -> RunContext:
 
 
 def load_grants(employee_id: int, mode: str) -> Grants:
-    """Load the employee's current grants in one query; without a grant, capabilities do not
-    matter."""
+    """Load the employee's current grants in one query.
+
+    Without any grant its capabilities are not loaded, because it has no tool to use them with.
+    """
     rows = tuple(GRANTS.fetch_all(employee_id))
     if rows:
         record_versions(rows[0].organization_id, rows[0].tools_version)

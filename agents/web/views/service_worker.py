@@ -1,4 +1,4 @@
-"""The service worker: the script that shows notices while no page is open."""
+"""Serve the service worker, the script that shows notices while no page is open."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """The loop of the client programs in Python: each line of input names a call, and each line of
 output is its result.
 
-A program runs with its client's own Python, so it imports nothing of this repository but this file.
+A program runs with its client's own Python, so it imports nothing from this repository except this
+file.
 """
 
 from __future__ import annotations

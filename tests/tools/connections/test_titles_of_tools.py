@@ -278,7 +278,7 @@ def test_reading_a_source_again_leaves_20_accepted_tools_and_their_open_cards_un
     assert {(row.state, row.has_waiting_title) for row in rows} == {("offered", False)}
     for card in cards:
         workshop.approve(card)
-    while CallStatus.APPROVED in statuses(run):  # its time slice may end before
+    while CallStatus.APPROVED in statuses(run):  # its time slice may end before all have run
         run = workshop.drive(run)
     assert statuses(run) == [CallStatus.SUCCEEDED] * 20
     assert {card.status for card in run.approvals.all()} == {ApprovalStatus.CONSUMED}

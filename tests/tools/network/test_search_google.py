@@ -150,7 +150,7 @@ def test_a_missing_query_is_reported_in_the_documented_form() -> None:
             "403 Forbidden",
             {},
             "FORBIDDEN",
-            "An admin must check api_key and engine_id in the credentials",
+            "and api_key and engine_id in the credentials",
         ),
         ("429 Too Many", {"retry_after": "30"}, "RATE_LIMIT_EXCEEDED", "Try again in 30 s."),
         ("429 Too Many", {}, "RATE_LIMIT_EXCEEDED", "Try again later."),

@@ -226,7 +226,7 @@ def test_every_write_runs_in_the_transaction_of_the_engine(tool: type[Tool]) -> 
     ],
 )
 @pytest.mark.parametrize("foreign", [True, False])
-def test_an_id_of_another_organization_is_reported_like_a_missing_id(
+def test_an_id_of_another_organization_is_reported_like_an_unknown_one(
     tool: type[Tool], params: dict[str, Any], foreign: bool, acme: Organization
 ) -> None:
     unknown = str(Record.objects.get(name="Hidden").pk) if foreign else "999999999999999999"

@@ -221,7 +221,7 @@ def _explain_failure(response: ClientResponse) -> ToolError:
             ErrorCode.FORBIDDEN,
             "Google refused this search: the API key lacks access to the Custom Search API or this search engine, "
             "or its quota is used up.",
-            recovery_hint=f"An admin must check api_key and engine_id in the credentials {SERVICE!r}, and the quota.",
+            recovery_hint=f"An admin must check the quota, and api_key and engine_id in the credentials {SERVICE!r}.",
         )
     if response.status == 429:
         return ToolError(

@@ -114,7 +114,7 @@ def _convert_to_number(value: Decimal) -> int | float:
     nearest = float(value)
     if math.isfinite(nearest):
         return nearest
-    raise ToolError(ErrorCode.LIMIT_EXCEEDED, "The result is too large for a number.")
+    raise ToolError(ErrorCode.LIMIT_EXCEEDED, "The result is too large to be shown as a number.")
 
 
 def _load_zone(name: str) -> ZoneInfo:
