@@ -92,7 +92,7 @@ def test_an_answering_server_is_found(text: str) -> None:
 @pytest.mark.parametrize(
     "text", ["Ada answered: yes", "The model answers", "The server writes an answer"]
 )
-def test_an_answer_of_a_person_or_a_run_is_allowed(text: str) -> None:
+def test_other_uses_of_answer_are_allowed(text: str) -> None:
     assert not find_wrong_answers(text)
 
 

@@ -196,7 +196,7 @@ def _load_end(organization_id: int) -> _ChainEnd:
 def _find_faults(
     organization_id: int, first: int, end: _ChainEnd, chain: AuditChain | None = None
 ) -> Iterator[str]:
-    """Yield a sentence for each fault; with `chain`, also count there the entries of each key."""
+    """Yield a sentence for each fault; if `chain` is given, count each key's entries in it."""
     entries = AuditEntry.objects.filter(organization_id=organization_id)
     expected, previous = first, _load_hash_before(entries, first)
     known = entries.filter(

@@ -70,7 +70,7 @@ class GrantPreapproval:
     ended: Ended = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
-        """Return the record of the approval on its call, so that it can be checked again."""
+        """Return what the call keeps of this approval, so that it can be checked again."""
         kept = {
             "fitting": [each.pk for each in self.fitting],
             "grant": self.grant and self.grant.pk,

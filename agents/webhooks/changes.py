@@ -123,9 +123,8 @@ def switch_webhook(member: Membership, webhook_id: int, *, is_active: bool) -> W
         webhook.is_active, webhook.off_reason = is_active, ""
         _forget_failures(webhook)
         webhook.save()
-        fail_waiting(
-            webhook, "the webhook was switched off"
-        )  # also when switched on: a fact may be new
+        # Also when switched on: the reader may have added deliveries after it was switched off.
+        fail_waiting(webhook, "the webhook was switched off")
         record_change(
             member, "webhook_switched_on" if is_active else "webhook_switched_off", webhook
         )

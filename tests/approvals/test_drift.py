@@ -103,7 +103,7 @@ class TestAChangedTarget:
         assert "There is no record" in workshop.card(run).preview["problem"]
         workshop.deny(workshop.card(run))
 
-    def test_changed_by_an_approved_call_of_the_same_pass_is_asked_again(
+    def test_needs_a_new_approval_if_a_call_of_the_same_pass_changed_it(
         self, workshop: Workshop, record: Record
     ) -> None:
         run = approve_all(

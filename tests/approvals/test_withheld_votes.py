@@ -108,7 +108,7 @@ def test_a_card_that_needs_a_vote_of_an_undone_bulk_does_not_start_and_keeps_the
     assert all("fay undid the approval." in card.why for card in workshop.cards(run))
 
 
-def test_a_bulk_of_the_same_id_undone_by_another_person_does_not_block_a_card(
+def test_a_bulk_that_another_person_undid_under_the_same_id_does_not_block_a_card(
     workshop: Workshop,
     recorder: Recorder,
     run: Run,

@@ -256,7 +256,9 @@ class TestTheCheckOfTheEnvironment:
 
 
 class TestStartedFile:
-    def test_is_compared_for_each_file_in_a_command(self, check: Check, tmp_path: Path) -> None:
+    def test_is_compared_with_the_served_file_for_every_command(
+        self, check: Check, tmp_path: Path
+    ) -> None:
         other = tmp_path / "gadget_hook_2.py"
         other.write_bytes(b"print('allow')")
         check.install(command=f"python3 '{other}'")

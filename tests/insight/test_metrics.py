@@ -164,7 +164,7 @@ class TestContentOfMetrics:
         for number in range(20):
             world.run(RunStatus.QUEUED)
             Organization.objects.create(name=f"More {number}", slug=f"more-{number}")
-        with django_assert_max_num_queries(18):  # one for each reader of events
+        with django_assert_max_num_queries(18):  # including one for each reader of events
             samples()
         with django_assert_max_num_queries(0):
             assert nobody().get("/metrics").status_code == 200

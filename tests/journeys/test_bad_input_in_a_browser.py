@@ -116,7 +116,7 @@ def test_a_failed_login_does_not_reveal_which_part_is_wrong(office: Office, visi
     expect(visitor.page.get_by_role("heading", name="Runs")).to_be_visible()
 
 
-def test_a_run_of_another_organization_is_not_found(office: Office, visit: Visit) -> None:
+def test_an_unknown_run_is_not_found(office: Office, visit: Visit) -> None:
     visitor = visit("operator")
     visitor.page.goto("/runs/987654/")
     expect(visitor.page.get_by_role("heading", name="Page not found")).to_be_visible()

@@ -66,7 +66,7 @@ def test_no_key_decides_a_card_while_another_is_selected(office: Office, visit: 
         held.append(route)
 
     visitor.page.route(f"**/approvals/{third.pk}/card/", hold)
-    visitor.page.reload()  # nothing is prefetched
+    visitor.page.reload()  # a new page has fetched no card, so the third is held
     press(visitor, "j")
     assert_selected(visitor, second)
     press(visitor, "j")

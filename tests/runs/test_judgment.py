@@ -45,7 +45,8 @@ Act = Callable[[], object]
 
 
 class Watched(Effect):
-    """A write that runs the functions in `acts` at its next preview, when no lock is held."""
+    """A write that runs one of the functions in `acts` at each preview, and records whether a
+    transaction was open then."""
 
     name = OWN
 

@@ -1,4 +1,5 @@
-"""Without the office, no employee has its tools; its data keeps its pages, import and export."""
+"""With the office switched off, no employee has its tools, but the pages, import and export of its
+data still work."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The soak of notices: notices about 10,000 cards while the senders are killed.
 
-Everybody must be notified, and twice only if a kill interrupted that message.
+Everybody must be notified, and twice only if a kill interrupted the sending.
 `python -m tests.soak.notices` is one database's part of `python -m tests.soak`.
 """
 

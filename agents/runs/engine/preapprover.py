@@ -75,7 +75,7 @@ class Preapproval(Protocol):
     def ended(self) -> Ended: ...
 
     def as_json(self) -> dict[str, Any]:
-        """Return the record of the approval on its call, so that it can be checked again."""
+        """Return what the call keeps of this approval, so that it can be checked again."""
         ...
 
 
