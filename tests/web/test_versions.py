@@ -6,10 +6,10 @@ import pytest
 
 from agents.employees.models import Grant
 from agents.insight.suggestions import find_suggestions
-from agents.runs.models import ApprovalStatus
+from agents.runs.models import ApprovalStatus, ToolCall
 from tests.web.granting import decide, read_inputs, read_page, waiting_card
 from tests.workshop.fixtures import toolbox  # noqa: F401
-from tests.world import UPDATE, World, change
+from tests.world import SEARCH, UPDATE, World, change
 from tools.contract import NoParams, Tool
 from tools.toolbox.toolbox import Toolbox
 
@@ -25,6 +25,39 @@ def pin(world: World, toolbox: Toolbox, name: str) -> Tool:  # noqa: F811
     toolbox.register(newer)
     Grant.objects.filter(employee=world.employee, tool=name).update(version="1.0")
     return newer
+
+
+class TestTheCatalog:
+    def test_shows_each_version_with_its_number_own_page_and_users(
+        self,
+        world: World,
+        toolbox: Toolbox,  # noqa: F811
+    ) -> None:
+        pin(world, toolbox, SEARCH)
+        html = read_page(world.client("operator"), "/tools/?q=" + SEARCH)
+        for version, users, forms in (("1.0", 1, 1), ("2.0", 0, 0)):
+            path = f"/tools/{SEARCH}@{version}/"
+            shown = html.partition(f">version {version}</span>")[2].partition("</details></li>")[0]
+            assert (shown.count(">Dana</a>"), shown.count("Try it")) == (users, forms)
+            assert f'href="{path}"' in shown
+            page = read_page(world.client("operator"), path)
+            assert (page.count('class="tool surface"'), f"{SEARCH}@{version}" in page) == (1, True)
+        for other in (f"/search/?q={SEARCH}", f"/employees/{world.employee.pk}/"):
+            assert f'href="/tools/{SEARCH}@1.0/"' in read_page(world.client("operator"), other)
+
+    def test_tries_the_version_to_which_the_employee_is_pinned(
+        self,
+        world: World,
+        toolbox: Toolbox,  # noqa: F811
+    ) -> None:
+        pin(world, toolbox, SEARCH)
+        path = f"/tools/{SEARCH}@1.0/try/"
+        client, sent = world.client("operator"), {"employee": world.employee.pk}
+        refused = client.post(path, {**sent, "param.limit": "many"})
+        assert refused.status_code == 422
+        assert "is not a whole number" in refused.content.decode()
+        assert client.post(path, {**sent, "param.limit": "7"}).status_code == 302
+        assert ToolCall.objects.get().version == "1.0"
 
 
 class TestAStandingGrantForAPinnedEmployee:

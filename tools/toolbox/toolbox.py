@@ -222,6 +222,11 @@ class Toolbox:
         found = (tool for tool in versions if tool.definition_hash == definition_hash)
         return next(found, None) or self.get_tool(name)
 
+    def get_unique_name(self, tool: Tool) -> str:
+        """Return the tool's name, or its id if several versions of the name are installed."""
+        versions = sum(each.name == tool.name for each in self._by_id.values())
+        return tool.name if versions == 1 else tool.id
+
     def get_mode_set(self, mode: str) -> list[Tool]:
         """List the tools of a mode, sorted by name; system tools belong to no mode.
 
