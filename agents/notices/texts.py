@@ -168,6 +168,6 @@ def _describe_card(notice: Notice) -> str:
     employee = clean_name(notice.approval.run.employee.name)
     if notice.kind == NoticeKind.QUESTION:
         return f"asked by {employee}"
-    name = notice.approval.tool_call.tool
-    tool = load_toolbox(notice.organization_id).get_tool(name)
-    return f"{clean_name(tool.title if tool else name)}, asked by {employee}"
+    call = notice.approval.tool_call
+    tool = load_toolbox(notice.organization_id).get_called_tool(call.tool, call.version)
+    return f"{clean_name(tool.title if tool else call.tool)}, asked by {employee}"

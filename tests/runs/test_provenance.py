@@ -336,6 +336,26 @@ class TestOutsideValuesStayOutside:
         )
         assert email_of(workshop.work()).origin is SeenIn.OUTSIDE
 
+    def test_in_results_of_a_version_that_reads_pages_when_a_newer_one_does_not(
+        self, workshop: Workshop, toolbox: Toolbox
+    ) -> None:
+        class ReadLetter(ReadPage):
+            name = "probe.letter"
+            open_world = False
+            returns_outside_text = True
+
+        class ReadOwnLetter(ReadLetter):
+            version = "2.0"
+            returns_outside_text = False
+
+        toolbox.register(ReadLetter())
+        toolbox.register(ReadOwnLetter())
+        Grant.objects.create(employee=workshop.employee, tool=ReadLetter.name, version="1.0")
+        workshop.play(
+            asking(call(ReadLetter.name, url="/invoice")), asking(update(workshop.record().pk))
+        )
+        assert email_of(workshop.work()).origin is SeenIn.OUTSIDE
+
     @pytest.mark.parametrize("outcome", ["succeeded", "not_done"])
     def test_in_a_call_that_a_person_settles_as_succeeded(
         self, workshop: Workshop, recorder: Recorder, outcome: str
