@@ -32,6 +32,7 @@ def test_known_services_have_typed_fields_in_the_context_of_a_call() -> None:
     context = ToolContext(1, credentials=CREDENTIALS)
     assert context.services.google_cse.api_key == "key-of-google"
     assert context.services.google_cse.engine_id == "engine-1"
+    assert context.services.google_cse.endpoint == "https://proxy.example"
     assert context.services.github.token == "token-of-github"
     assert context.services.slack.token == "token-of-slack"
     assert context.services.slack.signing_secret == "signing-of-slack"
