@@ -17,8 +17,11 @@ class Describe(Tool):
     volatile = True
 
     def execute(self, params: object, context: ToolContext) -> ToolResult:
+        context.logger.warning("Described its context")
         return ToolResult.ok(
             {
+                "organization_name": context.organization_name,
+                "mode": context.mode,
                 "environment": context.environment,
                 "user": context.user.name,
                 "preferences": dict(context.user.preferences),

@@ -31,6 +31,17 @@ def describe(workshop: Workshop) -> dict[str, Any]:
 
 
 class TestTheContextOfACall:
+    def test_contains_the_organization_the_mode_and_a_logger(
+        self, workshop: Workshop, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        facts = describe(workshop)
+        assert facts["organization_name"] == workshop.organization.name
+        assert facts["mode"] == "general"
+        (logger,) = [
+            each.name for each in caplog.records if each.message == "Described its context"
+        ]
+        assert logger == "gadget.tools"
+
     @feature(
         "Tool contract",
         "A tool learns whether it runs in development or production",
