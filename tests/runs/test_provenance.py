@@ -122,6 +122,19 @@ class TestOriginOnACard:
         )
         assert (read.provenance, write.status) == (None, CallStatus.AWAITING_APPROVAL)
 
+    @pytest.mark.parametrize("destinations", [frozenset[str](), frozenset({"name"})])
+    def test_lets_an_outside_value_stand_out_in_destination_params(
+        self,
+        workshop: Workshop,
+        toolbox: Toolbox,
+        monkeypatch: pytest.MonkeyPatch,
+        destinations: frozenset[str],
+    ) -> None:
+        monkeypatch.setattr(toolbox.get_tool("probe.effect"), "destination_params", destinations)
+        workshop.play(asking(READ), asking(call("probe.effect", name=EVIL)))
+        found = sightings(last_call(workshop.work()))["name"]
+        assert (found.origin, found.stands_out) == (SeenIn.OUTSIDE, bool(destinations))
+
     def test_trusts_text_typed_by_a_person_in_the_task_or_later(self, workshop: Workshop) -> None:
         record = workshop.record()
         workshop.play(asking(READ), asking(update(record.pk)))
