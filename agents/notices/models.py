@@ -34,6 +34,8 @@ SHARED_KINDS = (
     *(NoticeKind.QUARANTINE, NoticeKind.WEBHOOK_OFF, NoticeKind.TRIGGER_REFUSED),
 )
 """Kinds that shared channels of an organization get."""
+KNOWN_KINDS = NoticeKind.values
+"""Kinds that this version has words for; during an update it leaves others to newer processes."""
 RUN_KINDS = (NoticeKind.RUN_FAILED, NoticeKind.RUN_ENDED)
 ADMIN_KINDS = (
     *(
