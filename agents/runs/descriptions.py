@@ -299,31 +299,21 @@ def _describe_decision(payload: Payload, redaction: EventRedaction) -> Descripti
     by, status = payload.get("decided_by") or "", ApprovalStatus(payload["status"])
     look, icon = CARD_LOOKS.get(status, ("bad", "ban"))
     redact = redaction.redact_text if status in DECISIONS else redaction.redact_summary
-    is_dismissal = _is_dismissal(payload)
-    done = "Dismissed" if is_dismissal else str(status.label)
+    is_dismissed = event_facts.is_dismissal(payload)
+    done = "Dismissed" if is_dismissed else str(status.label)
     decided = f"{done} by {by}" if by and status in DECISIONS else done
     return Description(
-        f"{decided}: there was nothing to do" if is_dismissal else decided,
+        f"{decided}: there was nothing to do" if is_dismissed else decided,
         spoken=f"{decided[:1].lower()}{decided[1:]}",
         icon=icon,
         look=look,
         by=by,
         text=redact(payload.get("reason") or ""),
-        is_outcome=is_dismissal or status in CALL_ENDING,
+        is_outcome=is_dismissed or status in CALL_ENDING,
         next_card_id=payload.get("next_approval_id") or "",
         facts=event_facts.list_decision(payload),
         **_name_call(payload),
     )
-
-
-def _is_dismissal(payload: Payload) -> bool:
-    """Return True if a person dismissed the card.
-
-    Older events do not say so, but only a dismissal has a reason: the text of an answer is in an
-    event of its own.
-    """
-    is_answered = payload["status"] == ApprovalStatus.ANSWERED
-    return is_answered and bool(payload.get("dismissed") or payload.get("reason"))
 
 
 def _describe_question(payload: Payload, redaction: EventRedaction) -> Description:

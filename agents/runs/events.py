@@ -270,7 +270,11 @@ class LateEffect(RunEvent):
 
 @dataclass(frozen=True)
 class ApprovalRequested(RunEvent):
-    """A card waits for a decision; its line always shows the card's current state."""
+    """A card asks for a decision; its line always shows the card's current state.
+
+    Attributes:
+        preapproved: a standing grant approves it at once, so it waits for nobody.
+    """
 
     type = EventType.APPROVAL_REQUESTED
     approval_id: str
@@ -282,13 +286,15 @@ class ApprovalRequested(RunEvent):
     digest: str
     expires_at: str
     truncated: bool | None = None
+    preapproved: bool | None = None
 
     @classmethod
     def of(cls, card: Approval, call: ToolCall, expires_at: datetime) -> Self:
         """Build the event of a new card for the call."""
         params, truncated = brief_params(call.params)
         about = (str(card.pk), str(call.pk), call.tool, call.level, card.sentence)
-        return cls(*about, params, card.digest, expires_at.isoformat(), truncated)
+        preapproved = True if card.standing_grant_id is not None else None
+        return cls(*about, params, card.digest, expires_at.isoformat(), truncated, preapproved)
 
 
 @dataclass(frozen=True)
@@ -315,6 +321,7 @@ class ApprovalDecided(RunEvent):
     Attributes:
         dismissed: a person ended it without a decision, because nothing had to be done; events of
             older versions lack it.
+        kind: `question`; None for an approval, and for all cards in events of older versions.
     """
 
     type = EventType.APPROVAL_DECIDED
@@ -325,11 +332,12 @@ class ApprovalDecided(RunEvent):
     reason: str
     next_approval_id: str | None
     dismissed: bool | None = None
+    kind: str | None = None
 
     @classmethod
     def of(cls, card: Approval, reason: str, next_approval_id: str | None = None) -> Self:
         """Build the event of a closed card from its `status`."""
-        is_answered = card.status == ApprovalStatus.ANSWERED
+        is_approval = card.kind == ApprovalKind.APPROVAL
         return cls(
             str(card.pk),
             str(card.tool_call_id),
@@ -337,7 +345,8 @@ class ApprovalDecided(RunEvent):
             card.decider,
             reason,
             next_approval_id,
-            True if is_answered and card.kind == ApprovalKind.APPROVAL else None,
+            True if is_approval and card.status == ApprovalStatus.ANSWERED else None,
+            None if is_approval else str(card.kind),
         )
 
 
