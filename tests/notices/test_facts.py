@@ -243,6 +243,22 @@ def test_a_schedule_that_does_not_start_notifies_its_creator(workshop: Workshop)
     assert list_receivers(workshop) == ["acme-operator"]
 
 
+def test_a_schedule_that_is_skipped_twice_at_one_time_notifies_its_creator_twice(
+    workshop: Workshop,
+) -> None:
+    schedule = schedules.create(
+        workshop.operator, workshop.employee.pk, "Look", ("0 9 * * *", "UTC")
+    )
+    assert schedules.pause_after_restore("A backup was restored.") == 1
+    read_everything()
+    schedules.resume(workshop.operator, schedule.pk)
+    schedule.refresh_from_db()
+    assert schedules.pause_after_restore("A backup was restored.") == 1
+    times = {event.payload["ids"]["scheduled_for"] for event in OrganizationEvent.objects.all()}
+    assert len(times) == 1
+    assert list_kinds() == ["schedule", "schedule"]
+
+
 def test_a_schedule_without_a_creator_that_does_not_start_notifies_admins(
     workshop: Workshop,
 ) -> None:
