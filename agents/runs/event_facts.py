@@ -64,7 +64,9 @@ def list_end(payload: Payload) -> Facts:
     kind = FactKind.RUN_FAILED if payload["status"] == RunStatus.FAILED else FactKind.RUN_FINISHED
     return (
         EventFact(
-            kind, _take(payload, "status", "exit_reason", "outcome"), _take(payload, "answer")
+            kind,
+            _take(payload, "status", "exit_reason", "outcome"),
+            _take(payload, "answer", "problem"),
         ),
     )
 

@@ -117,7 +117,11 @@ class CancelRequested(RunEvent):
 
 @dataclass(frozen=True)
 class RunFinished(RunEvent):
-    """The run ended; `cost` is None without a known price, and `outcome` classifies its work."""
+    """The run ended; `cost` is None without a known price, and `outcome` classifies its work.
+
+    Attributes:
+        problem: why it failed, in words; empty for most. Events of older versions lack it.
+    """
 
     type = EventType.RUN_FINISHED
     status: str
@@ -130,6 +134,7 @@ class RunFinished(RunEvent):
     cost: float | None
     currency: str
     outcome: str
+    problem: str = ""
 
     @classmethod
     def of(cls, run: Run, cost: float | None) -> Self:
@@ -142,7 +147,8 @@ class RunFinished(RunEvent):
             run.output_tokens,
             run.estimated_tokens > 0,
         )
-        return cls(*figures, cost, run.organization.currency, str(run.outcome))
+        ending = (run.organization.currency, str(run.outcome), run.problem)
+        return cls(*figures, cost, *ending)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from agents.notices.models import Delivery, Notice
 from agents.notices.rule_watch import RuleWatch
 from agents.notices.spreading import spread_notices
 from agents.notices.texts import describe
-from agents.runs import schedules, stops
+from agents.runs import actions, schedules, stops
 from agents.runs.engine.transaction import run_transaction
 from agents.runs.events import LateEffect
 from agents.runs.models import Approval, ExitReason, Run, RunStatus, ToolCall
@@ -150,6 +150,23 @@ def test_a_failed_run_creates_a_notice(workshop: Workshop) -> None:
     sweep_once()
     assert Run.objects.get(pk=run.pk).status == RunStatus.FAILED
     assert list_kinds() == ["run_failed"]
+
+
+def test_a_notice_of_a_failed_run_names_no_later_success(workshop: Workshop) -> None:
+    workshop.play()
+    run = workshop.submit("Do it")
+    Run.objects.filter(pk=run.pk).update(deadline_at=Now() - timedelta(seconds=1))
+    sweep_once()
+    Run.objects.filter(pk=run.pk).update(deadline_at=Now() + timedelta(hours=1))
+    actions.continue_run(workshop.operator, run.pk)
+    follow_run(workshop.operator, run.pk)
+    assert workshop.drive(run).status == RunStatus.SUCCEEDED
+    read_everything()
+    channel = add_address(workshop.operator)
+    assert [describe(each, channel).sentence for each in Notice.objects.order_by("pk")] == [
+        f"A run failed: run {run.pk} of Dana",
+        f"A run that you follow has ended: run {run.pk} of Dana, and it succeeded",
+    ]
 
 
 @feature(

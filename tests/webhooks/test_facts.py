@@ -86,6 +86,24 @@ class TestKindsOfFacts:
         send_all()
         assert receiver.kinds == ["run.failed"]
 
+    def test_give_the_problem_of_each_end_of_a_continued_run(
+        self, workshop: Workshop, receiver: Receiver
+    ) -> None:
+        ends = [WebhookKind.RUN_FAILED, WebhookKind.RUN_FINISHED]
+        add_webhook(workshop, receiver, kinds=ends, sends_values=True)
+        workshop.play()
+        run = workshop.submit("Do it")
+        Run.objects.filter(pk=run.pk).update(
+            deadline_at=Now() - timedelta(seconds=1), problem="The server is away."
+        )
+        sweep_once()
+        actions.continue_run(workshop.operator, run.pk)
+        workshop.drive(run)
+        send_all()
+        failed, finished = receiver.received
+        assert (failed.kind, failed.data["problem"]) == ("run.failed", "The server is away.")
+        assert (finished.kind, finished.data["problem"]) == ("run.finished", "")
+
     def test_cover_an_expired_card(self, workshop: Workshop, receiver: Receiver) -> None:
         add_webhook(workshop, receiver, kinds=[WebhookKind.CARD_EXPIRED])
         workshop.play(update(workshop))
