@@ -105,7 +105,7 @@ def describe(notice: Notice, channel: Channel) -> NoticeText:
         )
     if notice.run is None:
         raise ValueError(f"notice {notice.pk} is about nothing")
-    ending = ", and it succeeded" if notice.run.status == RunStatus.SUCCEEDED else ""
+    ending = ", and it succeeded" if notice.detail == RunStatus.SUCCEEDED else ""
     employee = clean_name(notice.run.employee.name)
     return NoticeText(
         f"{_FACTS[kind]}: run {notice.run_id} of {employee}{ending}",

@@ -320,7 +320,6 @@ def tell_end(grant: StandingGrant, because: str, user_id: int | None) -> None:
         NoticeFact(
             NoticeKind.GRANT_ENDED,
             grant.organization_id,
-            key=str(grant.pk),
             detail=f"grant {grant.pk} for {grant.tool}",
             user_id=user_id,
             reason=because,
