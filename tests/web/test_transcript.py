@@ -51,7 +51,7 @@ def run(world: World) -> Run:
             EventType.TOOL_RESULT,
             {"call_id": str(call.pk), "tool": call.tool, "result": cut, "duration_ms": 12},
         ),
-        (EventType.MESSAGE_ADDED, {"text": HOSTILE, "by": "operator"}),
+        (EventType.MESSAGE_ADDED, {"text": HOSTILE, "by": HOSTILE}),
         (
             EventType.RUN_FINISHED,
             {"status": "succeeded", "exit_reason": "final_answer", "answer": HOSTILE},

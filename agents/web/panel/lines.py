@@ -112,7 +112,7 @@ def _render_line(event: Event, facts: LineFacts) -> PanelLine:
     description = describe(event)
     shown = {"line": line, "description": description, **_build_context(event, facts)}
     if description.is_outcome and description.look == "good":
-        shown["status_icon"] = StatusIcon("mark good", description.icon, description.spoken)
+        shown["status_icon"] = StatusIcon("status-icon good", description.icon, description.spoken)
     html = select_template(_list_layouts(event), using=JINJA).render(shown)
     parts = _find_parts(event, facts).render() if facts.context == ALL_VIEWERS else ""
     return replace(line, html=html.strip(), parts=parts)

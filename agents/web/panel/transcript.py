@@ -246,7 +246,10 @@ HEAD_FACTS = (
 
 
 def _list_fields(entry: TranscriptEntry) -> str:
-    """List the fields of the event: plain values in one line, texts in fences."""
+    """Describe the event in one line with its plain fields; texts are in fences below.
+
+    The description comes first, unless it only repeats one of these texts.
+    """
     payload = {
         name: value
         for name, value in entry.event.payload.items()
@@ -265,7 +268,11 @@ def _list_fields(entry: TranscriptEntry) -> str:
     ]
     texts = [f"\n{fence(str(payload[name]))}" for name in LONG_TEXTS if name in payload]
     details = f": {', '.join(plain)}" if plain else ""
-    return f"*{_to_words(entry.event.type).capitalize()}*, {_format_event_time(entry)}{details}\n{''.join(texts)}"
+    words = entry.description.short
+    head = f"*{_to_words(entry.event.type).capitalize()}*, {_format_event_time(entry)}"
+    if words and words not in (payload.get(name) for name in LONG_TEXTS):
+        head = f"{quote(words)}. {head}"
+    return f"{head}{details}\n{''.join(texts)}"
 
 
 def _format_plain(value: Any) -> str:
