@@ -1,12 +1,14 @@
 """One word for one thing in texts and docstrings; `test_language` has the checks of names."""
 
 import ast
+import io
 import re
+import tokenize
 from collections.abc import Iterator
 
 import pytest
 
-from tests.source_tree import ROOT, Module, assert_none, product
+from tests.source_tree import ROOT, Module, assert_none, modules, product
 from tests.test_language import (
     WRONG_ON_PAGES,
     has_wrong_word,
@@ -143,3 +145,37 @@ def test_a_word_in_prose_is_wrong_outside_its_places(
     file: str, text: str, word: str, is_wrong: bool
 ) -> None:
     assert has_wrong_prose(file, text, word) is is_wrong
+
+
+# Comments
+
+FOR_TOOLS = re.compile(r"# (?:noqa|type:|fmt:|\W*\d+\W*$)")
+"""Comments for tools, which need their line, and numbers of steps."""
+
+
+def find_far_comments(source: str) -> list[int]:
+    """List the lines with a comment behind the closing bracket of a call or condition.
+
+    The formatter creates them from a long line with a comment at its end.
+    """
+    found, line, first = [], 0, ""
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.start[0] != line and token.string.strip():
+            line, first = token.start[0], token.string
+        if token.type == tokenize.COMMENT and first in {")", "]", "}"}:
+            found += [] if FOR_TOOLS.match(token.string) else [line]
+    return found
+
+
+def test_no_comment_stands_behind_a_closing_bracket() -> None:
+    offences = [
+        f"{module.place}:{line}"
+        for module in modules()
+        for line in find_far_comments(module.path.read_text(encoding="utf-8"))
+    ]
+    assert_none(offences, "put the comment above the statement")
+
+
+def test_a_comment_behind_a_closing_bracket_is_found() -> None:
+    assert find_far_comments("go(\n    1\n)  # because of this\n") == [3]
+    assert find_far_comments("# because of this\ngo(\n    1\n)  # noqa: X1\nx = (1)  # 2\n") == []

@@ -209,9 +209,8 @@ class TestEveryChannel:
 
         def send_all() -> None:
             while rig.model.objects.filter(status="waiting").exists():
-                batch = _take_batch(
-                    rig.kind
-                )  # like a separate process, which knows no busy receivers
+                # Like a separate process, which knows no busy receivers.
+                batch = _take_batch(rig.kind)
                 if batch is not None:
                     _send_batch(batch)
                     rig.outbox.release(batch)
