@@ -129,7 +129,7 @@ def _list_layouts(event: Event) -> list[str]:
 
 
 def _find_parts(event: Event, facts: LineFacts) -> PageParts:
-    """Find the parts that change with the event; a pass' own line already has its figures."""
+    """Find the parts that change with the event; a pass's own line already has its figures."""
     changes = find_changes(event)
     recorded = facts.find_recorded_pass(event)
     if recorded and recorded not in facts.started_passes:
