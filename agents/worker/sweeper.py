@@ -222,7 +222,7 @@ def _handle_lost_worker(tx: Transaction) -> bool:
         end_run(tx, Ending(ExitReason.CRASH_LOOP))
     else:
         requeue_after_loss(tx)
-        if run.crash_count > 1:  # one of them may kill the worker, so restarts are spread
+        if run.crash_count > 1:  # one run may kill the others' worker: spread their restarts
             run.next_wake_at = tx.now + timing().restart_spread * random.random()
     return True
 
