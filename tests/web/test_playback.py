@@ -337,6 +337,10 @@ NESTED = {
     "$defs": {"Row": {"properties": {"c": {}}}},
     "properties": {"a": {}, "b": {"$ref": "#/$defs/Row"}},
 }
+TREE = {
+    "$defs": {"Node": {"properties": {"password": {}, "child": {"$ref": "#/$defs/Node"}}}},
+    "anyOf": [{"$ref": "#/$defs/Node"}, {"type": "null"}],
+}
 
 
 @pytest.mark.parametrize(
@@ -350,6 +354,9 @@ NESTED = {
         ({"b": {"ada@acme.example": 1}}, {"properties": {"b": FREE}}, {"b": {"field 1": "redacted"}}),
         ({"ada": 1, "a": {"c": 2}, "kim": 3}, NESTED, {
             "field 1": "redacted", "a": {"field 1": "redacted"}, "field 3": "redacted"
+        }),
+        ({"password": "x", "child": {"child": {"password": "x", "y": "z"}}}, TREE, {
+            "password": "redacted", "child": {"child": {"password": "redacted", "field 2": "redacted"}}
         }),
         ({"a": 1}, None, {"field 1": "redacted"}),
         ([{"a": "x"}], NESTED, "redacted"),

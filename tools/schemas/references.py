@@ -1,6 +1,6 @@
 """References within a schema: follow them, or replace them with their targets."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 from urllib.parse import unquote
 
@@ -67,6 +67,32 @@ def leave_out_null(choices: Iterable[Any]) -> list[Any]:
     return [
         each for each in choices if not (isinstance(each, Mapping) and each.get("type") == "null")
     ]
+
+
+def expand_forms(
+    schema: Any, root: Mapping[str, Any], *, with_entries: bool = False
+) -> Iterator[Mapping[str, Any]]:
+    """Yield the schema and every other schema for the same value, each once: targets of references,
+    and `anyOf`, `oneOf` and `allOf`.
+
+    Args:
+        with_entries: also yield the schemas for the entries, if the value is a list.
+    """
+    waiting, seen = [schema], set[int]()
+    while waiting:
+        here = waiting.pop()
+        if not isinstance(here, Mapping) or id(here) in seen:
+            continue
+        seen.add(id(here))
+        yield here
+        entries = [here["items"]] if with_entries and "items" in here else []
+        waiting += reversed([resolve_reference(here, root), *list_forms(here), *entries])
+
+
+def list_properties(form: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the schemas of an object's named parts, in this form alone."""
+    properties = form.get("properties")
+    return properties if isinstance(properties, Mapping) else {}
 
 
 def list_forms(schema: Mapping[str, Any]) -> list[Any]:
