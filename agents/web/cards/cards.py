@@ -16,6 +16,7 @@ from agents.approvals.requesters import describe_requesters
 from agents.approvals.votes import CardStanding, find_standings
 from agents.approvals.warnings.card_reading import get_preview
 from agents.approvals.warnings.restored import find_restore_warning
+from agents.approvals.warnings.stale_targets import describe_tool_change
 from agents.approvals.warnings.surroundings import CardFacts, Surroundings, load_surroundings
 from agents.employees.toolboxes import load_toolbox
 from agents.runs.engine.cards import SEND
@@ -152,14 +153,7 @@ class Card(OfAgents):
     @property
     def obstacle(self) -> str:
         """The reason why the call cannot start as shown, even if approved; usually empty."""
-        if self.tool is None:
-            withheld = load_toolbox(self.call.organization_id).policy.withheld
-            return withheld.get(
-                self.call.tool, f"The tool {self.call.tool} is no longer available."
-            )
-        if self.tool.definition_hash != self.call.definition_hash:
-            return "The tool has changed since this request. If you approve, you are asked again for the new version."
-        return ""
+        return describe_tool_change(self.call, self.tool)
 
     @property
     def source_name(self) -> str:
