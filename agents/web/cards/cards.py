@@ -21,12 +21,13 @@ from agents.approvals.warnings.surroundings import CardFacts, Surroundings, load
 from agents.employees.toolboxes import load_toolbox
 from agents.runs.engine.cards import SEND
 from agents.runs.models import Approval, ApprovalKind, ApprovalStatus, Pass, Run, ToolCall
+from agents.runs.queries.cards import MAX_EARLIER
 from agents.web.cards.asking_rules import AskingReasons, CallToExplain, describe_reasons
 from agents.web.cards.asks import OfAgents
 from agents.web.cards.call_reports import CallReport, describe_call
 from agents.web.cards.decision_outcomes import OUTCOME_ICONS, name_outcome, was_withdrawn
 from agents.web.cards.differences import Change, find_differences
-from agents.web.cards.earlier_decisions import MAX_EARLIER, load_earlier_decisions
+from agents.web.cards.earlier_decisions import load_earlier_decisions
 from agents.web.cards.edit_form import build_fields, mark_first_field
 from agents.web.cards.effects import Effect, find_nouns
 from agents.web.cards.form_fields import FormField, FormInput
