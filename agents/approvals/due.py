@@ -38,7 +38,7 @@ def _select_unstarted_cards() -> QuerySet[Approval]:
 EXPIRED_CARDS = compile_ids(_select_expired_cards)
 UNSTARTED_CARDS = compile_ids(_select_unstarted_cards, MAX_PREVIEWS)
 
-BOUNDED_WAITS = (
+ATTENTION_WAITS = (
     BoundedWait(
         "claims", Claim.objects.all, "until", lambda: CLAIM_LASTS, lambda: Now() + CLAIM_LASTS
     ),

@@ -40,7 +40,7 @@ PRIVATE_HINT = (
 )
 REFRESH_AFTER = timedelta(hours=1)
 """The longest time until a server's changes are noticed."""
-BOUNDED_WAITS = (BoundedWait("sources", Source.objects.all, "due_at", lambda: REFRESH_AFTER, Now),)
+SOURCE_WAITS = (BoundedWait("sources", Source.objects.all, "due_at", lambda: REFRESH_AFTER, Now),)
 ASK_AGAIN_AFTER = timedelta(minutes=2)
 """The time after which a worker that has not read a source is considered lost."""
 

@@ -54,7 +54,7 @@ UNREDEEMED_ASKS = compile_ids(_select_unredeemed_asks)
 SILENT_ASKS = compile_ids(_select_silent_asks)
 KEYLESS_RUNS = compile_ids(_select_keyless_runs, pk="run_id")
 
-BOUNDED_WAITS = (
+SESSION_WAITS = (
     BoundedWait(
         "resting sessions",
         lambda: Run.objects.filter(status=RunStatus.WAITING, origin=Origin.MCP),

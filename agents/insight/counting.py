@@ -63,7 +63,7 @@ _TYPES = (
     EventType.RUN_FINISHED,
     *OTHER_USAGE,
 )
-BOUNDED_WAITS = (
+FIGURE_WAITS = (
     BoundedWait("figures", FiguresHead.objects.all, "due_at", lambda: timing().count_pause, Now),
 )
 _ENDS: dict[str, str] = {CallStatus.SUCCEEDED: "succeeded", CallStatus.FAILED: "failed"}

@@ -59,7 +59,7 @@ def _scale(seconds: float) -> timedelta:
     return timedelta(seconds=seconds * timing().scale)
 
 
-BOUNDED_WAITS = (
+WEBHOOK_WAITS = (
     BoundedWait(
         "webhook deliveries",
         lambda: WebhookDelivery.objects.filter(status=WebhookDeliveryStatus.WAITING),

@@ -7,23 +7,25 @@ Without this, work would wait for as long as the clock was ahead, unnoticed.
 
 import logging
 
-from agents.approvals import due as approvals
+from agents.approvals.due import ATTENTION_WAITS
 from agents.approvals.start_times import correct_starts
-from agents.employees import sources
-from agents.gateway import due as gateway
-from agents.insight import counting as insight
+from agents.employees.sources import SOURCE_WAITS
+from agents.gateway.due import SESSION_WAITS
+from agents.insight.counting import FIGURE_WAITS
 from agents.notices.due_times import correct_due_times
-from agents.platform.bounded_waits import BoundedWait
 from agents.platform.error_boundary import log_and_continue
-from agents.runs.queries import due as runs
-from agents.webhooks import sending as webhooks
+from agents.runs.queries.due import RUN_WAITS
+from agents.webhooks.sending import WEBHOOK_WAITS
 
 logger = logging.getLogger(__name__)
 
-BOUNDED_WAITS: tuple[BoundedWait, ...] = tuple(
-    wait
-    for subject in (runs, gateway, sources, approvals, insight, webhooks)
-    for wait in subject.BOUNDED_WAITS
+BOUNDED_WAITS = (
+    *RUN_WAITS,
+    *SESSION_WAITS,
+    *SOURCE_WAITS,
+    *ATTENTION_WAITS,
+    *FIGURE_WAITS,
+    *WEBHOOK_WAITS,
 )
 
 

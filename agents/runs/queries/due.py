@@ -145,7 +145,7 @@ HELD_LEASES = CompiledQuery(
     expires_at="lease_expires_at",
 )
 
-BOUNDED_WAITS = (
+RUN_WAITS = (
     BoundedWait(
         "queued runs",
         lambda: Run.objects.filter(status=RunStatus.QUEUED),
