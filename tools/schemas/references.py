@@ -70,10 +70,14 @@ def leave_out_null(choices: Iterable[Any]) -> list[Any]:
 
 
 def expand_forms(
-    schema: Any, root: Mapping[str, Any], *, with_entries: bool = False
+    schema: Any,
+    root: Mapping[str, Any],
+    keywords: Iterable[str] = _FORMS,
+    *,
+    with_entries: bool = False,
 ) -> Iterator[Mapping[str, Any]]:
     """Yield the schema and every other schema for the same value, each once: targets of references,
-    and `anyOf`, `oneOf` and `allOf`.
+    and those in these keywords.
 
     Args:
         with_entries: also yield the schemas for the entries, if the value is a list.
@@ -86,7 +90,7 @@ def expand_forms(
         seen.add(id(here))
         yield here
         entries = [here["items"]] if with_entries and "items" in here else []
-        waiting += reversed([resolve_reference(here, root), *list_forms(here), *entries])
+        waiting += reversed([resolve_reference(here, root), *list_forms(here, keywords), *entries])
 
 
 def list_properties(form: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -95,8 +99,8 @@ def list_properties(form: Mapping[str, Any]) -> Mapping[str, Any]:
     return properties if isinstance(properties, Mapping) else {}
 
 
-def list_forms(schema: Mapping[str, Any]) -> list[Any]:
-    """List the schemas in `anyOf`, `oneOf` and `allOf`, which describe the same value."""
+def list_forms(schema: Mapping[str, Any], keywords: Iterable[str] = _FORMS) -> list[Any]:
+    """List the schemas in these keywords, which describe the same value."""
     return [
-        form for word in _FORMS if isinstance(forms := schema.get(word), list) for form in forms
+        form for word in keywords if isinstance(forms := schema.get(word), list) for form in forms
     ]
