@@ -342,6 +342,10 @@ TREE = {
     "anyOf": [{"$ref": "#/$defs/Node"}, {"type": "null"}],
 }
 
+PARTS = {f"p{n}": {"$ref": f"#/$defs/D{n}"} for n in range(12)}
+MUTUAL = {"$defs": {f"D{n}": {"properties": PARTS} for n in range(12)}, "properties": PARTS}
+"""Written out without references, this schema has billions of parts."""
+
 
 @pytest.mark.parametrize(
     ("value", "schema", "shown"),
@@ -358,6 +362,7 @@ TREE = {
         ({"password": "x", "child": {"child": {"password": "x", "y": "z"}}}, TREE, {
             "password": "redacted", "child": {"child": {"password": "redacted", "field 2": "redacted"}}
         }),
+        ({"p0": {"p11": {"x": 1}}}, MUTUAL, {"p0": {"p11": {"field 1": "redacted"}}}),
         ({"a": 1}, None, {"field 1": "redacted"}),
         ([{"a": "x"}], NESTED, "redacted"),
         ({"a": None, "b": ""}, NESTED, {"a": None, "b": ""}),
