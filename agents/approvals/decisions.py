@@ -331,8 +331,9 @@ def make_confirmation_phrase(card: Approval) -> str:
         return name
     if targets:
         return str(len(targets))
-    tool = load_toolbox(card.organization_id).get_tool(card.tool_call.tool)
-    return tool.title if tool else card.tool_call.tool
+    call = card.tool_call
+    tool = load_toolbox(card.organization_id).get_called_tool(call.tool, call.version)
+    return tool.title if tool else call.tool
 
 
 def _reload(approval_id: int) -> Approval:

@@ -69,9 +69,8 @@ class EventRows:
         unknown = cards.filter(tool_call_id__in=call_ids, kind=ApprovalKind.UNKNOWN).order_by("-pk")
         return cls(
             {card.pk: card for card in cards.filter(pk__in=card_ids)} if card_ids else {},
-            {card.tool_call_id: card for card in unknown}
-            if call_ids
-            else {},  # the first one of each call counts
+            # The first card of each call counts.
+            {card.tool_call_id: card for card in unknown} if call_ids else {},
             frozenset(
                 FollowedRun.objects.filter(run_id__in=ended).values_list("run_id", flat=True)
                 if ended
@@ -98,7 +97,7 @@ class EventRows:
         if run.origin in _ORIGINS_OF_PEOPLE or run.pk in self.followed:
             has_failed = payload["status"] == RunStatus.FAILED
             kind = NoticeKind.RUN_FAILED if has_failed else NoticeKind.RUN_ENDED
-            yield build_run_notice(kind, run, event.seq)
+            yield build_run_notice(kind, run, event.seq, payload["status"])
         if payload["exit_reason"] == ExitReason.BUDGET_EXHAUSTED:
             yield build_budget_notice(event)
 
@@ -167,14 +166,15 @@ def build_card_notice(kind: NoticeKind, card: Approval) -> Notice:
     return Notice(organization_id=card.organization_id, kind=kind, key=f"{kind}:{card.pk}", **about)
 
 
-def build_run_notice(kind: NoticeKind, run: Run, seq: int) -> Notice:
-    """Build the notice that a run ended with the event of this number; a continued run may end
-    again."""
+def build_run_notice(kind: NoticeKind, run: Run, seq: int, status: str = "") -> Notice:
+    """Build the notice that a run ended with the event of this number, and with this status; a
+    continued run may end again."""
     return Notice(
         organization_id=run.organization_id,
         kind=kind,
         key=f"{kind}:{run.pk}:{seq + 1}",
         run_id=run.pk,
+        detail=status,
     )
 
 

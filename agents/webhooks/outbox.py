@@ -90,7 +90,8 @@ def write_deliveries(events: Sequence[Event]) -> None:
         for event in events
         if event.run.origin == Origin.ASK and _is_undone(event)
     }
-    if undone:  # not sent yet: a response is due once it cannot be undone
+    # Not sent yet, because it is due only once the decision can no longer be undone.
+    if undone:
         responses = WebhookDelivery.objects.filter(run_id__in=undone, kind=WebhookKind.ASK_ANSWERED)
         responses.filter(Q(tries=0) | Q(status=WebhookDeliveryStatus.DROPPED)).delete()
     _write_told(
@@ -206,7 +207,7 @@ def _build_fact(run: Run, fact: EventFact) -> WebhookFact | None:
         case FactKind.RUN_STARTED:
             return WebhookFact(kind, {"origin": str(run.origin)}, {"task": run.task, **fact.values})
         case FactKind.RUN_FINISHED | FactKind.RUN_FAILED:
-            return WebhookFact(kind, fact.ids, {**fact.values, "problem": run.problem})
+            return WebhookFact(kind, fact.ids, {"problem": run.problem, **fact.values})
         case FactKind.ASK_ANSWERED:
             return _build_ask_decision(run, fact) if run.origin == Origin.ASK else None
         case FactKind.CARD_OPENED | FactKind.CARD_DECIDED if fact.ids["card"] == UNKNOWN_CARD:

@@ -19,6 +19,11 @@ PROMISES = {
     "shipped": tool_named("data.searchRecords") + "TOOLS = [Hello]\n",
     "newer": tool_named("data.searchRecords", "9.0") + "TOOLS = [Hello]\n",
     "borrowed": "from tools.office.tools import OFFICE_TOOLS as TOOLS\n",
+    "pushing": tool_named("data.push") + "TOOLS = [Hello]\n",
+    "uploading": tool_named("files.upload")
+    + "class Fine(Hello):\n    name = 'uploading.fine'\n\nTOOLS = [Fine, Hello]\n",
+    "waiting": "class Own:\n    name, left_out, withheld = 'own', (), {'schedule.start': 'It is closed today.'}\n"
+    "    def tools(self): return []\n    tool = start = shutdown = tools\n\nTOOLS = Own()\n",
     "half": tool_named("half.hello") + "TOOLS = [Hello, 3]\n",
     "three": "TOOLS = [3]\n",
     "raises": "raise RuntimeError('the license\\nis missing')\n",
@@ -53,10 +58,11 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         name: f"promises_{name}:{'make' if 'def make' in text else 'TOOLS'}"
         for name, text in PROMISES.items()
     }
+    # `office` is a name that no plugin can take.
     entries |= {
         "module": "promises_fine",
         "office": "promises_fine:TOOLS",
-    }  # nobody can take the name
+    }
     modules = {f"promises_{name}": text for name, text in PROMISES.items()}
     promises = write_package(folder, "gadget-promises", modules, entries)
     double = write_package(

@@ -117,11 +117,12 @@ def test_the_next_time_is_correct_at_every_clock_change(
 
 def test_a_daily_time_occurs_once_in_a_repeated_hour() -> None:
     times = parse_cron("30 2 * * *", "Europe/Berlin")
+    # When clocks show 02:05, 02:30 and 02:45 for the second time.
     for again in (
         "2026-10-25T01:05",
         "2026-10-25T01:30",
         "2026-10-25T01:45",
-    ):  # 02:05, 02:30, 02:45, the second time
+    ):
         assert times.next_after(at(again)) == at("2026-10-26T01:30")
 
 
