@@ -9,7 +9,6 @@ from typing import Any
 
 from gadget_site.faults import Faults, SettingError
 from gadget_site.keys import KEY_EXAMPLE
-from gadget_site.parsers import split_words
 from gadget_site.setting import Setting
 from gadget_site.setting_names import refuse_unknown_name
 from gadget_site.settings_table import SETTINGS, SiteSettings
@@ -47,8 +46,6 @@ def read_settings(environ: Mapping[str, str], base_dir: Path) -> SiteSettings:
 
 
 def _check_audit_keys(site: SiteSettings) -> None:
-    if not set(site.audit_keys).isdisjoint(
-        split_words(site.environ.get("GADGET_ENCRYPTION_KEYS", ""))
-    ):
+    if not set(site.audit_keys).isdisjoint(site.encryption_keys):
         fault = "contains a key of GADGET_ENCRYPTION_KEYS; the audit needs its own keys"
         raise SettingError("GADGET_AUDIT_KEYS", fault, KEY_EXAMPLE)

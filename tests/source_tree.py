@@ -11,6 +11,7 @@ PRODUCT = ("gadget_site", "agents", "tools")
 """Packages, highest first: each may import the packages after it."""
 NOT_OURS = frozenset({"migrations", "node_modules"})
 """Folders whose code is generated or third-party."""
+RELATIONS = ("ForeignKey", "OneToOneField", "ManyToManyField")
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -52,6 +53,24 @@ class Module:
                     (name if name in names_of_ours() else base, node.lineno) for name in names
                 ]
         return found
+
+    @cached_property
+    def related(self) -> list[tuple[str, int]]:
+        """(module, line) of every foreign key that names its model as text, such as `runs.Run`,
+        which needs no import."""
+        keys = [
+            node
+            for node in ast.walk(self.tree)
+            if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(RELATIONS)
+        ]
+        named = [
+            (to.value, key.lineno)
+            for key in keys
+            for to in (*key.args[:1], *(each.value for each in key.keywords if each.arg == "to"))
+            if isinstance(to, ast.Constant) and isinstance(to.value, str)
+        ]
+        places = modules_of_models()
+        return [(places[name.rpartition(".")[2]], line) for name, line in named if name != "self"]
 
     def absolute(self, node: ast.ImportFrom) -> str:
         if not node.level:
@@ -105,6 +124,18 @@ def modules() -> tuple[Module, ...]:
 @cache
 def product() -> tuple[Module, ...]:
     return tuple(module for module in modules() if not module.name.startswith("tests"))
+
+
+@cache
+def modules_of_models() -> dict[str, str]:
+    """The module of each model, by the name of its class."""
+    return {
+        node.name: module.name
+        for module in product()
+        if "models" in module.name.split(".")
+        for node in module.tree.body
+        if isinstance(node, ast.ClassDef)
+    }
 
 
 def is_within(name: str, package: str) -> bool:

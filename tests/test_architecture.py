@@ -48,6 +48,15 @@ cycles.
 Lower layers publish events, or call functions that higher ones have registered.
 """
 MAX_FLOORS = 10
+KEYS_THAT_POINT_UP = {
+    "agents/runs/models/approval.py agents.standing_grants": "a card names the standing grant that approved it",
+    "tools/connections/models.py agents.accounts": "a source belongs to an organization",
+    "tools/office/records/models.py agents.accounts": "a record belongs to an organization",
+    "tools/schedules/models.py agents.accounts": "a schedule belongs to an organization",
+    "tools/schedules/models.py agents.employees": "a schedule gives its task to an employee",
+    "tools/schedules/models.py agents.runs": "a schedule names the last run that it started",
+}
+"""The foreign keys that name a model of a higher layer as text: the database guards them."""
 
 PLAIN = ("tools.schemas", "tools.caches", "tools.contract", "tools.toolbox")
 """Plain Python: modules that import only the standard library, each other, and PLAIN_MAY_IMPORT."""
@@ -104,6 +113,17 @@ def floor_of(name: str) -> int | None:
     return floors.get(folder_of(name))
 
 
+def points_up(own: str, other: str) -> bool:
+    """Return True if the other module is in a layer that this one must not depend on."""
+    tops = [PRODUCT.index(name.partition(".")[0]) for name in (own, other)]
+    if tops[0] != tops[1]:
+        return tops[1] < tops[0]
+    if folder_of(own) == folder_of(other):
+        return False
+    mine, theirs = floor_of(own), floor_of(other)
+    return mine is not None and theirs is not None and theirs <= mine
+
+
 # Imports
 
 
@@ -126,19 +146,29 @@ def test_every_folder_has_a_layer_and_imports_only_from_lower_layers(top: str) -
     for module in modules():
         if not is_within(module.name, top) or module.name == top:
             continue
-        own = floor_of(module.name)
-        if own is None:
+        if floor_of(module.name) is None:
             offences.append(f"{module.place}:1 is on no floor of FLOORS")
             continue
         offences += [
             f"{module.place}:{line} imports {name}, which is not below {folder_of(module.name)}"
             for name, line in module.imports
-            if is_within(name, top) and name != top and folder_of(name) != folder_of(module.name)
-            if (floor := floor_of(name)) is not None and floor <= own
+            if is_within(name, top) and name != top and points_up(module.name, name)
         ]
     assert_none(
         offences, f"inside {top} a file imports only from its own folder or from a floor below"
     )
+
+
+def test_foreign_keys_point_to_lower_layers_too() -> None:
+    found = {
+        f"{module.place} {'.'.join(name.split('.')[:2])}"
+        for module in product()
+        for name, _ in module.related
+        if points_up(module.name, name)
+    }
+    offences = [f"{each} is not listed" for each in found - KEYS_THAT_POINT_UP.keys()]
+    offences += [f"{each} needs no entry" for each in KEYS_THAT_POINT_UP.keys() - found]
+    assert_none(sorted(offences), "only the keys in KEYS_THAT_POINT_UP name a higher layer")
 
 
 def test_there_are_few_layers_and_each_lists_whole_folders() -> None:

@@ -5,15 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from agents.web.cards.differences import PATH_SEPARATOR, Change
 from tools.connections.models import SourceTool
 from tools.contract import Level
+from tools.schemas.references import expand_forms, list_properties
+from tools.schemas.types import describe_type
 from tools.sources.risks import list_risks
 
 MAX_CHARACTERS = 400_000
 """Characters of definitions on one page, shared by its tools."""
+MAX_PARAMS = 1_000
+"""Params in the list of one tool: references can name more than its schema, which is shown too."""
 CONTEXT_CHARACTERS = 60
 """Characters shown before and after a change in a long text."""
 INTERNAL_KEYS = frozenset({"hash"})
@@ -26,6 +31,9 @@ PARTS = (
     ("Server hints", ("annotations",)),
 )
 """Parts shown as JSON, as (heading, keys); MCP servers and APIs use different keys."""
+
+Trail = tuple[int, ...]
+"""The ids of the schemas around a param."""
 
 
 @dataclass(frozen=True)
@@ -125,32 +133,31 @@ class _CharacterBudget:
 def _limit_params(
     definition: Mapping[str, Any], budget: _CharacterBudget
 ) -> Iterator[DefinitionParam]:
-    schema = definition.get("input_schema") or definition.get("params")
-    for each in _walk_params(_as_mapping(schema)):
+    schema = _as_mapping(definition.get("input_schema") or definition.get("params"))
+    for each in islice(_walk_params(schema, schema), MAX_PARAMS):
         is_shown = not budget.is_full
         name, type_, description = map(budget.take, (each.name, each.type, each.description))
         if is_shown:
             yield DefinitionParam(name, type_, each.is_required, description)
 
 
-def _walk_params(schema: Mapping[str, Any], before: str = "") -> Iterator[DefinitionParam]:
-    required = schema.get("required")
-    for name, described in _as_mapping(schema.get("properties")).items():
-        each = _as_mapping(described)
-        is_required = isinstance(required, list) and name in required
-        yield DefinitionParam(
-            f"{before}{name}",
-            _format_type(each),
-            is_required,
-            _format_value(each.get("description", "")),
-        )
-        for inner in (each, _as_mapping(each.get("items"))):
-            yield from _walk_params(inner, f"{before}{name}.")
-
-
-def _format_type(schema: Mapping[str, Any]) -> str:
-    types = schema.get("type") or ""
-    return " or ".join(map(str, types)) if isinstance(types, list) else str(types)
+def _walk_params(
+    schema: Mapping[str, Any], root: Mapping[str, Any], path: str = "", trail: Trail = ()
+) -> Iterator[DefinitionParam]:
+    """Yield the named params in every form of the value or of its entries; a form inside itself is
+    left out."""
+    named: dict[str, tuple[bool, Mapping[str, Any]]] = {}
+    forms = {id(form): form for form in expand_forms(schema, root, with_entries=True)}
+    for form in (form for key, form in forms.items() if key not in trail):
+        required = form.get("required")
+        for name, part in list_properties(form).items():
+            is_required = isinstance(required, list) and name in required
+            named.setdefault(name, (is_required, _as_mapping(part)))
+    for name, (is_required, part) in named.items():
+        texts = (form.get("description") for form in expand_forms(part, root))
+        description = _format_value(next(filter(None, texts), ""))
+        yield DefinitionParam(f"{path}{name}", describe_type(part, root), is_required, description)
+        yield from _walk_params(part, root, f"{path}{name}.", (*trail, *forms))
 
 
 def _find_changes(before: Any, after: Any, path: tuple[str, ...] = ()) -> Iterator[Change]:

@@ -1,8 +1,13 @@
-"""The compiled queries for cards that have expired or were not started in time."""
+"""The compiled queries for cards that have expired or were not started in time, and the bounds of
+claims and snoozes."""
 
 from django.db.models import QuerySet
 from django.db.models.functions import Now
 
+from agents.approvals.attention import CLAIM_LASTS
+from agents.approvals.models import Claim, Snooze
+from agents.approvals.snoozes import LONGEST_SNOOZE
+from agents.platform.bounded_waits import BoundedWait
 from agents.platform.queries.compiled import compile_ids
 from agents.runs.engine.timing import timing
 from agents.runs.models import (
@@ -32,3 +37,10 @@ def _select_unstarted_cards() -> QuerySet[Approval]:
 
 EXPIRED_CARDS = compile_ids(_select_expired_cards)
 UNSTARTED_CARDS = compile_ids(_select_unstarted_cards, MAX_PREVIEWS)
+
+ATTENTION_WAITS = (
+    BoundedWait(
+        "claims", Claim.objects.all, "until", lambda: CLAIM_LASTS, lambda: Now() + CLAIM_LASTS
+    ),
+    BoundedWait("snoozes", Snooze.objects.all, "until", lambda: LONGEST_SNOOZE, Now),
+)

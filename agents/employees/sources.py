@@ -12,6 +12,7 @@ from agents.accounts.notice_facts import NoticeFact, NoticeKind, tell
 from agents.employees.due import select_due_sources
 from agents.employees.toolboxes import load_network_access, load_own_credentials
 from agents.platform import notify
+from agents.platform.bounded_waits import BoundedWait
 from agents.platform.database_connections import release_connection
 from agents.platform.log_context import log_for_organization
 from tools.connections.changes import (
@@ -38,6 +39,7 @@ PRIVATE_HINT = (
 )
 REFRESH_AFTER = timedelta(hours=1)
 """The longest time until a server's changes are noticed."""
+SOURCE_WAITS = (BoundedWait("sources", Source.objects.all, "due_at", lambda: REFRESH_AFTER, Now),)
 ASK_AGAIN_AFTER = timedelta(minutes=2)
 """The time after which a worker that has not read a source is considered lost."""
 

@@ -1,10 +1,13 @@
-"""The compiled queries for asks and runs of agents elsewhere that are due."""
+"""The compiled queries for asks and runs of agents elsewhere that are due, and the bound of their
+wait."""
 
 from django.db.models import QuerySet
 from django.db.models.functions import Now
 
 from agents.gateway.models import AgentRun
+from agents.platform.bounded_waits import BoundedWait
 from agents.platform.queries.compiled import compile_ids
+from agents.runs.engine.timing import timing
 from agents.runs.models import (
     ENDED,
     IS_UNFINISHED,
@@ -50,3 +53,13 @@ RESTING_RUNS = compile_ids(_select_resting_runs)
 UNREDEEMED_ASKS = compile_ids(_select_unredeemed_asks)
 SILENT_ASKS = compile_ids(_select_silent_asks)
 KEYLESS_RUNS = compile_ids(_select_keyless_runs, pk="run_id")
+
+SESSION_WAITS = (
+    BoundedWait(
+        "resting sessions",
+        lambda: Run.objects.filter(status=RunStatus.WAITING, origin=Origin.MCP),
+        "next_wake_at",
+        lambda: timing().session_idle,
+        lambda: Now() + timing().session_idle,
+    ),
+)

@@ -42,6 +42,7 @@ from agents.insight.models import (
     TotalFigures,
     TotalUse,
 )
+from agents.platform.bounded_waits import BoundedWait
 from agents.readers.reading import OwnCursor
 from agents.runs.engine.timing import timing
 from agents.runs.models import CallStatus, Event, EventType, Pass, RunStatus, ToolCall
@@ -61,6 +62,9 @@ _TYPES = (
     EventType.APPROVAL_DECIDED,
     EventType.RUN_FINISHED,
     *OTHER_USAGE,
+)
+FIGURE_WAITS = (
+    BoundedWait("figures", FiguresHead.objects.all, "due_at", lambda: timing().count_pause, Now),
 )
 _ENDS: dict[str, str] = {CallStatus.SUCCEEDED: "succeeded", CallStatus.FAILED: "failed"}
 _DECISIONS = {"approved": "approved", "denied": "denied"}

@@ -16,12 +16,12 @@ from agents.notices.choices import load_pace_rules
 from agents.notices.models import ChannelKind, Delivery
 from agents.notices.pace import PaceRules
 from agents.notices.sending import NoticeOutbox
-from agents.runs.engine.timing import CLOCK_SLACK, timing
+from agents.platform.bounded_waits import CLOCK_SLACK, MAX_ROWS
+from agents.runs.engine.timing import timing
 
 LONGEST_DELAY = timedelta(hours=50)
 """A daily digest, then the end of the quiet hours, each up to a day and an hour later."""
 MANY_TRIES = 100
-MAX_ROWS = 200
 
 
 def correct_due_times() -> int:

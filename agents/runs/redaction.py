@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from tools.contract import Tool
-from tools.schemas.references import inline_references, list_forms
+from tools.schemas.references import expand_forms, list_properties
 
 REDACTED = "redacted"
 
@@ -57,29 +58,23 @@ NOTHING_REDACTED = EventRedaction()
 def redact_fields(value: Any, schema: Mapping[str, Any] | None) -> Any:
     """Replace the value; objects keep only the names that the schema has: others may be values
     themselves."""
-    return _redact_value(value, inline_references(schema, schema or {}))
+    root = schema or {}
+    return _redact_value(value, [root], root)
 
 
-def _redact_value(value: Any, schema: Any) -> Any:
+def _redact_value(value: Any, schemas: Iterable[Any], root: Mapping[str, Any]) -> Any:
     if value in (None, "", [], {}):
         return value
     if not isinstance(value, dict):
         return REDACTED
-    known = _list_properties(schema)
+    known = defaultdict[str, list[Any]](list)
+    for form in (form for schema in schemas for form in expand_forms(schema, root)):
+        for name, part in list_properties(form).items():
+            known[name].append(part)
     return {
-        name if name in known else f"field {number}": _redact_value(each, known.get(name))
+        name if name in known else f"field {number}": _redact_value(each, known.get(name, ()), root)
         for number, (name, each) in enumerate(value.items(), start=1)
     }
-
-
-def _list_properties(schema: Any) -> dict[str, Any]:
-    """List the properties of an object in any form that its schema allows."""
-    if not isinstance(schema, Mapping):
-        return {}
-    listed = {
-        name: part for form in list_forms(schema) for name, part in _list_properties(form).items()
-    }
-    return listed | dict(schema.get("properties") or {})
 
 
 def _redact_words(text: str) -> str:

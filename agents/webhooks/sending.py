@@ -26,9 +26,10 @@ from agents.deliveries.models import MAX_PROBLEM
 from agents.deliveries.outboxes import DeliveryBatch, DeliveryEnding, Outbox
 from agents.gateway.models import Ask
 from agents.gateway.redemptions import load_state
+from agents.platform.bounded_waits import BoundedWait
 from agents.platform.log_context import correlate, restoring_correlation
 from agents.platform.refusals import Conflict
-from agents.runs.engine.timing import timing
+from agents.runs.engine.timing import MAX_GRACE_S, timing
 from agents.runs.models import Run
 from agents.webhooks.changes import fail_waiting, list_webhooks, lock_webhook, record_change
 from agents.webhooks.models import (
@@ -51,6 +52,35 @@ FAILING_TIME, MIN_FAILURES = LONGEST_WAIT, 10
 _ABOUT_THE_RECEIVER = (408, 410, 429)
 """Responses from 400 to 499 that say nothing about the delivery itself."""
 _Batch = DeliveryBatch[WebhookDelivery, Webhook]
+
+
+def _scale(seconds: float) -> timedelta:
+    return timedelta(seconds=seconds * timing().scale)
+
+
+WEBHOOK_WAITS = (
+    BoundedWait(
+        "webhook deliveries",
+        lambda: WebhookDelivery.objects.filter(status=WebhookDeliveryStatus.WAITING),
+        "due_at",
+        lambda: max(_scale(LONGEST_PAUSE_S), timedelta(seconds=MAX_GRACE_S)),
+        Now,
+    ),
+    BoundedWait(
+        "failing webhooks",
+        Webhook.objects.all,
+        "rests_until",
+        lambda: _scale(LONGEST_REST_S),
+        lambda: None,
+    ),
+    BoundedWait(
+        "sending webhooks",
+        Webhook.objects.all,
+        "busy_until",
+        lambda: _scale(TRY_S),
+        lambda: Now() + _scale(TRY_S),  # a worker may be sending now
+    ),
+)
 
 
 class WebhookOutbox(Outbox[WebhookDelivery, Webhook]):

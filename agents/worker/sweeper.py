@@ -5,7 +5,6 @@ Any number of sweepers may run at a time.
 """
 
 import logging
-import random
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -35,12 +34,12 @@ from agents.platform.error_boundary import log_and_continue
 from agents.platform.queries.compiled import CompiledQuery, IdRow
 from agents.runs import schedules, stops
 from agents.runs.engine import next_step
-from agents.runs.engine.ending import Ending, cancel_unneeded, end_run
-from agents.runs.engine.recovery import requeue_after_loss
+from agents.runs.engine.ending import cancel_unneeded, end_if_overdue
+from agents.runs.engine.lost_workers import requeue_or_end
 from agents.runs.engine.suspension import collect_delegate_results
-from agents.runs.engine.timing import MAX_CRASHES, clock_s, timing
+from agents.runs.engine.timing import clock_s, timing
 from agents.runs.engine.transaction import Transaction, run_transaction
-from agents.runs.models import Approval, ExitReason, Run, RunStatus
+from agents.runs.models import Approval, Run, RunStatus
 from agents.runs.queries import due
 from agents.standing_grants.due import UNENTITLED_GRANTS, WITHDRAWN_PREAPPROVALS
 from agents.standing_grants.making import end_without_right, replace_withdrawn
@@ -169,14 +168,18 @@ def _take_expired(run_id: int) -> bool:
             or run.lease_expires_at >= tx.now
         ):
             return False
-        return _handle_lost_worker(tx)
+        requeue_or_end(tx)
+        return True
 
 
 def _take_unrenewed(lease: due.ObservedLease) -> bool:
     """Take a run from its worker if its lease was not renewed for a lease's duration by our own
     clock."""
     with _prompt_transaction(lease.run_id) as tx:
-        return lease.is_held_by(tx.run) and _handle_lost_worker(tx)
+        if not lease.is_held_by(tx.run):
+            return False
+        requeue_or_end(tx)
+        return True
 
 
 @contextmanager
@@ -211,32 +214,6 @@ def _refuse_if_late(began: float) -> None:
         raise OperationalError("the database was blocked for longer than a heartbeat")
 
 
-def _handle_lost_worker(tx: Transaction) -> bool:
-    """Requeue a run that lost its worker; end it if it was cancelled or has lost too many."""
-    run = tx.run
-    if run.cancel_requested_at is not None:
-        end_run(tx, Ending(ExitReason.CANCELLED))
-        return True
-    run.crash_count += 1
-    if run.crash_count >= MAX_CRASHES:
-        end_run(tx, Ending(ExitReason.CRASH_LOOP))
-    else:
-        requeue_after_loss(tx)
-        if run.crash_count > 1:  # one run may kill the others' worker: spread their restarts
-            run.next_wake_at = tx.now + timing().restart_spread * random.random()
-    return True
-
-
-def _end_overdue(run_id: int) -> bool:
-    with run_transaction(run_id, wait=False) as tx:
-        run = tx.run
-        if run.status not in (RunStatus.QUEUED, RunStatus.WAITING) or not tx.is_late:
-            return False
-        is_cancelled = run.cancel_requested_at is not None
-        end_run(tx, Ending(ExitReason.CANCELLED if is_cancelled else ExitReason.DEADLINE))
-        return True
-
-
 def _replace_unstarted_card(card_id: int) -> bool:
     return replace_unstarted_card(card_id, "It was approved but could not start in time.")
 
@@ -269,7 +246,7 @@ def _hint() -> int:
 
 _SWEEPS: tuple[tuple[CompiledQuery[IdRow], Callable[[int], bool]], ...] = (
     (due.LOST_LEASES, _take_expired),
-    (due.OVERDUE_RUNS, _end_overdue),
+    (due.OVERDUE_RUNS, end_if_overdue),
     (EXPIRED_CARDS, expire),
     (EXPIRING_CARDS, remind),
     (due.STARTABLE_RUNS, _wake),

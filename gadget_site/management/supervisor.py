@@ -18,6 +18,8 @@ from queue import Empty, SimpleQueue
 from gadget_site.management.parts_output import PartsOutput
 from gadget_site.management.processes import ProcessSpec
 from gadget_site.settings_table import SiteSettings
+from tools.contract import RateLimit
+from tools.toolbox import ProcessRateLimiter
 
 TETHER = str(Path(__file__).with_name("tether.py"))
 DEATHS_ALLOWED = 5
@@ -70,7 +72,7 @@ class Supervisor:
         self._output = output
         self._children: dict[str, Child] = {}
         self._ended: SimpleQueue[Child] = SimpleQueue()
-        self._deaths: deque[float] = deque(maxlen=DEATHS_ALLOWED)
+        self._deaths = ProcessRateLimiter()
         self._heartbeats = tempfile.TemporaryDirectory(prefix="gadget-heartbeats-")
         self._checked_at = time.monotonic()
 
@@ -151,9 +153,7 @@ class Supervisor:
             child.process.wait()
 
     def _count_death(self, child: Child) -> None:
-        now = time.monotonic()
-        self._deaths.append(now)
-        if len(self._deaths) == DEATHS_ALLOWED and now - self._deaths[0] <= DEATHS_WITHIN_S:
+        if self._deaths.seconds_to_wait("", RateLimit(DEATHS_ALLOWED - 1, DEATHS_WITHIN_S)):
             last_lines = "\n".join(f"    {line}" for line in child.lines)
             raise TooManyDeathsError(
                 f"{DEATHS_ALLOWED} processes died within a minute. The last one was {child.spec.name} "

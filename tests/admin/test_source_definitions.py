@@ -9,6 +9,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from agents.admin.source_definitions import MAX_PARAMS
 from tests.admin.source_pages import chosen, text_of, tools_page
 from tests.admin.test_sources import connect, outside, world
 from tests.features import feature
@@ -98,6 +99,46 @@ class TestDefinitionOnThePage:
         assert "Of what was kept" in page
         assert "&quot;readOnlyHint&quot;: true" in page
 
+    def test_lists_the_params_of_every_form_of_a_value(self, admin: Client, server: Source) -> None:
+        owner = {"properties": {"name": {"type": "string"}, "boss": {"$ref": "#/$defs/Owner"}}}
+        described = {"$ref": "#/$defs/Owner", "description": "Who keeps it"}
+        properties = {
+            "until": {"anyOf": [{"type": "string"}, {"type": "null"}]},
+            "owner": described,
+            "readers": {"type": "array", "items": {"oneOf": [described, {"type": "string"}]}},
+        }
+        schema = {
+            "type": "object",
+            "properties": properties,
+            "allOf": [{"properties": {"place": {"type": "string"}}, "required": ["place"]}],
+            "$defs": {"Owner": {"type": "object", **owner}},
+        }
+        say(server, keep_note(inputSchema=schema))
+        (line,) = admin.get(tools_page(server)).context["rows"]
+        listed = [(param.name, param.type, param.is_required) for param in line.definition.params]
+        assert listed == [
+            ("until", "string or null", False),
+            ("owner", "object", False),
+            ("owner.name", "string", False),
+            ("owner.boss", "object", False),
+            ("readers", "array", False),
+            ("readers.name", "string", False),
+            ("readers.boss", "object", False),
+            ("place", "string", True),
+        ]
+        assert line.definition.params[1].description == "Who keeps it"
+
+    def test_lists_a_limited_number_of_params_that_refer_to_each_other(
+        self, admin: Client, server: Source
+    ) -> None:
+        parts = {f"p{n}": {"$ref": f"#/$defs/D{n}"} for n in range(9)}
+        each = {"type": "object", "properties": parts}
+        schema = {**each, "$defs": {f"D{n}": dict(each) for n in range(9)}}
+        say(server, keep_note(inputSchema=schema))
+        (line,) = admin.get(tools_page(server)).context["rows"]
+        assert len(line.definition.params) == MAX_PARAMS
+        assert [title for title, _ in line.definition.parts] == ["Parameter schema"]
+
     @pytest.mark.parametrize(
         ("hints", "told"),
         [
@@ -179,7 +220,7 @@ class TestDefinitionOnThePage:
         (line,) = alone.context["rows"]
         assert (line.definition.description, len(line.definition.params[0].description)) == (
             "Number 49.",
-            399_989,
+            399_986,
         )
         assert line.definition.left_out > 1_000_000
         assert "characters of its definition are not shown" in text_of(alone)

@@ -327,6 +327,12 @@ def test_keys_are_created_once_and_readable_only_by_their_owner(tmp_path: Path) 
         assert stat.S_IMODE((tmp_path / "var" / name).stat().st_mode) == 0o600
 
 
+def test_the_created_encryption_key_is_refused_for_the_audit(tmp_path: Path) -> None:
+    (created,) = read({}, tmp_path).encryption_keys
+    with pytest.raises(SettingError, match="GADGET_AUDIT_KEYS: contains a key of"):
+        read({"GADGET_AUDIT_KEYS": created}, tmp_path)
+
+
 def test_a_folder_that_cannot_keep_keys_is_reported_once(tmp_path: Path) -> None:
     for name in ("secret_key", "encryption_key", "audit_key"):
         (tmp_path / "var" / name).mkdir(parents=True)

@@ -15,15 +15,18 @@ DOORS = frozenset({"urls", "routing", "apps", "api", "admin", "mcp_server", "web
 
 
 def draw_graph(top: str) -> Graph:
-    """Return, for each folder and each file beside the folders, the others that it imports."""
+    """Return, for each folder and each file beside the folders, the others that it imports, or
+    names in a foreign key that needs no exception."""
     arrows: dict[str, set[str]] = {}
     for module in product():
         if not is_within(module.name, f"{top}") or module.name == top:
             continue
         own = module.name.split(".")[1]
-        below = {
-            name.split(".")[1] for name, _ in module.imports if is_within(name, top) and name != top
-        }
+        keys = [
+            key for key in module.related if not test_architecture.points_up(module.name, key[0])
+        ]
+        named = (name for name, _ in (*module.imports, *keys))
+        below = {name.split(".")[1] for name in named if is_within(name, top) and name != top}
         arrows.setdefault(own, set()).update(below - {own})
     return {folder: frozenset(below & arrows.keys()) for folder, below in arrows.items()}
 

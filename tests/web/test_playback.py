@@ -337,6 +337,14 @@ NESTED = {
     "$defs": {"Row": {"properties": {"c": {}}}},
     "properties": {"a": {}, "b": {"$ref": "#/$defs/Row"}},
 }
+TREE = {
+    "$defs": {"Node": {"properties": {"password": {}, "child": {"$ref": "#/$defs/Node"}}}},
+    "anyOf": [{"$ref": "#/$defs/Node"}, {"type": "null"}],
+}
+
+PARTS = {f"p{n}": {"$ref": f"#/$defs/D{n}"} for n in range(12)}
+MUTUAL = {"$defs": {f"D{n}": {"properties": PARTS} for n in range(12)}, "properties": PARTS}
+"""Written out without references, this schema has billions of parts."""
 
 
 @pytest.mark.parametrize(
@@ -351,6 +359,10 @@ NESTED = {
         ({"ada": 1, "a": {"c": 2}, "kim": 3}, NESTED, {
             "field 1": "redacted", "a": {"field 1": "redacted"}, "field 3": "redacted"
         }),
+        ({"password": "x", "child": {"child": {"password": "x", "y": "z"}}}, TREE, {
+            "password": "redacted", "child": {"child": {"password": "redacted", "field 2": "redacted"}}
+        }),
+        ({"p0": {"p11": {"x": 1}}}, MUTUAL, {"p0": {"p11": {"field 1": "redacted"}}}),
         ({"a": 1}, None, {"field 1": "redacted"}),
         ([{"a": "x"}], NESTED, "redacted"),
         ({"a": None, "b": ""}, NESTED, {"a": None, "b": ""}),

@@ -20,10 +20,11 @@ from agents.approvals.snoozes import snooze
 from agents.insight.models import FiguresHead
 from agents.notices.due_times import LONGEST_DELAY
 from agents.notices.models import Delivery, Notice, NoticeChoices
-from agents.runs.engine.timing import CLOCK_SLACK, MAX_GRACE_S, timing
+from agents.platform.bounded_waits import CLOCK_SLACK, BoundedWait
+from agents.runs.engine.timing import MAX_GRACE_S, timing
 from agents.runs.models import Approval, ApprovalStatus, Origin, Run, RunStatus
 from agents.webhooks.models import Webhook, WebhookDelivery
-from agents.worker.clock_watch import BOUNDED_WAITS, BoundedWait, correct_waits
+from agents.worker.clock_watch import BOUNDED_WAITS, correct_waits
 from agents.worker.sweeper import sweep_once
 from tests.notices.conftest import add_address
 from tests.recorder import Recorder

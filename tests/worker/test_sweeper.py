@@ -9,9 +9,10 @@ from django.db import transaction
 from django.db.models.functions import Now
 
 from agents.runs.engine import lease
+from agents.runs.engine.ending import end_if_overdue
 from agents.runs.engine.timing import timing
 from agents.runs.models import CallStatus, ExitReason, Run, RunStatus
-from agents.worker.sweeper import _end_overdue, _take_expired, sweep_once
+from agents.worker.sweeper import _take_expired, sweep_once
 from tests.queued_jobs import QueuedJob, take_jobs
 from tests.recorder import Recorder
 from tests.workshop import (
@@ -190,7 +191,7 @@ class TestARunBeyondItsDeadline:
         """A person may have given it more time since the sweeper read it."""
         run = workshop.submit()
         set_columns(run, deadline_at=Now() + timedelta(hours=1))
-        assert not _end_overdue(run.pk)
+        assert not end_if_overdue(run.pk)
         assert again(run).status == RunStatus.QUEUED
 
     def test_gets_a_new_deadline_with_a_message(self, workshop: Workshop) -> None:

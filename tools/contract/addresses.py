@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from tools.contract.embedded_json import TOO_DEEP, parse_embedded_json
-from tools.schemas.references import list_forms, resolve_reference
+from tools.schemas.references import expand_forms, list_forms, resolve_reference
 
 
 def _split_words(text: str) -> frozenset[str]:
@@ -189,18 +189,10 @@ def _is_free_text(kind: Mapping[str, Any]) -> bool:
 
 def _list_kinds(schema: Any, root: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """Yield the schemas that apply to the value or to an entry of it."""
-    waiting, seen = [schema], set[int]()
-    while waiting:
-        here = waiting.pop()
-        if not isinstance(here, Mapping) or id(here) in seen:
-            continue
-        seen.add(id(here))
-        forms = list_forms(here)
-        inside = [here["items"]] if "items" in here else []
-        target = [found] if (found := resolve_reference(here, root)) is not here else []
-        if not (forms or inside or target) or "format" in here:
-            yield here
-        waiting += [*forms, *inside, *target]
+    for form in expand_forms(schema, root, with_entries=True):
+        is_whole = resolve_reference(form, root) is form and not list_forms(form)
+        if "format" in form or (is_whole and "items" not in form):
+            yield form
 
 
 def _find_hosts(text: str, name: str, *, is_named: bool) -> Iterator[str]:

@@ -226,14 +226,17 @@ class Tool(ABC):
     @property
     def parameters(self) -> list[Parameter]:
         """The params as a list, for people."""
-        required = self.schema.get("required", [])
+        schema, required = self.schema, self.schema.get("required", [])
         parts = {
-            name: inline_references(part, self.schema)
-            for name, part in self.schema["properties"].items()
+            name: inline_references(part, schema) for name, part in schema["properties"].items()
         }
         return [
             Parameter(
-                name, describe_type(part), part.get("description", ""), name in required, part
+                name,
+                describe_type(part, schema),
+                part.get("description", ""),
+                name in required,
+                part,
             )
             for name, part in parts.items()
         ]

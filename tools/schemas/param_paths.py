@@ -64,7 +64,7 @@ class CallSchema:
                     if self.has_defaults and isinstance(schema, Mapping)
                     else None
                 )
-                yield SchemaParam(path, describe_type(self._resolve(schema)), is_here, default)
+                yield SchemaParam(path, describe_type(schema, self.root), is_here, default)
 
     def _find_missing(self, node: Any, where: str, paths: frozenset[str]) -> str:
         here = self._resolve(node)

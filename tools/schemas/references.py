@@ -1,6 +1,6 @@
 """References within a schema: follow them, or replace them with their targets."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 from urllib.parse import unquote
 
@@ -69,8 +69,38 @@ def leave_out_null(choices: Iterable[Any]) -> list[Any]:
     ]
 
 
-def list_forms(schema: Mapping[str, Any]) -> list[Any]:
-    """List the schemas in `anyOf`, `oneOf` and `allOf`, which describe the same value."""
+def expand_forms(
+    schema: Any,
+    root: Mapping[str, Any],
+    keywords: Iterable[str] = _FORMS,
+    *,
+    with_entries: bool = False,
+) -> Iterator[Mapping[str, Any]]:
+    """Yield the schema and every other schema for the same value, each once: targets of references,
+    and those in these keywords.
+
+    Args:
+        with_entries: also yield the schemas for the entries, if the value is a list.
+    """
+    waiting, seen = [schema], set[int]()
+    while waiting:
+        here = waiting.pop()
+        if not isinstance(here, Mapping) or id(here) in seen:
+            continue
+        seen.add(id(here))
+        yield here
+        entries = [here["items"]] if with_entries and "items" in here else []
+        waiting += reversed([resolve_reference(here, root), *list_forms(here, keywords), *entries])
+
+
+def list_properties(form: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the schemas of an object's named parts, in this form alone."""
+    properties = form.get("properties")
+    return properties if isinstance(properties, Mapping) else {}
+
+
+def list_forms(schema: Mapping[str, Any], keywords: Iterable[str] = _FORMS) -> list[Any]:
+    """List the schemas in these keywords, which describe the same value."""
     return [
-        form for word in _FORMS if isinstance(forms := schema.get(word), list) for form in forms
+        form for word in keywords if isinstance(forms := schema.get(word), list) for form in forms
     ]

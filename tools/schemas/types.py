@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from tools.schemas.references import list_forms
+from tools.schemas.references import list_forms, resolve_reference
 
 
 def name_type(value: Any) -> str:
@@ -14,14 +14,19 @@ def name_type(value: Any) -> str:
     return names.get(type(value), "null")
 
 
-def describe_type(schema: Any) -> str:
-    """Describe the schema's type, e.g. `integer or null`; `any` if it allows every type."""
-    return " or ".join(dict.fromkeys(_list_types(schema))) or "any"
+def describe_type(schema: Any, root: Mapping[str, Any]) -> str:
+    """Describe the schema's type, e.g. `integer or null`; `any` if it allows every type.
+
+    Args:
+        root: the schema with the targets of its references.
+    """
+    return " or ".join(dict.fromkeys(_list_types(schema, root))) or "any"
 
 
-def _list_types(schema: Any) -> list[str]:
+def _list_types(schema: Any, root: Mapping[str, Any]) -> list[str]:
     if not isinstance(schema, Mapping):
         return []
+    schema = resolve_reference(schema, root)
     given = schema.get("type")
     if given:
         return [str(each) for each in (given if isinstance(given, list) else [given])]
@@ -32,4 +37,4 @@ def _list_types(schema: Any) -> list[str]:
                 schema["enum"] if isinstance(schema.get("enum"), list) else [schema.get("const")],
             )
         )
-    return [name for form in list_forms(schema) for name in _list_types(form)]
+    return [name for form in list_forms(schema) for name in _list_types(form, root)]

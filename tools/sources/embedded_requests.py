@@ -14,7 +14,7 @@ from tools.contract.embedded_requests import (
     METHOD_NAMES,
     normalize_name,
 )
-from tools.schemas.references import resolve_reference
+from tools.schemas.references import expand_forms, list_properties
 
 _CERTAIN_WORDS = ("graphql", "jsonrpc", "xmlrpc", "gql", "rpc")
 _BATCH_WORDS = frozenset(
@@ -116,20 +116,7 @@ def _list_fields(schema: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         if isinstance(node, list):
             waiting += node
         elif isinstance(node, Mapping):
-            forms = node.get("allOf")
-            parts = (
-                [
-                    node,
-                    *(
-                        resolve_reference(each, schema)
-                        for each in forms
-                        if isinstance(each, Mapping)
-                    ),
-                ]
-                if forms
-                else [node]
-            )
-            fields = dict(_name_properties(parts))
+            fields = dict(_name_properties(expand_forms(node, schema, ("allOf",))))
             if fields:
                 yield fields
             waiting += node.values()
@@ -137,6 +124,5 @@ def _list_fields(schema: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 def _name_properties(parts: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, Any]]:
     for part in parts:
-        properties = part.get("properties")
-        for name, schema in properties.items() if isinstance(properties, Mapping) else ():
+        for name, schema in list_properties(part).items():
             yield normalize_name(str(name)), schema

@@ -14,7 +14,7 @@ from typing import Any
 
 from tools.contract import Tool
 from tools.contract.params import validate_params
-from tools.schemas.references import list_forms, resolve_reference
+from tools.schemas.references import expand_forms, list_properties
 from tools.schemas.validation import build_validator
 from tools.toolbox import is_run_parameter
 
@@ -86,7 +86,7 @@ def restore_source_names(node: Any) -> Any:
         return [restore_source_names(part) for part in node]
     if not isinstance(node, Mapping):
         return node
-    names = _get_properties(node)
+    names = list_properties(node)
     renamed: dict[str, Any] = {}
     for key, value in node.items():
         if key in _KEYED_BY_NAME and isinstance(value, Mapping):
@@ -104,7 +104,7 @@ def restore_source_names(node: Any) -> Any:
 def replace_source_names(value: Any, schema: Mapping[str, Any]) -> Any:
     """Replace the source's names in the value with the toolbox's names."""
     waiting: list[tuple[Any, list[Mapping[str, Any]]]] = []
-    renamed = _rename_keys(value, list(_expand_forms(schema, schema)), waiting)
+    renamed = _rename_keys(value, list(expand_forms(schema, schema)), waiting)
     while waiting:  # no recursion, because params may be nested as deeply as JSON allows
         holder, forms = waiting.pop()
         for key, child in holder.items() if isinstance(holder, dict) else enumerate(holder):
@@ -112,7 +112,7 @@ def replace_source_names(value: Any, schema: Mapping[str, Any]) -> Any:
                 each
                 for form in forms
                 for part in _list_part_schemas(form, key)
-                for each in _expand_forms(part, schema)
+                for each in expand_forms(part, schema)
             ]
             holder[key] = _rename_keys(child, inside, waiting)
     return renamed
@@ -121,7 +121,7 @@ def replace_source_names(value: Any, schema: Mapping[str, Any]) -> Any:
 def _rename_keys(value: Any, forms: list[Mapping[str, Any]], waiting: list[Any]) -> Any:
     """Copy the value with its own keys renamed, and queue its nested values."""
     if isinstance(value, dict):
-        known = {name for form in forms for name in _get_properties(form)}
+        known = {name for form in forms for name in list_properties(form)}
         renamed: Any = {_to_toolbox_name(name, known): child for name, child in value.items()}
     elif isinstance(value, list):
         renamed = list(value)
@@ -145,31 +145,13 @@ def _to_source_name(name: str, properties: Mapping[str, Any]) -> str:
     return own if is_only and is_run_parameter(own) else name
 
 
-def _expand_forms(schema: Any, root: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield the schema and every other schema for the same value."""
-    waiting, seen = [schema], set[int]()
-    while waiting:
-        here = waiting.pop()
-        if not isinstance(here, Mapping) or id(here) in seen:
-            continue
-        seen.add(id(here))
-        yield here
-        target = resolve_reference(here, root)
-        waiting += [target, *list_forms(here)]
-
-
 def _list_part_schemas(form: Mapping[str, Any], key: Any) -> Iterator[Any]:
     """Yield the schemas for this key, or for this position in a list."""
     if isinstance(key, int):
         yield form.get("items")
         return
-    properties = _get_properties(form)
+    properties = list_properties(form)
     yield properties[key] if key in properties else form.get("additionalProperties")
-
-
-def _get_properties(node: Mapping[str, Any]) -> Mapping[str, Any]:
-    properties = node.get("properties")
-    return properties if isinstance(properties, Mapping) else {}
 
 
 def _find_properties(node: Any) -> Iterator[Mapping[str, Any]]:
@@ -177,7 +159,7 @@ def _find_properties(node: Any) -> Iterator[Mapping[str, Any]]:
     while waiting:
         here = waiting.pop()
         if isinstance(here, Mapping):
-            yield _get_properties(here)
+            yield list_properties(here)
             waiting += here.values()
         elif isinstance(here, list):
             waiting += here

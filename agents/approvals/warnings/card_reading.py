@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -169,6 +169,17 @@ def build_card_warning(kind: str, details: list[str]) -> CardWarning:
         LABELS[kind],
         "; ".join(different[:MAX_DETAILS]) + (f"; and {more} more" if more > 0 else ""),
     )
+
+
+def add_details(
+    warnings: Iterable[CardWarning], more: Mapping[str, list[str]]
+) -> tuple[CardWarning, ...]:
+    """Add details by kind to the warnings: each kind has one warning, in the order of `LABELS`."""
+    found = {warning.kind: [warning.detail] for warning in warnings}
+    for kind, details in more.items():
+        if details:
+            found.setdefault(kind, []).extend(details)
+    return tuple(build_card_warning(kind, found[kind]) for kind in LABELS if kind in found)
 
 
 def quote_excerpt(text: str, longest: int = MAX_EXCERPT) -> str:

@@ -10,11 +10,11 @@ from typing import NamedTuple
 from agents.accounts.models import Organization
 from agents.approvals.warnings.card_reading import (
     IMITATION,
-    LABELS,
     LIKENESS,
     MAX_COMPARED,
     NAME,
     CardReading,
+    add_details,
 )
 from agents.approvals.warnings.current_records import (
     RecordState,
@@ -24,6 +24,7 @@ from agents.approvals.warnings.current_records import (
 )
 from agents.approvals.warnings.employee_words import find_imitations
 from agents.approvals.warnings.reach import find_far_reaching
+from agents.approvals.warnings.restored import was_called_before_restore
 from agents.approvals.warnings.similar_names import SimilarName, find_similar_names
 from tools.contract import Level
 
@@ -61,7 +62,7 @@ class _Findings:
     imitations: Mapping[int, str]
     records: Mapping[int, RecordState]
     far_reaching: Collection[int]
-    restored_at: datetime | None
+    organization: Organization
 
 
 def find_individual_reasons(
@@ -89,7 +90,7 @@ def find_individual_reasons(
         imitations=find_imitations(organization.pk, {card.pk: card.digest for card in cards}),
         records=load_record_states(organization.pk, shown),
         far_reaching=find_far_reaching(organization, readings),
-        restored_at=organization.restored_at,
+        organization=organization,
     )
     found = {
         card.pk: tuple(_list_reasons(card, readings[card.pk], findings))
@@ -100,14 +101,12 @@ def find_individual_reasons(
 
 
 def _list_reasons(card: WaitingCard, reading: CardReading, findings: _Findings) -> Iterator[str]:
-    kinds = {warning.kind for warning in reading.warnings}
-    if card.pk in findings.similar_names:
-        kinds.add(NAME)
-    if card.pk in findings.imitations:
-        kinds.add(IMITATION)
-    if find_contact_likeness(reading.records, findings.records):
-        kinds.add(LIKENESS)
-    yield from (label for kind, label in LABELS.items() if kind in kinds)
+    more = {
+        NAME: [each.name for each in findings.similar_names.get(card.pk, ())],
+        IMITATION: [findings.imitations[card.pk]] if card.pk in findings.imitations else [],
+        LIKENESS: find_contact_likeness(reading.records, findings.records),
+    }
+    yield from (warning.label for warning in add_details(reading.warnings, more))
     if reading.has_outside_destination:
         yield FROM_OUTSIDE
     if card.pk in findings.far_reaching:
@@ -116,7 +115,7 @@ def _list_reasons(card: WaitingCard, reading: CardReading, findings: _Findings) 
         yield NO_EFFECT_SHOWN
     if reading.runs_elsewhere:
         yield RUNS_ELSEWHERE
-    if findings.restored_at is not None and card.called_at <= findings.restored_at:
+    if was_called_before_restore(findings.organization, card.called_at):
         yield RESTORED
     if reading.is_done:
         yield DONE

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
+from agents.accounts.models import Organization
 from agents.runs.models import Approval, ApprovalStatus
 
 RESTORED_SINCE = (
@@ -11,11 +14,15 @@ RESTORED_SINCE = (
 
 
 def find_restore_warning(card: Approval) -> str:
-    """Find the warning to read before deciding; empty for most cards, and for all closed ones.
+    """Find the warning to read before deciding; empty for most cards, and for all closed ones."""
+    is_older = was_called_before_restore(card.run.organization, card.tool_call.created_at)
+    return RESTORED_SINCE if is_older and card.status == ApprovalStatus.PENDING else ""
+
+
+def was_called_before_restore(organization: Organization, called_at: datetime) -> bool:
+    """Return True if a backup was restored after the call.
 
     The age of the call counts, not that of the card: a call asked again after the restore is no
     safer.
     """
-    restored_at = card.run.organization.restored_at
-    is_older = restored_at is not None and card.tool_call.created_at <= restored_at
-    return RESTORED_SINCE if is_older and card.status == ApprovalStatus.PENDING else ""
+    return organization.restored_at is not None and called_at <= organization.restored_at

@@ -1,4 +1,5 @@
-"""Targets that differ from their card, so that its call could not start after an approval."""
+"""Tools and targets that differ from their card, so that its call could not start after an
+approval."""
 
 from __future__ import annotations
 
@@ -8,9 +9,10 @@ from itertools import islice
 from agents.approvals.unstarted_cards import compute_effect_now
 from agents.approvals.warnings.card_reading import get_family, read_card
 from agents.approvals.warnings.current_records import RecordState, list_problems
+from agents.employees.toolboxes import load_toolbox
 from agents.runs.engine.cards import compute_digest
-from agents.runs.models import Approval
-from tools.contract import ToolError
+from agents.runs.models import Approval, ToolCall
+from tools.contract import Tool, ToolError
 
 LOCAL = frozenset({"files", "schedule"})
 """Tools whose effect is computed again for the card, because that reads only local data."""
@@ -23,6 +25,16 @@ def describe_staleness(card: Approval, records: Mapping[int, RecordState]) -> st
     return _join_problems(
         list_problems(read_card(card).records, records)
     ) or describe_local_staleness(card)
+
+
+def describe_tool_change(call: ToolCall, tool: Tool | None) -> str:
+    """Explain why today's tool could not run the call as shown; empty if it could."""
+    if tool is None:
+        withheld = load_toolbox(call.organization_id).policy.withheld
+        return withheld.get(call.tool, f"The tool {call.tool} is no longer available.")
+    if tool.definition_hash != call.definition_hash:
+        return "The tool has changed since this request. If you approve, you are asked again for the new version."
+    return ""
 
 
 def describe_local_staleness(card: Approval) -> str:

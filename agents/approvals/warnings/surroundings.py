@@ -10,11 +10,10 @@ from agents.approvals.attention import find_claims
 from agents.approvals.models import Claim
 from agents.approvals.warnings.card_reading import (
     IMITATION,
-    LABELS,
     LIKENESS,
     CardReading,
     CardWarning,
-    build_card_warning,
+    add_details,
     find_card_warnings,
     quote_excerpt,
     read_card,
@@ -124,10 +123,8 @@ def load_surroundings(
 def _merge_card_warnings(
     card: Approval, words: str, likeness: list[str]
 ) -> tuple[CardWarning, ...]:
-    found = {warning.kind: [warning.detail] for warning in find_card_warnings(card)}
-    told = " ".join(found.get(LIKENESS, []))
-    if fresh := [text for text in likeness if text.removesuffix(IN_RECORD) not in told]:
-        found.setdefault(LIKENESS, []).extend(fresh)
-    if imitation := find_imitation(words):
-        found.setdefault(IMITATION, []).append(f"the employee’s words: {quote_excerpt(imitation)}")
-    return tuple(build_card_warning(kind, found[kind]) for kind in LABELS if kind in found)
+    warnings, imitation = find_card_warnings(card), find_imitation(words)
+    told = " ".join(warning.detail for warning in warnings if warning.kind == LIKENESS)
+    fresh = [text for text in likeness if text.removesuffix(IN_RECORD) not in told]
+    quoted = [f"the employee’s words: {quote_excerpt(imitation)}"] if imitation else []
+    return add_details(warnings, {LIKENESS: fresh, IMITATION: quoted})

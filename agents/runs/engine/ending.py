@@ -233,6 +233,21 @@ def cancel_unneeded(run_id: int, problem: str = "", *, wait: bool = True) -> boo
     return True
 
 
+def end_if_overdue(run_id: int) -> bool:
+    """End a queued or waiting run past its deadline; return False if it is not overdue.
+
+    Raises:
+        Run.DoesNotExist: the run is locked.
+    """
+    with run_transaction(run_id, wait=False) as tx:
+        run = tx.run
+        if run.status not in (RunStatus.QUEUED, RunStatus.WAITING) or not tx.is_late:
+            return False
+        is_cancelled = run.cancel_requested_at is not None
+        end_run(tx, Ending(ExitReason.CANCELLED if is_cancelled else ExitReason.DEADLINE))
+        return True
+
+
 def write_answer_from_summaries(run: Run, reason: ExitReason) -> str:
     """Write the answer of a run whose model gave none; and say so."""
     done = ToolCall.objects.filter(run_id=run.pk, status=CallStatus.SUCCEEDED).order_by(

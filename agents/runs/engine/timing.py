@@ -20,9 +20,6 @@ MAX_DENIED_PASSES = 3
 """Passes in a row that a person may deny before the run ends."""
 MAX_GRACE_S = 60
 """Longest time for which an approval can be undone."""
-CLOCK_SLACK = timedelta(minutes=1)
-"""A stored time that is at most this much too late is not worth a correction: hosts' clocks differ
-a little."""
 _CLOCK_ID: int | None = getattr(time, "CLOCK_BOOTTIME", getattr(time, "CLOCK_MONOTONIC", None))
 """A clock that includes sleep: the first on Linux, the second on macOS. A paused virtual machine
 may stop either."""

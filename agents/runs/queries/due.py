@@ -1,4 +1,5 @@
-"""The compiled queries for runs and schedules that are due, left behind or lost."""
+"""The compiled queries for runs and schedules that are due, left behind or lost, and the bound of
+their wait."""
 
 from datetime import datetime
 from functools import partial
@@ -7,6 +8,7 @@ from typing import NamedTuple
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.db.models.functions import Now
 
+from agents.platform.bounded_waits import BoundedWait
 from agents.platform.queries.compiled import CompiledQuery, compile_ids
 from agents.runs.engine.timing import timing
 from agents.runs.models import (
@@ -141,4 +143,14 @@ HELD_LEASES = CompiledQuery(
     owner="lease_owner",
     epoch="lease_epoch",
     expires_at="lease_expires_at",
+)
+
+RUN_WAITS = (
+    BoundedWait(
+        "queued runs",
+        lambda: Run.objects.filter(status=RunStatus.QUEUED),
+        "next_wake_at",
+        lambda: timing().patience,
+        lambda: None,
+    ),
 )

@@ -16,16 +16,18 @@ from agents.approvals.requesters import describe_requesters
 from agents.approvals.votes import CardStanding, find_standings
 from agents.approvals.warnings.card_reading import get_preview
 from agents.approvals.warnings.restored import find_restore_warning
+from agents.approvals.warnings.stale_targets import describe_tool_change
 from agents.approvals.warnings.surroundings import CardFacts, Surroundings, load_surroundings
 from agents.employees.toolboxes import load_toolbox
 from agents.runs.engine.cards import SEND
 from agents.runs.models import Approval, ApprovalKind, ApprovalStatus, Pass, Run, ToolCall
+from agents.runs.queries.cards import MAX_EARLIER
 from agents.web.cards.asking_rules import AskingReasons, CallToExplain, describe_reasons
 from agents.web.cards.asks import OfAgents
 from agents.web.cards.call_reports import CallReport, describe_call
 from agents.web.cards.decision_outcomes import OUTCOME_ICONS, name_outcome, was_withdrawn
 from agents.web.cards.differences import Change, find_differences
-from agents.web.cards.earlier_decisions import MAX_EARLIER, load_earlier_decisions
+from agents.web.cards.earlier_decisions import load_earlier_decisions
 from agents.web.cards.edit_form import build_fields, mark_first_field
 from agents.web.cards.effects import Effect, find_nouns
 from agents.web.cards.form_fields import FormField, FormInput
@@ -152,14 +154,7 @@ class Card(OfAgents):
     @property
     def obstacle(self) -> str:
         """The reason why the call cannot start as shown, even if approved; usually empty."""
-        if self.tool is None:
-            withheld = load_toolbox(self.call.organization_id).policy.withheld
-            return withheld.get(
-                self.call.tool, f"The tool {self.call.tool} is no longer available."
-            )
-        if self.tool.definition_hash != self.call.definition_hash:
-            return "The tool has changed since this request. If you approve, you are asked again for the new version."
-        return ""
+        return describe_tool_change(self.call, self.tool)
 
     @property
     def source_name(self) -> str:

@@ -4,18 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from agents.platform.queries.compiled import PLACEHOLDERS, CompiledQuery, IdRow
-from agents.runs.models import Approval, ApprovalStatus
-
-MAX_EARLIER = 5
-DECIDED = (ApprovalStatus.DENIED, ApprovalStatus.APPROVED, ApprovalStatus.CONSUMED)
-_NEWEST = CompiledQuery(
-    IdRow,
-    lambda organization_id, shape: Approval.objects.filter(
-        organization_id=organization_id, shape=shape, decided_at__isnull=False, status__in=DECIDED
-    ).order_by("-decided_at", "-pk")[:MAX_EARLIER],
-    placeholders=(PLACEHOLDERS[0], "the shape of a card"),
-)
+from agents.runs.models import Approval
+from agents.runs.queries.cards import EARLIER_DECISIONS
 
 
 def load_earlier_decisions(waiting: Collection[Approval]) -> dict[int, list[Approval]]:
@@ -29,7 +19,7 @@ def load_earlier_decisions(waiting: Collection[Approval]) -> dict[int, list[Appr
     """
     shapes = {(card.organization_id, card.shape) for card in waiting if card.shape}
     ids = {
-        shape: [row.pk for row in _NEWEST.fetch_all(organization_id, shape)]
+        shape: [row.pk for row in EARLIER_DECISIONS.fetch_all(organization_id, shape)]
         for organization_id, shape in shapes
     }
     decided = Approval.objects.select_related("decided_by", "run__employee").defer("preview")

@@ -124,3 +124,10 @@ def test_a_recursive_schema_has_a_finite_list_of_params() -> None:
     paths = [param.path for param in CallSchema(schema, has_defaults=True).list_params()]
     assert "child.child.name" in paths
     assert len(paths) < 20
+
+
+def test_a_param_behind_a_reference_has_the_type_of_its_target() -> None:
+    maybe = {"anyOf": [{"$ref": "#/$defs/Name"}, {"type": "null"}]}
+    schema = closed(name=maybe) | {"$defs": {"Name": TEXT}}
+    (param,) = CallSchema(schema, has_defaults=True).list_params()
+    assert param.type == "string or null"

@@ -119,6 +119,14 @@ METHOD, TEXT = {"enum": ["GET", "POST"]}, {"type": "string"}
             {"list": {"items": {"properties": {"http_method": METHOD, "relativeUrl": TEXT}}}},
             "methods and paths",
         ),
+        (
+            "/x",
+            {
+                "step": {"allOf": [{"$ref": "#/properties/sent"}, {"properties": {"url": TEXT}}]},
+                "sent": {"allOf": [{"properties": {"method": METHOD}}]},
+            },
+            "methods and paths",
+        ),
         ("/x", {"q": {"properties": {"query": TEXT, "variables": {}}}}, "GraphQL"),
         ("/x", {"jsonrpc": TEXT, "method": TEXT}, "remote procedure calls"),
         ("/bulk", {"operations": {}}, "many operations"),

@@ -1,0 +1,53 @@
+"""Waits that the database's clock, if it was ahead for a while, may have made longer than the code
+allows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from django.db import transaction
+from django.db.models import QuerySet
+from django.db.models.functions import Now
+
+CLOCK_SLACK = timedelta(minutes=1)
+"""A stored time that is at most this much too late is not worth a correction: hosts' clocks differ
+a little."""
+MAX_ROWS = 200
+"""The most rows to correct at a time."""
+
+
+@dataclass(frozen=True)
+class BoundedWait:
+    """A column with the time until which rows wait.
+
+    Attributes:
+        name: the rows, for the log.
+        select: the rows that may wait.
+        longest: the longest possible wait.
+        anew: the replacement for a later time.
+    """
+
+    name: str
+    select: Callable[[], QuerySet[Any]]
+    column: str
+    longest: Callable[[], timedelta]
+    anew: Callable[[], Any]
+
+    def correct(self) -> int:
+        """Shorten the waits that are too long; return their number. Locked rows are corrected next
+        time."""
+        rows = self.select()
+        late = rows.filter(**{f"{self.column}__gt": Now() + self.longest() + CLOCK_SLACK})
+        with transaction.atomic():
+            free = late.select_for_update(skip_locked=True, no_key=True, of=("self",)).order_by(
+                "pk"
+            )
+            ids = list(free.values_list("pk", flat=True)[:MAX_ROWS])
+            return (
+                rows.model._default_manager.filter(pk__in=ids).update(**{self.column: self.anew()})
+                if ids
+                else 0
+            )

@@ -1,0 +1,24 @@
+"""Runs that lost their worker: they continue, unless they lost too many."""
+
+import random
+
+from agents.runs.engine.ending import Ending, end_run
+from agents.runs.engine.recovery import requeue_after_loss
+from agents.runs.engine.timing import MAX_CRASHES, timing
+from agents.runs.engine.transaction import Transaction
+from agents.runs.models import ExitReason
+
+
+def requeue_or_end(tx: Transaction) -> None:
+    """Requeue a run that lost its worker; end it if it was cancelled or has lost too many."""
+    run = tx.run
+    if run.cancel_requested_at is not None:
+        end_run(tx, Ending(ExitReason.CANCELLED))
+        return
+    run.crash_count += 1
+    if run.crash_count >= MAX_CRASHES:
+        end_run(tx, Ending(ExitReason.CRASH_LOOP))
+        return
+    requeue_after_loss(tx)
+    if run.crash_count > 1:  # one run may kill the others' worker: spread their restarts
+        run.next_wake_at = tx.now + timing().restart_spread * random.random()
