@@ -83,7 +83,9 @@ BROAD_HANDLERS = {
     "tools/sources/plugins.py start_plugins": "a third-party package may raise anything when it is imported",
 }
 
-JUDGES = re.compile(r"_*(find_(\w+_)?(fault|problem|refusal|objection)|explain_\w+)|_check_\w+")
+JUDGES = re.compile(
+    r"_*(find_(\w+_)?(fault|problem|refusal|objection|staleness)|explain_\w+)|_check_\w+"
+)
 """Names of functions whose result may mean yes or no."""
 
 OUTSIDE = ("/home/", "/root/", "/Users/", "/tmp/", "/etc/", "/opt/", "/usr/", "/mnt/", "../", "~/")
@@ -323,6 +325,7 @@ def test_no_permission_is_the_truth_of_a_text() -> None:
         ("find_fault() -> str", True),
         ("_find_age_fault() -> 'str'", True),
         ("find_address_problem() -> str", True),
+        ("find_local_staleness() -> str", True),
         ("explain_drop() -> str", True),
         ("_check_bearer() -> str", True),
         ("_check_bearer() -> Objection | None", False),

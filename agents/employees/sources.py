@@ -45,10 +45,10 @@ ASK_AGAIN_AFTER = timedelta(minutes=2)
 
 @dataclass(frozen=True)
 class SourceReport:
-    """The result of reading a source, in words for an admin; `problem` is empty if the source
+    """The result of reading a source, in words for an admin; `problem` is None if the source
     responded properly."""
 
-    problem: str = ""
+    problem: str | None = None
     summary: str = ""
 
 

@@ -138,7 +138,7 @@ class Workshop:
     def approve(self, card: Approval, by: Membership | None = None, **more: Any) -> Approval:
         values = {
             "digest": card.digest,
-            "confirm": decisions.make_confirmation_phrase(card),
+            "confirm": decisions.make_confirmation_phrase(card) or "",
             **more,
         }
         return decisions.approve(by or self.approver, card.pk, decisions.Decision(**values))

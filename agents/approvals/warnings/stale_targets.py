@@ -17,30 +17,28 @@ LOCAL = frozenset({"files", "schedule"})
 MAX_NAMED = 3
 
 
-def describe_staleness(card: Approval, records: Mapping[int, RecordState]) -> str:
-    """Explain why the call could not start as shown; empty if it could, or if the card shows that
-    it is done."""
-    return _join_problems(
-        list_problems(read_card(card).records, records)
-    ) or describe_local_staleness(card)
+def find_staleness(card: Approval, records: Mapping[int, RecordState]) -> str | None:
+    """Return the reason why the call could not start as shown; None if it could, or if the card
+    shows that it is done."""
+    if problems := list_problems(read_card(card).records, records):
+        return _join_problems(problems)
+    return find_local_staleness(card)
 
 
-def describe_local_staleness(card: Approval) -> str:
-    """Explain why a call of a local tool could not start as shown, by computing its effect again;
-    empty if it could."""
+def find_local_staleness(card: Approval) -> str | None:
+    """Return the reason why a call of a local tool could not start as shown, by computing its
+    effect again; None if it could."""
     if get_family(card) not in LOCAL:
-        return ""
+        return None
     effect = compute_effect_now(card)
     if isinstance(effect, ToolError):
         return effect.message.rstrip(".")
     if effect.preview.problem:
         return effect.preview.problem.rstrip(".")
     is_same = compute_digest(card.tool_call, effect.preview.as_json()) == card.digest
-    return "" if is_same else "The target has changed since the request"
+    return None if is_same else "The target has changed since the request"
 
 
 def _join_problems(problems: list[str]) -> str:
-    if not problems:
-        return ""
     more = f", and {len(problems) - MAX_NAMED} more" if len(problems) > MAX_NAMED else ""
     return ", ".join(islice(problems, MAX_NAMED)) + more

@@ -279,9 +279,9 @@ class Card(OfAgents):
         return describe_origins(self.call)
 
     @cached_property
-    def confirmation_phrase(self) -> str:
-        """The phrase to type before approving; empty for most cards below the destructive level."""
-        return make_confirmation_phrase(self.approval) if self.is_open else ""
+    def confirmation_phrase(self) -> str | None:
+        """The phrase to type before approving; None for most cards below the destructive level."""
+        return make_confirmation_phrase(self.approval) if self.is_open else None
 
     @property
     def share(self) -> str:
