@@ -344,6 +344,52 @@ def test_a_permission_that_is_a_text_is_detected(head: str, is_offence: bool) ->
     assert returns_a_verdict_as_text(function) is is_offence
 
 
+FINDERS = re.compile(r"_*(find|load|list|get|select|has|is|may|can)_(?!or_)\w+")
+"""Names of functions that only read; `find_or_create_…` says that it writes."""
+WRITES = re.compile(r"save|delete|create|(get|update)_or_create|bulk_\w+")
+
+
+def writes_rows(function: Function) -> bool:
+    """Return True if the function calls a method that writes rows; the `update` of rows takes
+    columns by name, that of a dict or set does not."""
+    called = [node for node in ast.walk(function) if isinstance(node, ast.Call)]
+    return any(
+        WRITES.fullmatch(call.func.attr)
+        or (call.func.attr == "update" and call.keywords and not call.args)
+        for call in called
+        if isinstance(call.func, ast.Attribute)
+    )
+
+
+def test_finders_do_not_write() -> None:
+    def judge(_: str, function: Function) -> str:
+        return "writes" if FINDERS.fullmatch(function.name) and writes_rows(function) else ""
+
+    assert_none(
+        offences_by_function(judge, product()),
+        "a function whose name says that it finds, loads, lists or judges writes no row",
+    )
+
+
+@pytest.mark.parametrize(
+    ("head", "is_offence"),
+    [
+        ("find_row(): row.save()", True),
+        ("_load_row(): return Row.objects.get_or_create(pk=1)[0]", True),
+        ("list_rows(): rows.filter(pk=1).update(due_at=Now())", True),
+        ("has_row(): rows.delete()", True),
+        ("get_rows(): rows.bulk_create([])", True),
+        ("find_or_create_row(): rows.create()", False),
+        ("find_names(): names.update(rows)", False),
+        ("record_row(): row.save()", False),
+    ],
+)
+def test_a_finder_that_writes_is_detected(head: str, is_offence: bool) -> None:
+    (function,) = ast.parse(f"def {head}").body
+    assert isinstance(function, ast.FunctionDef)
+    assert bool(FINDERS.fullmatch(function.name) and writes_rows(function)) is is_offence
+
+
 # Forbidden constructs
 
 
