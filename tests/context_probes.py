@@ -1,6 +1,11 @@
-"""A test tool that returns facts of its context."""
+"""Test tools that return facts of their context, one of them as an `async def`."""
+
+import asyncio
+
+from pydantic import BaseModel
 
 from tools.contract import Level, Tool, ToolContext, ToolResult
+from tools.contract.excerpts import format_handle
 
 
 class Describe(Tool):
@@ -12,8 +17,11 @@ class Describe(Tool):
     volatile = True
 
     def execute(self, params: object, context: ToolContext) -> ToolResult:
+        context.logger.warning("Described its context")
         return ToolResult.ok(
             {
+                "organization_name": context.organization_name,
+                "mode": context.mode,
                 "environment": context.environment,
                 "user": context.user.name,
                 "preferences": dict(context.user.preferences),
@@ -22,4 +30,28 @@ class Describe(Tool):
         )
 
 
-PROBES = (Describe,)
+class DescribeInLoop(Describe):
+    """Returns everything of its context that needs the database, in an event loop."""
+
+    name = "probe.describeInLoop"
+
+    class Params(BaseModel):
+        inner: str = Describe.name
+
+    async def execute(self, params: Params, context: ToolContext) -> ToolResult:  # type: ignore[override]
+        await asyncio.sleep(0)
+        context.progress(0.5, "Half")
+        context.session["seen"] = True
+        inner = context.call_tool(params.inner, {})
+        earlier = context.earlier_result(format_handle(int(context.call_id) + 1))
+        return ToolResult.ok(
+            {
+                "preferences": dict(context.user.preferences),
+                "inner": inner.as_json(),
+                "earlier": earlier.as_json() if earlier else None,
+                "token": context.services.github.token,
+            }
+        )
+
+
+PROBES = (Describe, DescribeInLoop)

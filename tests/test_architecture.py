@@ -80,6 +80,7 @@ BROAD_HANDLERS = {
     "agents/deliveries/engine.py _send_batch": "whatever fails in one message keeps no other waiting",
     "agents/deliveries/channels/chat.py ChatAddress.send": "whatever apprise raises may hold the address in its text",
     "agents/platform/error_boundary.py log_and_continue": "a background thread or a sweep continues after one failure",
+    "agents/platform/database_threads.py beside_event_loop.call.work": "the waiting thread raises it",
     "tools/sources/plugins.py start_plugins": "a third-party package may raise anything when it is imported",
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from uuid import uuid4
 
 from django.db import models, transaction
 
@@ -50,7 +51,7 @@ class NoticeFact:
 
     Attributes:
         kind: one of ORGANIZATION_KINDS.
-        key: makes its notice unique among those of its kind, such as `17`.
+        key: several facts of the kind with the same key have one notice; empty if each has its own.
         detail: its subject: a name given by a person, never text of a model.
         user_id: the person it concerns; None if its kind decides who is notified.
         reason: why it happened; only webhooks that send values send it.
@@ -59,7 +60,7 @@ class NoticeFact:
 
     kind: NoticeKind
     organization_id: int
-    key: str
+    key: str = ""
     detail: str = ""
     user_id: int | None = None
     reason: str = ""
@@ -69,7 +70,7 @@ class NoticeFact:
 def tell(fact: NoticeFact) -> None:
     """Write the fact to the log of its organization, in the transaction that makes it true."""
     payload = {
-        "key": fact.key,
+        "key": fact.key or uuid4().hex,
         "detail": fact.detail,
         "user_id": fact.user_id,
         "reason": fact.reason,

@@ -10,6 +10,7 @@ from django.db import transaction
 
 from agents.accounts import audit
 from agents.accounts.models import Membership, Preferences, Units
+from agents.platform.database_threads import beside_event_loop
 from agents.platform.refusals import Invalid
 
 TIME_ZONES: list[Callable[[int, int], str]] = []
@@ -36,6 +37,7 @@ class ChosenPreferences(Mapping[str, str]):
         return len(self._chosen)
 
     @cached_property
+    @beside_event_loop
     def _chosen(self) -> dict[str, str]:
         mine = Preferences.objects.filter(
             membership__organization_id=self.organization_id, membership__user_id=self.user_id

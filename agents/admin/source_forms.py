@@ -23,6 +23,7 @@ from tools.connections.models import AuthenticationMethod, Source, SourceKind
 from tools.connections.servers import check_base_url
 from tools.contract import ToolError
 from tools.network import get_host, read_url
+from tools.sources import SHIPPED_CATEGORIES
 
 LARGEST_DOCUMENT = 20_000_000
 ADDRESSES = ("address", "base_url", "token_url")
@@ -97,7 +98,9 @@ class SourceForm(PrivateNetworkForm):
 
     def clean_name(self) -> str:
         name: str = self.cleaned_data["name"]
-        if name in {tool.category for tool in get_installed_toolbox().tools()}:
+        installed = get_installed_toolbox()
+        names = [*(tool.name for tool in installed.tools()), *installed.policy.withheld]
+        if name in SHIPPED_CATEGORIES | {each.partition(".")[0] for each in names}:
             raise forms.ValidationError(
                 f"Built-in tools already use the prefix {name!r}. Choose another name."
             )

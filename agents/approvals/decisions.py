@@ -330,8 +330,9 @@ def make_confirmation_phrase(card: Approval) -> str | None:
         return name
     if targets:
         return str(len(targets))
-    tool = load_toolbox(card.organization_id).get_tool(card.tool_call.tool)
-    return (_make_typeable(tool.title) if tool else None) or card.tool_call.tool
+    call = card.tool_call
+    tool = load_toolbox(card.organization_id).get_called_tool(call.tool, call.version)
+    return (_make_typeable(tool.title) if tool else None) or call.tool
 
 
 def _make_typeable(name: str) -> str | None:

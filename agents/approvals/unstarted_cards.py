@@ -78,9 +78,9 @@ def compute_effect_to_show(card: Approval) -> CallEffect:
     effect = compute_current_effect(card)
     if isinstance(effect, CallEffect):
         return effect
-    return describe_refusal(
-        load_toolbox(card.organization_id).get_tool(card.tool_call.tool), card, effect
-    )
+    call = card.tool_call
+    tool = load_toolbox(card.organization_id).get_called_tool(call.tool, call.version)
+    return describe_refusal(tool, card, effect)
 
 
 def compute_effect_now(card: Approval) -> CallEffect | ToolError:

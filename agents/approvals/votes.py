@@ -313,7 +313,7 @@ def _find_matching(card: Approval, rules: Collection[RuleTerms]) -> tuple[RuleTe
 
 def _describe(card: Approval, requesters: Collection[Requester]) -> RuledCard:
     call = card.tool_call
-    tool = load_toolbox(card.organization_id).get_tool(call.tool)
+    tool = load_toolbox(card.organization_id).get_called_tool(call.tool, call.version)
     return RuledCard(
         tool=call.tool,
         category=tool.category if tool else "",

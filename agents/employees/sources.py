@@ -6,7 +6,6 @@ from datetime import timedelta
 
 from django.db import transaction
 from django.db.models.functions import Now
-from django.utils import timezone
 
 from agents.accounts.models import Organization
 from agents.accounts.notice_facts import NoticeFact, NoticeKind, tell
@@ -160,10 +159,9 @@ def _save(source: Source, found: SourceDescription) -> SourceReport:
 def _tell_of_quarantine(source: Source, result: RefreshResult) -> None:
     """Notify admins of changed tools, which nobody can use until an admin has reviewed them."""
     if result.changed:
-        key = f"{source.pk}:{timezone.now().isoformat()}"
         detail = f"{_count_noun(len(result.changed), 'tool')} of {source.name}"
         ids = {"source_id": str(source.pk)}
-        tell(NoticeFact(NoticeKind.QUARANTINE, source.organization_id, key, detail=detail, ids=ids))
+        tell(NoticeFact(NoticeKind.QUARANTINE, source.organization_id, detail=detail, ids=ids))
 
 
 def _summarize(count: int, result: RefreshResult) -> str:

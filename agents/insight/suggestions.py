@@ -14,6 +14,7 @@ from django.db.models import OuterRef, Subquery, Sum
 from django.utils import timezone
 
 from agents.accounts.models import Membership
+from agents.employees.models import Grant
 from agents.employees.toolboxes import load_toolbox
 from agents.insight.models import EmployeeFigures, FiguresHead
 from agents.platform.refusals import Invalid
@@ -23,7 +24,7 @@ from agents.standing_grants.models import MAX_DAYS, StandingGrant
 from agents.standing_grants.past_calls import CallColumns, GrantMatcher, PastCall, read_past_call
 from agents.standing_grants.proposals import (
     ProposedGrant,
-    check_proposal,
+    check_terms,
     propose_equal,
     read_value,
 )
@@ -77,6 +78,7 @@ class _Approved(NamedTuple):
 
     Attributes:
         freed_at: the time of the person's decision before it.
+        pinned: the version of the tool to which the employee is pinned now, or empty.
     """
 
     pk: int
@@ -84,6 +86,7 @@ class _Approved(NamedTuple):
     requested_at: datetime
     decided_at: datetime
     freed_at: datetime | None
+    pinned: str | None
     definition_hash: str
     call: CallColumns
 
@@ -106,11 +109,7 @@ def find_suggestions(member: Membership, employee_id: int | None = None) -> list
     for card in _load_approved(organization_id, employee_id=employee_id):
         groups[card.call.run__employee_id, card.shape].append(card)
     toolbox = load_toolbox(organization_id)
-    found = [
-        each
-        for cards in groups.values()
-        if (each := _build_suggestion(organization_id, toolbox, cards))
-    ]
+    found = [each for cards in groups.values() if (each := _build_suggestion(toolbox, cards))]
     existing = list(list_usable(organization_id)) if found else []
     kept = [each for each in found if not _is_covered(each, existing)]
     return sorted(_drop_denied(organization_id, kept), key=lambda each: -len(each.cards))
@@ -121,7 +120,7 @@ def suggest_for_card(card: Approval) -> Suggestion | None:
     approved = _load_approved(
         card.organization_id, employee_id=card.run.employee_id, shape=card.shape
     )
-    found = _build_suggestion(card.organization_id, load_toolbox(card.organization_id), approved)
+    found = _build_suggestion(load_toolbox(card.organization_id), approved)
     if found is None or not found.would_preapprove(read_past_call(card)):
         return None
     return next(iter(_drop_denied(card.organization_id, [found])), None)
@@ -153,10 +152,14 @@ def _load_approved(
         decided_at__lt=OuterRef("decided_at"),
         standing_grant=None,
     ).order_by("-decided_at")
-    newest = rows.annotate(freed_at=Subquery(before.values("decided_at")[:1])).order_by(
-        "-decided_at", "-pk"
+    allowed = Grant.objects.filter(
+        employee=OuterRef("run__employee"), tool=OuterRef("tool_call__tool")
     )
-    own = (*_Approved._fields[:5], "tool_call__definition_hash")
+    newest = rows.annotate(
+        freed_at=Subquery(before.values("decided_at")[:1]),
+        pinned=Subquery(allowed.values("version")[:1]),
+    ).order_by("-decided_at", "-pk")
+    own = (*_Approved._fields[:6], "tool_call__definition_hash")
     found = newest.values_list(*own, *CallColumns._fields)[:MAX_READ]
     return [
         _Approved._make((*row[: len(own)], CallColumns._make(row[len(own) :]))) for row in found
@@ -219,20 +222,18 @@ def _keep_wholly_read(
     ]
 
 
-def _build_suggestion(
-    organization_id: int, toolbox: Toolbox, cards: Sequence[_Approved]
-) -> Suggestion | None:
+def _build_suggestion(toolbox: Toolbox, cards: Sequence[_Approved]) -> Suggestion | None:
     """Build the suggestion of approved cards of one employee and shape; None if too few were
     careful."""
     approved = [card for card in cards if card.is_considered]
     if len(approved) < LEAST_APPROVALS or approved[0].call.level == Level.DESTRUCTIVE.value:
         return None
-    tool = toolbox.get_tool(approved[0].call.tool_call__tool)
+    tool = toolbox.get_pinned_tool(approved[0].call.tool_call__tool, approved[0].pinned or "")
     if tool is None or tool.definition_hash != approved[0].definition_hash:
         return None
     try:
         proposal = _propose_narrowest([card.call for card in approved], tool)
-        check_proposal(organization_id, proposal)
+        check_terms(proposal, tool)
     except Invalid:
         return None
     found = Suggestion(proposal, tool, ())

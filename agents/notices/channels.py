@@ -248,8 +248,15 @@ def note_failed(channel: Channel, error: DeliveryError, pause: timedelta | None)
 def forget_channel(channel: Channel) -> None:
     """Remove a channel whose address no longer exists, and notify its owner by the others."""
     with transaction.atomic():
-        key, whose, detail = str(channel.pk), channel.membership, channel.label[:200]
-        tell(NoticeFact(NoticeKind.CHANNEL_LOST, whose.organization_id, key, detail, whose.user_id))
+        whose = channel.membership
+        tell(
+            NoticeFact(
+                NoticeKind.CHANNEL_LOST,
+                whose.organization_id,
+                detail=channel.label[:200],
+                user_id=whose.user_id,
+            )
+        )
         entry = audit.NewEntry(
             "gadget", "channel_removed", f"channel:{channel.pk}", {"kind": channel.kind}
         )

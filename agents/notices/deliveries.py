@@ -11,7 +11,7 @@ from agents.accounts.notice_facts import NoticeKind
 from agents.deliveries import changes
 from agents.deliveries.models import DeliveryStatus
 from agents.notices.channels import can_send_mail
-from agents.notices.models import Delivery, Notice
+from agents.notices.models import KNOWN_KINDS, Delivery, Notice
 from agents.notices.texts import NoticeText, describe
 from agents.platform.row_ids import get_row
 
@@ -26,7 +26,9 @@ def select_deliveries(member: Membership, *, of_all: bool) -> QuerySet[Delivery]
     Args:
         of_all: those of all members; for admins only.
     """
-    rows = Delivery.objects.filter(channel__membership__organization_id=member.organization_id)
+    rows = Delivery.objects.filter(
+        channel__membership__organization_id=member.organization_id, notice__kind__in=KNOWN_KINDS
+    )
     if not (of_all and member.may(Role.ADMIN)):
         rows = rows.filter(channel__membership=member)
     return rows.select_related(*_RELATED, *_RELATED_TO_CARD).order_by("-pk")

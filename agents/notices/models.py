@@ -34,6 +34,8 @@ SHARED_KINDS = (
     *(NoticeKind.QUARANTINE, NoticeKind.WEBHOOK_OFF, NoticeKind.TRIGGER_REFUSED),
 )
 """Kinds that shared channels of an organization get."""
+KNOWN_KINDS = NoticeKind.values
+"""Kinds that this version has words for; during an update it leaves others to newer processes."""
 RUN_KINDS = (NoticeKind.RUN_FAILED, NoticeKind.RUN_ENDED)
 ADMIN_KINDS = (
     *(
@@ -54,7 +56,8 @@ class Notice(models.Model):
     Attributes:
         key: makes it unique, such as `card:17`.
         user: the only person to notify; None if its kind decides that.
-        detail: its subject besides run and card: a name given by a person, never text of a model.
+        detail: its subject besides run and card: a name given by a person, never text of a model;
+            for the end of a run, the status with which it ended.
         spread_at: the time at which its deliveries were created; None before that.
     """
 

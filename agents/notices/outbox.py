@@ -95,7 +95,7 @@ class EventRows:
         if run.origin in _ORIGINS_OF_PEOPLE or run.pk in self.followed:
             has_failed = payload["status"] == RunStatus.FAILED
             kind = NoticeKind.RUN_FAILED if has_failed else NoticeKind.RUN_ENDED
-            yield build_run_notice(kind, run, event.seq)
+            yield build_run_notice(kind, run, event.seq, payload["status"])
         if payload["exit_reason"] == ExitReason.BUDGET_EXHAUSTED:
             yield build_budget_notice(event)
 
@@ -180,14 +180,15 @@ def build_card_notice(kind: NoticeKind, card: Approval) -> Notice:
     return Notice(organization_id=card.organization_id, kind=kind, key=f"{kind}:{card.pk}", **about)
 
 
-def build_run_notice(kind: NoticeKind, run: Run, seq: int) -> Notice:
-    """Build the notice that a run ended with the event of this number; a continued run may end
-    again."""
+def build_run_notice(kind: NoticeKind, run: Run, seq: int, status: str = "") -> Notice:
+    """Build the notice that a run ended with the event of this number, and with this status; a
+    continued run may end again."""
     return Notice(
         organization_id=run.organization_id,
         kind=kind,
         key=f"{kind}:{run.pk}:{seq + 1}",
         run_id=run.pk,
+        detail=status,
     )
 
 

@@ -20,7 +20,7 @@ from agents.deliveries.outboxes import DeliveryBatch, DeliveryEnding, Outbox
 from agents.notices.audience import Audience
 from agents.notices.channels import note_failed, note_reached
 from agents.notices.deliveries import select_deliveries
-from agents.notices.models import Channel, ChannelKind, Delivery
+from agents.notices.models import KNOWN_KINDS, Channel, ChannelKind, Delivery
 from agents.notices.on_screen import list_closed, name_cards, note_removed, note_shown
 from agents.notices.texts import MAX_IN_ONE_NOTIFICATION, write_notification
 
@@ -44,7 +44,8 @@ class NoticeOutbox(Outbox[Delivery, Channel]):
 
     @override
     def select_due(self, *, only_healthy: bool) -> QuerySet[Delivery]:
-        return super().select_due(only_healthy=only_healthy).filter(channel__kind=self.kind)
+        due = super().select_due(only_healthy=only_healthy)
+        return due.filter(channel__kind=self.kind, notice__kind__in=KNOWN_KINDS)
 
     @override
     def select_visible(self, member: Membership) -> QuerySet[Delivery]:

@@ -17,7 +17,7 @@ from agents.accounts.notice_facts import NoticeKind
 from agents.notices.audience import Audience
 from agents.notices.channels import ensure_break_glass_channel
 from agents.notices.choices import load_pace_rules
-from agents.notices.models import Channel, ChannelKind, Delivery, Notice
+from agents.notices.models import KNOWN_KINDS, Channel, ChannelKind, Delivery, Notice
 from agents.notices.pace import PaceRules
 from agents.platform.error_boundary import log_and_continue
 
@@ -32,30 +32,28 @@ def spread_notices() -> int:
 
     A notice that cannot be spread is given up, so that it never blocks others.
     """
-    oldest = (
-        Notice.objects.filter(spread_at=None).order_by("pk").values_list("pk", flat=True).first()
-    )
+    known = Notice.objects.filter(spread_at=None, kind__in=KNOWN_KINDS)
+    oldest = known.order_by("pk").values_list("pk", flat=True).first()
     if oldest is None:
         return 0
     done = 0
     with log_and_continue("spreading notices") as failure:
-        done = _spread(Notice.objects.all())
+        done = _spread(known)
     if not failure.is_failed:
         return done
     with log_and_continue(f"spreading notice {oldest}") as failure:
-        done = _spread(Notice.objects.filter(pk=oldest))
+        done = _spread(known.filter(pk=oldest))
     if failure.is_failed and not failure.outage:
-        done = Notice.objects.filter(pk=oldest, spread_at=None).update(
-            spread_at=Now()
-        )  # it notifies nobody
+        done = known.filter(pk=oldest).update(spread_at=Now())  # it notifies nobody
     return done
 
 
 def _spread(notices: QuerySet[Notice]) -> int:
-    """Spread the oldest of these in one transaction; those locked by another worker are skipped."""
+    """Spread the oldest of these unspread ones in one transaction; those locked by another worker
+    are skipped."""
     with transaction.atomic():
         waiting = notices.select_for_update(skip_locked=True, no_key=True, of=("self",))
-        waiting = waiting.filter(spread_at=None).select_related(*_RELATED).order_by("pk")
+        waiting = waiting.select_related(*_RELATED).order_by("pk")
         first = waiting.first()
         if first is None:
             return 0

@@ -105,7 +105,7 @@ def describe(notice: Notice, channel: Channel) -> NoticeText:
         )
     if notice.run is None:
         raise ValueError(f"notice {notice.pk} is about nothing")
-    ending = ", and it succeeded" if notice.run.status == RunStatus.SUCCEEDED else ""
+    ending = ", and it succeeded" if notice.detail == RunStatus.SUCCEEDED else ""
     employee = clean_name(notice.run.employee.name)
     return NoticeText(
         f"{_FACTS[kind]}: run {notice.run_id} of {employee}{ending}",
@@ -168,6 +168,6 @@ def _describe_card(notice: Notice) -> str:
     employee = clean_name(notice.approval.run.employee.name)
     if notice.kind == NoticeKind.QUESTION:
         return f"asked by {employee}"
-    name = notice.approval.tool_call.tool
-    tool = load_toolbox(notice.organization_id).get_tool(name)
-    return f"{clean_name(tool.title if tool else name)}, asked by {employee}"
+    call = notice.approval.tool_call
+    tool = load_toolbox(notice.organization_id).get_called_tool(call.tool, call.version)
+    return f"{clean_name(tool.title if tool else call.tool)}, asked by {employee}"

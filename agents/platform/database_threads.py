@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, ParamSpec, TypeVar
 
 from asgiref.sync import sync_to_async
 from django.db import connection
 
-from agents.platform.database_connections import release_connection
+from agents.platform.database_connections import closing_connection, release_connection
+from tools.toolbox.threads import THREADS
 
 Args = ParamSpec("Args")
 Result = TypeVar("Result")
@@ -38,3 +40,33 @@ def run_in_threads(
         return result
 
     return sync_to_async(run_and_release, thread_sensitive=False, executor=threads)
+
+
+def beside_event_loop(function: Callable[Args, Result]) -> Callable[Args, Result]:
+    """Let async tools call this function, which uses the database: it runs in another thread, and
+    their event loop waits.
+
+    Django refuses queries in a thread with a running event loop.
+    """
+
+    @functools.wraps(function)
+    def call(*args: Args.args, **kwargs: Args.kwargs) -> Result:
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return function(*args, **kwargs)
+        returned = Future[Result]()
+
+        def work() -> None:
+            try:
+                with closing_connection():
+                    result = function(*args, **kwargs)
+            except BaseException as error:  # noqa: BLE001 - the waiting thread raises it
+                returned.set_exception(error)
+            else:
+                returned.set_result(result)
+
+        THREADS.run(work)
+        return returned.result()
+
+    return call

@@ -8,12 +8,12 @@ from collections.abc import Hashable, Iterable, Sequence
 
 from django.db.models import QuerySet
 
-from agents.employees.toolboxes import load_toolbox
 from agents.policy.past_history import PastHistory
 from agents.policy.policy_drafts import ChangeKind, PolicyChange, apply_changes
 from agents.policy.recorded_calls import CallRow
 from agents.runs.models import ToolCall
 from agents.standing_grants.past_calls import GrantMatcher
+from agents.standing_grants.proposals import find_tool
 from tools.toolbox.conditions import Condition
 from tools.toolbox.history import ToolHistory
 from tools.toolbox.snapshots import RecordedRules
@@ -66,7 +66,7 @@ def _find_grants(
     found: dict[str, list[tuple[int, GrantMatcher]]] = defaultdict(list)
     for number, change in enumerate(changes):
         if change.kind is ChangeKind.STANDING_GRANT:
-            tool = load_toolbox(organization_id).get_tool(change.tool)
+            tool = find_tool(organization_id, change.tool, change.employee_id)
             if tool is not None:
                 found[change.tool].append(
                     (number, GrantMatcher.of(change.as_proposed_grant(), tool))

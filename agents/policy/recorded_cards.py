@@ -39,6 +39,7 @@ class CardRow(NamedTuple):
     call_id: int
     employee_id: int
     tool: str
+    version: str
     level: str
     status: str
     decided_by_id: int | None
@@ -100,6 +101,7 @@ def read_cards(cards: QuerySet[Approval]) -> Iterator[list[CardRow]]:
         "tool_call_id",
         "run__employee_id",
         "tool_call__tool",
+        "tool_call__version",
         "level",
     )
     decided = ("status", "decided_by_id", "decided_at", "tool_call__created_at")
@@ -130,7 +132,7 @@ class RulesOfToday:
             KeyError, TypeError, ValueError, AttributeError, OverflowError: its record was damaged.
         """
         ruling = _read_ruling(row)
-        tool = self.toolbox.get_tool(row.tool)
+        tool = self.toolbox.get_called_tool(row.tool, row.version)
         category = ruling.category if ruling else tool.category if tool else ""
         age = ruling.age if ruling else (row.decided_at or timezone.now()) - row.called_at
         requesters = ruling.requesters if ruling else frozenset()

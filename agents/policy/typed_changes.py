@@ -14,7 +14,7 @@ from agents.platform.refusals import Invalid
 from agents.platform.row_ids import parse_row_id_or_none
 from agents.policy.named_rules import check_named_rule, name_groups
 from agents.policy.policy_drafts import LABELS, OF_CARDS, OF_HOSTS, ChangeKind, PolicyChange
-from agents.standing_grants.proposals import check_proposal
+from agents.standing_grants.proposals import check_proposal, find_tool
 from tools.contract import Level, Tool
 from tools.toolbox import Condition, Otherwise, Rule
 
@@ -57,12 +57,11 @@ def read_change(organization_id: int, given: Mapping[str, str]) -> PolicyChange:
     kind = ChangeKind(given["kind"])
     if kind in OF_HOSTS:
         return PolicyChange(kind, host=_read_host(given.get("host", "")))
-    tool = load_toolbox(organization_id).get_tool(given.get("tool", "").replace("\0", ""))
+    employee_id = _read_employee(organization_id, given.get("employee", ""))
+    tool = find_tool(organization_id, given.get("tool", "").replace("\0", ""), employee_id)
     if tool is None or tool.is_system:
         raise Invalid("tool", "Choose a tool.")
-    change = PolicyChange(
-        kind, tool.name, _read_employee(organization_id, given.get("employee", ""))
-    )
+    change = PolicyChange(kind, tool.name, employee_id)
     if kind is ChangeKind.LEVEL:
         return replace(change, level=_read_level(tool, given.get("level", "")))
     if kind is not ChangeKind.LIMIT:
@@ -165,6 +164,7 @@ def _read_condition(tool: Tool, given: Mapping[str, str]) -> Condition:
 def _read_sentence(organization_id: int, tool: Tool, given: Mapping[str, str]) -> Condition:
     """Read a limit over history."""
     catalog = {one.name: one for one in load_toolbox(organization_id).tools() if not one.is_system}
+    catalog[tool.name] = tool
     row = {name: given.get(name, "").replace("\0", "")[:MAX_BLANK] for name in _BLANKS}
     otherwise = given.get("otherwise", "") or Otherwise.ASK.value
     try:

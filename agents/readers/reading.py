@@ -8,6 +8,7 @@ reads for it.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -20,6 +21,8 @@ from agents.platform.error_boundary import log_and_continue
 from agents.readers.holes import Hole, Writers, find_writers, list_gaps
 from agents.readers.models import ReaderCursor
 from agents.runs.engine.timing import timing
+
+logger = logging.getLogger(__name__)
 
 AT_ONCE = 200
 """The most rows in one transaction, which on SQLite keeps other writers waiting."""
@@ -120,34 +123,55 @@ def _read(reader: Reader) -> bool:
     if not failure.is_failed or failure.outage:
         return has_more
     for _ in range(AT_ONCE):  # one row after the other, up to the one that fails
-        with log_and_continue(f"reading one row for {reader.name}, which is given up") as failure:
-            _read_batch(reader, 1)
+        tried = list[int]()
+        with log_and_continue(f"reading one row for {reader.name}") as failure:
+            _read_batch(reader, 1, tried)
         if failure.is_failed:
-            return not failure.outage and _read_batch(reader, 1, gives_up=True)
+            return bool(tried) and not failure.outage and _give_up(reader, tried[0])
     return True
 
 
-def _read_batch(reader: Reader, most: int, *, gives_up: bool = False) -> bool:
+def _read_batch(reader: Reader, most: int, tried: list[int] | None = None) -> bool:
     """Read up to so many rows in one transaction; return True if there may be more.
 
     Nothing is locked or written before there is a row that the reader wants, or a whole batch to
     pass over.
+
+    Args:
+        tried: gets the ids of the rows before they are read.
     """
     cursor, _ = ReaderCursor.objects.get_or_create(reader=reader.name)
     new = list(_list_ids(reader.log, cursor.position)[:most])
     if not cursor.holes and len(new) < most and not reader.select().filter(pk__in=new).exists():
         return False
     with transaction.atomic():
-        locked = (
-            ReaderCursor.objects.select_for_update(skip_locked=True).filter(pk=cursor.pk).first()
-        )
+        locked = _lock(reader)
         if locked is None:
             return False
         ids = _advance(locked, reader.log, most)
-        if ids and not gives_up:
+        if tried is not None:
+            tried.extend(ids)
+        if ids:
             reader.write(list(reader.select().filter(pk__in=ids).order_by("pk")))
         locked.save()
     return len(ids) >= most
+
+
+def _give_up(reader: Reader, pk: int) -> bool:
+    """Pass over this row, unless another worker has read or passed over it; return True, because
+    there may be more."""
+    with transaction.atomic():
+        locked = _lock(reader)
+        if locked is not None and _advance(locked, reader.log, 1) == [pk]:
+            locked.save()
+            logger.error("row %d of %s is given up for %s", pk, reader.log.__name__, reader.name)
+    return True
+
+
+def _lock(reader: Reader) -> ReaderCursor | None:
+    """Lock the reader's cursor; return None while another worker reads for it."""
+    cursors = ReaderCursor.objects.select_for_update(skip_locked=True)
+    return cursors.filter(reader=reader.name).first()
 
 
 def _list_ids(log: type[Model], after: int) -> QuerySet[Any, int]:
@@ -155,8 +179,8 @@ def _list_ids(log: type[Model], after: int) -> QuerySet[Any, int]:
 
 
 def _advance(cursor: ReaderCursor, log: type[Model], most: int) -> list[int]:
-    """Move the cursor; return the ids of the rows to read: first those that appeared late, then the
-    next ones."""
+    """Move the cursor; return the ids of up to so many rows to read: first those that appeared
+    late, then the next ones."""
     ahead = _list_ids(log, cursor.position)
     ids = list(ahead[:most])
     if not cursor.holes and not list_gaps(cursor.position, ids):
@@ -169,7 +193,8 @@ def _advance(cursor: ReaderCursor, log: type[Model], most: int) -> list[int]:
     pieces = [piece for hole in passed for piece in hole.shrink(late, writers)]
     left = [piece for piece in pieces if piece.writers or len(late) == most]
     if ids:  # once more, because missing ones may have been committed before the writers were found
-        ids = list(ahead.filter(pk__lte=ids[-1]))
+        ids = list(ahead.filter(pk__lte=ids[-1])[: most - len(late)])
+        left += [hole for hole in holes if hole.first > max([cursor.position, *ids])]
         gaps = [_describe_gap(gap, holes, writers) for gap in list_gaps(cursor.position, ids)]
         open_gaps = [gap for gap in gaps if gap.writers]
         left += open_gaps

@@ -135,6 +135,7 @@ def _read_tools(row: Employee) -> Values:
     return {
         grant.tool: {
             "level": grant.level,
+            "version": grant.version,
             "conditions": grant.conditions,
             "delegates": grant.delegates,
         }
@@ -151,8 +152,8 @@ def _write_tools(row: Employee, tools: Values) -> None:
 def _take_stricter_tools(restored: Values, newer: Values) -> Values:
     return {
         tool: {
+            **values,
             "level": take_higher_level(restored[tool]["level"], values["level"]),
-            "conditions": values["conditions"],
             "delegates": take_common(restored[tool]["delegates"], values["delegates"]),
         }
         for tool, values in newer.items()

@@ -104,6 +104,8 @@ def _describe_tool(name: str, values: Mapping[str, Any]) -> str:
     told = []
     if level := values.get("level"):
         told.append(f"level {level}")
+    if version := values.get("version"):
+        told.append(f"version {version}")
     if conditions := values.get("conditions"):
         told.append(describe_limits(conditions))
     if delegates := values.get("delegates"):

@@ -3,9 +3,11 @@ webhooks. The events of organizations are described here too; only webhooks show
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from typing import Any
 
 from agents.accounts.models.organization_event import OrganizationEvent
@@ -16,6 +18,8 @@ from agents.runs.engine.transaction import MACHINE
 from agents.runs.models import ApprovalStatus, Event, EventType, RunStatus
 from agents.runs.redaction import NOTHING_REDACTED, EventRedaction
 from agents.runs.status_labels import label_status
+
+logger = logging.getLogger(__name__)
 
 Payload = Mapping[str, Any]
 Describer = Callable[[Payload, EventRedaction], "Description"]
@@ -40,24 +44,26 @@ LEVEL_ICONS = {
 }
 
 
-class UndescribedEvent(LookupError):
-    """An event has a type without a description."""
-
-
 def describe(
     event: Event | OrganizationEvent, redaction: EventRedaction = NOTHING_REDACTED
 ) -> Description:
     """Describe the event; the redaction leaves out parts of its texts, inputs and results.
 
-    Raises:
-        UndescribedEvent
+    A type that this version does not know has a neutral line without facts: during an update, newer
+    processes already write such events.
     """
     write = DESCRIBERS.get(event.type)
     if write is None:
-        raise UndescribedEvent(
-            f"{str(event.type)!r} events are not described: add them to agents/runs/descriptions.py"
+        _log_unknown(str(event.type))
+        return Description(
+            f"Recorded by another version of Gadget: {event.type}", icon="circle-question-mark"
         )
     return write(event.payload, redaction)
+
+
+@cache  # once for each type
+def _log_unknown(type_: str) -> None:
+    logger.warning("events of the type %r are from another version: they have no words here", type_)
 
 
 # The run
@@ -293,31 +299,21 @@ def _describe_decision(payload: Payload, redaction: EventRedaction) -> Descripti
     by, status = payload.get("decided_by") or "", ApprovalStatus(payload["status"])
     look, icon = CARD_LOOKS.get(status, ("bad", "ban"))
     redact = redaction.redact_text if status in DECISIONS else redaction.redact_summary
-    is_dismissal = _is_dismissal(payload)
-    done = "Dismissed" if is_dismissal else str(status.label)
+    is_dismissed = event_facts.is_dismissal(payload)
+    done = "Dismissed" if is_dismissed else str(status.label)
     decided = f"{done} by {by}" if by and status in DECISIONS else done
     return Description(
-        f"{decided}: there was nothing to do" if is_dismissal else decided,
+        f"{decided}: there was nothing to do" if is_dismissed else decided,
         spoken=f"{decided[:1].lower()}{decided[1:]}",
         icon=icon,
         look=look,
         by=by,
         text=redact(payload.get("reason") or ""),
-        is_outcome=is_dismissal or status in CALL_ENDING,
+        is_outcome=is_dismissed or status in CALL_ENDING,
         next_card_id=payload.get("next_approval_id") or "",
         facts=event_facts.list_decision(payload),
         **_name_call(payload),
     )
-
-
-def _is_dismissal(payload: Payload) -> bool:
-    """Return True if a person dismissed the card.
-
-    Older events do not say so, but only a dismissal has a reason: the text of an answer is in an
-    event of its own.
-    """
-    is_answered = payload["status"] == ApprovalStatus.ANSWERED
-    return is_answered and bool(payload.get("dismissed") or payload.get("reason"))
 
 
 def _describe_question(payload: Payload, redaction: EventRedaction) -> Description:
@@ -478,4 +474,4 @@ DESCRIBERS: dict[str, Describer] = {
     **CALL_EVENTS,
     **ORGANIZATION_EVENTS,
 }
-"""By the type of an event, the function that describes it; a type without one is refused."""
+"""By the type of an event, the function that describes it."""

@@ -64,13 +64,17 @@ def list_end(payload: Payload) -> Facts:
     kind = FactKind.RUN_FAILED if payload["status"] == RunStatus.FAILED else FactKind.RUN_FINISHED
     return (
         EventFact(
-            kind, _take(payload, "status", "exit_reason", "outcome"), _take(payload, "answer")
+            kind,
+            _take(payload, "status", "exit_reason", "outcome"),
+            _take(payload, "answer", "problem"),
         ),
     )
 
 
 def list_card(payload: Payload) -> Facts:
-    """List the fact that a card waits for a decision."""
+    """List the fact that a card waits for a decision, unless a standing grant approves it."""
+    if payload.get("preapproved"):
+        return ()
     ids = {
         "card": "approval",
         **_take(payload, "approval_id", "call_id", "level", "digest", "expires_at"),
@@ -85,17 +89,35 @@ def list_question(payload: Payload) -> Facts:
 
 
 def list_decision(payload: Payload) -> Facts:
-    """List the facts about a closed card; a replaced one leaves its ask open."""
+    """List the facts about a closed card; a replaced one leaves its ask open.
+
+    The answer to a question is a fact of its own event, which has the text.
+    """
+    if payload["status"] == ApprovalStatus.ANSWERED and not is_dismissal(payload):
+        return ()
     kind = (
         FactKind.CARD_EXPIRED
         if payload["status"] == ApprovalStatus.EXPIRED
         else FactKind.CARD_DECIDED
     )
-    ids = {"card": "approval", **_take(payload, "approval_id", "call_id", "status", "dismissed")}
+    ids = {
+        "card": payload.get("kind") or "approval",
+        **_take(payload, "approval_id", "call_id", "status", "dismissed"),
+    }
     closed = EventFact(kind, ids, _take(payload, "decided_by", "reason"))
     if payload["status"] == ApprovalStatus.SUPERSEDED:
         return (closed,)
     return (closed, EventFact(FactKind.ASK_ANSWERED, _take(payload, "approval_id")))
+
+
+def is_dismissal(payload: Payload) -> bool:
+    """Return True if a person dismissed the card.
+
+    Older events do not say so, but only a dismissal has a reason: the text of an answer is in an
+    event of its own.
+    """
+    is_answered = payload["status"] == ApprovalStatus.ANSWERED
+    return is_answered and bool(payload.get("dismissed") or payload.get("reason"))
 
 
 def list_reply(payload: Payload) -> Facts:

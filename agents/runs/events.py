@@ -117,7 +117,11 @@ class CancelRequested(RunEvent):
 
 @dataclass(frozen=True)
 class RunFinished(RunEvent):
-    """The run ended; `cost` is None without a known price, and `outcome` classifies its work."""
+    """The run ended; `cost` is None without a known price, and `outcome` classifies its work.
+
+    Attributes:
+        problem: why it failed, in words; empty for most. Events of older versions lack it.
+    """
 
     type = EventType.RUN_FINISHED
     status: str
@@ -130,6 +134,7 @@ class RunFinished(RunEvent):
     cost: float | None
     currency: str
     outcome: str
+    problem: str = ""
 
     @classmethod
     def of(cls, run: Run, cost: float | None) -> Self:
@@ -142,7 +147,8 @@ class RunFinished(RunEvent):
             run.output_tokens,
             run.estimated_tokens > 0,
         )
-        return cls(*figures, cost, run.organization.currency, str(run.outcome))
+        ending = (run.organization.currency, str(run.outcome), run.problem)
+        return cls(*figures, cost, *ending)
 
 
 @dataclass(frozen=True)
@@ -270,7 +276,11 @@ class LateEffect(RunEvent):
 
 @dataclass(frozen=True)
 class ApprovalRequested(RunEvent):
-    """A card waits for a decision; its line always shows the card's current state."""
+    """A card asks for a decision; its line always shows the card's current state.
+
+    Attributes:
+        preapproved: a standing grant approves it at once, so it waits for nobody.
+    """
 
     type = EventType.APPROVAL_REQUESTED
     approval_id: str
@@ -282,13 +292,15 @@ class ApprovalRequested(RunEvent):
     digest: str
     expires_at: str
     truncated: bool | None = None
+    preapproved: bool | None = None
 
     @classmethod
     def of(cls, card: Approval, call: ToolCall, expires_at: datetime) -> Self:
         """Build the event of a new card for the call."""
         params, truncated = brief_params(call.params)
         about = (str(card.pk), str(call.pk), call.tool, call.level, card.sentence)
-        return cls(*about, params, card.digest, expires_at.isoformat(), truncated)
+        preapproved = True if card.standing_grant_id is not None else None
+        return cls(*about, params, card.digest, expires_at.isoformat(), truncated, preapproved)
 
 
 @dataclass(frozen=True)
@@ -315,6 +327,7 @@ class ApprovalDecided(RunEvent):
     Attributes:
         dismissed: a person ended it without a decision, because nothing had to be done; events of
             older versions lack it.
+        kind: `question`; None for an approval, and for all cards in events of older versions.
     """
 
     type = EventType.APPROVAL_DECIDED
@@ -325,11 +338,12 @@ class ApprovalDecided(RunEvent):
     reason: str
     next_approval_id: str | None
     dismissed: bool | None = None
+    kind: str | None = None
 
     @classmethod
     def of(cls, card: Approval, reason: str, next_approval_id: str | None = None) -> Self:
         """Build the event of a closed card from its `status`."""
-        is_answered = card.status == ApprovalStatus.ANSWERED
+        is_approval = card.kind == ApprovalKind.APPROVAL
         return cls(
             str(card.pk),
             str(card.tool_call_id),
@@ -337,7 +351,8 @@ class ApprovalDecided(RunEvent):
             card.decider,
             reason,
             next_approval_id,
-            True if is_answered and card.kind == ApprovalKind.APPROVAL else None,
+            True if is_approval and card.status == ApprovalStatus.ANSWERED else None,
+            None if is_approval else str(card.kind),
         )
 
 

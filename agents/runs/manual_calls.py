@@ -18,7 +18,6 @@ from agents.runs.engine.transaction import new_run_transaction
 from agents.runs.events import PassStarted, RunStarted
 from agents.runs.models import Message, Origin, Pass, Run, ToolCall
 from tools.contract import Level, Tool, ToolError, canonical_json
-from tools.toolbox import Toolbox
 from tools.toolbox.permissions import Permission, Verdict
 
 _CALL_ID = "call_1"
@@ -38,10 +37,9 @@ class ManualCall:
     params: Mapping[str, Any]
 
 
-def can_run_by_hand(toolbox: Toolbox, tool: Tool, level: str) -> bool:
-    """Return True if people may call the tool by hand: it has read level here and is the current
-    version."""
-    return level == Level.READ.value and not tool.is_system and toolbox.get_tool(tool.name) is tool
+def can_run_by_hand(tool: Tool, level: str) -> bool:
+    """Return True if people may call the tool by hand, because it has read level here."""
+    return level == Level.READ.value and not tool.is_system
 
 
 def submit(member: Membership, wanted: ManualCall) -> Run:
@@ -54,17 +52,14 @@ def submit(member: Membership, wanted: ManualCall) -> Run:
         Invalid: `params.NAME` is wrong, or `params` as a whole.
     """
     member.require(Role.OPERATOR, "try tools")
-    toolbox = load_toolbox(member.organization_id)
-    tool = toolbox.get_tool(wanted.tool)
-    if tool is None or tool.is_system:
+    known = load_toolbox(member.organization_id).get_tool(wanted.tool)
+    if known is None or known.is_system:
         raise NotFound(f"there is no tool {wanted.tool!r}")
-    if not can_run_by_hand(toolbox, tool, tool.level.value):
-        raise Conflict(
-            f"{tool.title} cannot be tried: it has {tool.level} level, and only read tools can"
-        )
-    run = _build_run(member, _find_employee(member, wanted.employee_id), tool)
+    run = _build_run(member, _find_employee(member, wanted.employee_id))
     context = build_context(run)
-    verdict = _judge_call(context, wanted)
+    tool, verdict = _judge_call(context, wanted)
+    run.task = f"{tool.title}, tried by hand"
+    run.title = run.task[:200]
     snapshot = context.keep_snapshot()
     with new_run_transaction(run) as tx:
         Message.objects.create(run=run, number=1, author=member.user, text=run.task)
@@ -94,15 +89,13 @@ def _find_employee(member: Membership, employee_id: int) -> Employee:
     return employee
 
 
-def _build_run(member: Membership, employee: Employee, tool: Tool) -> Run:
-    title = f"{tool.title}, tried by hand"
+def _build_run(member: Membership, employee: Employee) -> Run:
+    """Build the run without its task, which names the tool in the employee's version."""
     return Run(
         organization=employee.organization,
         employee=employee,
         created_by=member.user,
         origin=Origin.MANUAL,
-        task=title,
-        title=title[:200],
         mode=employee.mode,
         pass_number=1,
         asked_pass=1,
@@ -114,15 +107,20 @@ def _build_run(member: Membership, employee: Employee, tool: Tool) -> Run:
     )
 
 
-def _judge_call(context: RunContext, wanted: ManualCall) -> Verdict:
-    """Return the gate's verdict, if it is auto at read level; the worker judges the call again
-    before its start."""
-    _, verdict = context.judge(wanted.tool, dict(wanted.params))
+def _judge_call(context: RunContext, wanted: ManualCall) -> tuple[Tool, Verdict]:
+    """Return the tool in the employee's version and the gate's verdict, if it is auto at read
+    level; the worker judges the call again before its start."""
+    tool, verdict = context.judge(wanted.tool, dict(wanted.params))
+    if tool is not None and not can_run_by_hand(tool, tool.level.value):
+        raise Conflict(
+            f"{tool.title} cannot be tried: it has {tool.level} level, and only read tools can"
+        )
     if verdict.error is not None:
         raise _convert_error(verdict.error)
+    assert tool is not None, "without a tool, the verdict is an error"
     if verdict.permission is not Permission.AUTO or verdict.level is not Level.READ:
         raise Conflict(f"this call would need approval: {verdict.reason}")
-    return verdict
+    return tool, verdict
 
 
 def _convert_error(error: ToolError) -> Invalid | Conflict:

@@ -58,6 +58,7 @@ class _CallTexts(NamedTuple):
     pk: int
     run_id: int
     tool: str
+    version: str
     model_params: Any
     params_text: str
     result_text: str
@@ -88,7 +89,7 @@ class RunValues:
 
         @cache
         def has_same_recipients(source: SeenText) -> bool:
-            told_by = self.toolbox.get_tool(source.tool)
+            told_by = self.toolbox.get_called_tool(source.tool, source.version)
             return told_by is not None and recipients <= _list_recipients(
                 told_by, json.loads(source.request)
             )
@@ -134,7 +135,7 @@ class RunValues:
                 )
 
     def _describe_source(self, call: _CallTexts) -> SeenText:
-        tool = self.toolbox.get_tool(call.tool)
+        tool = self.toolbox.get_called_tool(call.tool, call.version)
         return SeenText(
             SeenIn.OUTSIDE if tool is None or tool.has_outside_results else SeenIn.OWN,
             _read_shown(call),
@@ -145,6 +146,7 @@ class RunValues:
             title=tool.title if tool else call.tool,
             call_id=call.pk,
             run_id=call.run_id,
+            version=call.version,
         )
 
     def _find_uploaded(self, paths: Iterable[str]) -> frozenset[str]:
@@ -164,7 +166,7 @@ class RunValues:
         )
 
     def _reads_files(self, call: _CallTexts) -> bool:
-        tool = self.toolbox.get_tool(call.tool)
+        tool = self.toolbox.get_called_tool(call.tool, call.version)
         return (
             tool is not None
             and tool.returns_outside_text
@@ -194,7 +196,7 @@ class RunValues:
 
 def remember_outside_values(call: ToolCall, toolbox: Toolbox) -> None:
     """Record the values from outside that a call has just stored in the organization's own data."""
-    tool = toolbox.get_tool(call.tool)
+    tool = toolbox.get_called_tool(call.tool, call.version)
     if not call.provenance or tool is None or tool.is_from_outside or not tool.has_side_effects:
         return
     found = Provenance.from_json(call.provenance).list_outside_keys()

@@ -200,7 +200,6 @@ def _tell(schedule: Schedule, time: str) -> None:
         NoticeFact(
             NoticeKind.SCHEDULE,
             schedule.organization_id,
-            key=f"{schedule.pk}:{time}",
             detail=f"schedule {schedule.pk}",
             user_id=schedule.made_by_id,
             reason=schedule.problem,

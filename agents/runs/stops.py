@@ -206,8 +206,8 @@ def apply(run_id: int, wait: bool = False) -> bool:
 
 def _tell(member: Membership, what: str, ids: Mapping[str, str]) -> None:
     """Write this stop to the log of the organization."""
-    key, detail = timezone.now().isoformat(), f"{clean_name(what)}, by {_name(member)}"
-    tell(NoticeFact(NoticeKind.STOPPED, member.organization_id, key, detail=detail, ids=ids))
+    detail = f"{clean_name(what)}, by {_name(member)}"
+    tell(NoticeFact(NoticeKind.STOPPED, member.organization_id, detail=detail, ids=ids))
 
 
 def _publish(tx: Transaction, stop: Objection | None) -> None:

@@ -33,7 +33,7 @@ def end_changed() -> int:
     )
     ended = 0
     for row in rows:
-        tool = load_toolbox(row.organization_id).get_tool(row.tool)
+        tool = load_toolbox(row.organization_id).get_defined_tool(row.tool, row.definition_hash)
         if tool is not None and (
             change := _find_change(row, tool, hash_once(row.organization, tool))
         ):

@@ -61,7 +61,7 @@ def _find_unmet(
 ) -> RuleTerms | None:
     """Find a rule, for every call that the standing grant could approve, that its maker alone does
     not meet."""
-    tool = load_toolbox(row.organization_id).get_tool(row.tool)
+    tool = load_toolbox(row.organization_id).get_defined_tool(row.tool, row.definition_hash)
     call = RuledCard(
         row.tool, tool.category if tool else "", Level(row.level), row.employee_id or 0
     )

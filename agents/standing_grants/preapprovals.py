@@ -19,6 +19,7 @@ from agents.accounts.notice_facts import NoticeFact, NoticeKind, tell
 from agents.approval_rules.loading import HAS_RULES
 from agents.approvals.warnings.card_reading import read_card
 from agents.approvals.warnings.individual_cards import WaitingCard, find_individual_reasons
+from agents.employees.toolboxes import load_toolbox
 from agents.runs.engine.preapprover import AskingCard, Ended, PreapprovalObjection
 from agents.runs.models import Approval, ApprovalStatus, Run
 from agents.standing_grants.accounts import hash_account
@@ -125,7 +126,11 @@ def find_preapproval(asking: AskingCard, grants: Iterable[ReadGrant]) -> GrantPr
     if not rows:
         return None
     call = build_call(asking, next(iter(rows.values()))[0].organization)
-    ends = {pk: find_end(call, terms) for pk, (_, terms) in rows.items()}
+    ends = {
+        pk: find_end(call, terms)
+        for pk, (row, terms) in rows.items()
+        if not _is_for_other_version(row, call)
+    }
     fitting = tuple(
         rows[terms.pk][0] for terms in grants_for(call, (terms for _, terms in rows.values()))
     )
@@ -138,6 +143,13 @@ def find_preapproval(asking: AskingCard, grants: Iterable[ReadGrant]) -> GrantPr
         withheld=", ".join(warnings),
         ended={pk: ended for pk, ended in ends.items() if ended is not None},
     )
+
+
+def _is_for_other_version(row: StandingGrant, call: AskingCall) -> bool:
+    """Return True if another installed version of the tool than the call's has the definition that
+    the standing grant was made for."""
+    tool = load_toolbox(row.organization_id).get_defined_tool(row.tool, row.definition_hash)
+    return tool is not None and row.definition_hash == tool.definition_hash != call.definition
 
 
 def end(ended: Ended) -> None:
@@ -308,7 +320,6 @@ def tell_end(grant: StandingGrant, because: str, user_id: int | None) -> None:
         NoticeFact(
             NoticeKind.GRANT_ENDED,
             grant.organization_id,
-            key=str(grant.pk),
             detail=f"grant {grant.pk} for {grant.tool}",
             user_id=user_id,
             reason=because,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+from agents.employees.models import Grant
 from agents.employees.toolboxes import load_toolbox
 from agents.platform.refusals import Invalid
 from agents.runs.engine.preapprover import AskingCard
@@ -17,7 +18,7 @@ from tools.contract import Level, Tool
 from tools.schemas.param_paths import find_closed_object
 from tools.toolbox.conditions import Condition, Rule
 from tools.toolbox.objections import Objection
-from tools.toolbox.permissions import Cause, CauseKind
+from tools.toolbox.permissions import Cause, CauseKind, Grants
 from tools.toolbox.standing_grants import (
     RULES,
     GrantTerms,
@@ -103,7 +104,7 @@ def read_value(params: Any, path: str) -> Any:
 
 def find_need_of_decision(card: Approval, run: Run) -> Objection | None:
     """Find the reason why no standing grant can approve cards like this one; None if one could."""
-    tool = load_toolbox(card.organization_id).get_tool(card.tool_call.tool)
+    tool = find_tool(card.organization_id, card.tool_call.tool, run.employee_id)
     if tool is None:
         return Objection("The tool is no longer installed.")
     asking = AskingCard(card, run, tool, read_causes(card.tool_call.judgment))
@@ -119,15 +120,36 @@ def read_causes(judgment: Mapping[str, Any] | None) -> tuple[Cause, ...]:
     return tuple(Cause(CauseKind(kind), text, param) for kind, text, param in stored)
 
 
+def find_tool(organization_id: int, name: str, employee_id: int | None) -> Tool | None:
+    """Return the tool in the version that the employee uses; the newest for every employee."""
+    pinned: dict[str, str] = {}
+    if employee_id is not None:
+        allowed = Grant.objects.filter(
+            employee__organization_id=organization_id, employee_id=employee_id
+        )
+        pinned = dict(allowed.exclude(version="").values_list("tool", "version"))
+    return load_toolbox(organization_id).get_granted_tool(name, Grants(pinned=pinned))
+
+
 def check_proposal(organization_id: int, proposal: ProposedGrant) -> Tool:
-    """Check a proposal and return its tool.
+    """Check a proposal and return its tool, as `find_tool` does.
 
     Raises:
         Invalid: names the invalid field and the reason.
     """
-    tool = load_toolbox(organization_id).get_tool(proposal.tool)
+    tool = find_tool(organization_id, proposal.tool, proposal.employee_id)
     if tool is None:
         raise Invalid("tool", f"There is no tool {proposal.tool!r}.")
+    check_terms(proposal, tool)
+    return tool
+
+
+def check_terms(proposal: ProposedGrant, tool: Tool) -> None:
+    """Check the terms of a proposal for this tool.
+
+    Raises:
+        Invalid: names the invalid field and the reason.
+    """
     if tool.level is Level.DESTRUCTIVE:
         raise Invalid(
             "tool", "A person decides every destructive call. No standing grant can approve one."
@@ -137,7 +159,6 @@ def check_proposal(organization_id: int, proposal: ProposedGrant) -> Tool:
     if not timedelta(0) < proposal.lifetime <= timedelta(days=MAX_DAYS):
         raise Invalid("lifetime", f"A standing grant lasts at most {MAX_DAYS} days.")
     _check_params(tool, proposal)
-    return tool
 
 
 def _check_params(tool: Tool, proposal: ProposedGrant) -> None:

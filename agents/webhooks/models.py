@@ -141,7 +141,7 @@ class WebhookDelivery(DeliveryBase):
             same run or also of no run; None for the first.
         payload: ids, kinds and times.
         values: everything else that a receiver may read; empty unless the webhook sent values when
-            the fact happened.
+            a worker read the fact. They are sent only if it still does.
         wanted_at: the start of the three days: the time of the fact, or of *Send again*.
         answer_status, duration_ms: the response to the last attempt, and its duration.
     """

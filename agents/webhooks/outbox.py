@@ -206,7 +206,7 @@ def _build_fact(run: Run, fact: EventFact) -> WebhookFact | None:
         case FactKind.RUN_STARTED:
             return WebhookFact(kind, {"origin": str(run.origin)}, {"task": run.task, **fact.values})
         case FactKind.RUN_FINISHED | FactKind.RUN_FAILED:
-            return WebhookFact(kind, fact.ids, {**fact.values, "problem": run.problem})
+            return WebhookFact(kind, fact.ids, {"problem": run.problem, **fact.values})
         case FactKind.ASK_ANSWERED:
             return _build_ask_decision(run, fact) if run.origin == Origin.ASK else None
         case FactKind.CARD_OPENED | FactKind.CARD_DECIDED if fact.ids["card"] == UNKNOWN_CARD:

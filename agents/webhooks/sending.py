@@ -13,7 +13,6 @@ from typing import Any
 from django.db import transaction
 from django.db.models import F, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce, Now
-from django.utils import timezone
 from typing_extensions import override
 
 from agents.accounts import audit
@@ -231,7 +230,6 @@ def _switch_off(webhook: Webhook, reason: str) -> None:
             NoticeFact(
                 NoticeKind.WEBHOOK_OFF,
                 webhook.organization_id,
-                key=f"{webhook.pk}:{timezone.now().isoformat()}",
                 detail=webhook.name,
                 reason=reason,
                 ids={"webhook_id": str(webhook.pk)},

@@ -26,6 +26,7 @@ from agents.runs.engine.recovery import settle_lost_call
 from agents.runs.engine.transaction import run_transaction
 from agents.runs.models import Approval, ApprovalStatus, CallStatus, Run, RunStatus, ToolCall, Vote
 from agents.standing_grants.models import StandingGrant
+from agents.standing_grants.preapprovals import IN_FORCE, tell_end
 from agents.triggers.models import Trigger
 from agents.webhooks.changes import switch_all_off
 
@@ -34,12 +35,15 @@ RESTORED = "a backup was restored"
 RESTORED_SENTENCE = "A backup was restored."
 
 
-def stop_everything() -> None:
+def stop_everything(*, is_repeated: bool = False) -> None:
     """Stop everything in one transaction of plain statements, so that a restore can commit it with
     the data.
 
     Everything that grants a right by itself ends too (gadget_site/backup/rights.py): a token, a
     standing grant or a deputy that was ended since the backup would work again.
+
+    Args:
+        is_repeated: it was done for this restore, so what nobody was told of yet is the restore's.
     """
     with transaction.atomic():
         Installation.objects.update(folder_mark=installation.UNFINISHED_RESTORE)
@@ -58,6 +62,7 @@ def stop_everything() -> None:
         PasswordReset.objects.filter(used_at=None, revoked_at=None).update(revoked_at=Now())
         AgentKey.objects.filter(revoked_at=None).update(revoked_at=Now(), revoked_by=STOPPED_BY)
         SigningKey.objects.filter(is_current=True).update(is_current=False, retired_at=Now())
+        grants = list(StandingGrant.objects.filter(IN_FORCE))
         StandingGrant.objects.filter(revoked_at=None, ended_at=None).update(
             ended_at=Now(), ended_because=RESTORED_SENTENCE
         )
@@ -68,25 +73,28 @@ def stop_everything() -> None:
             withdrawn_at=Now()
         )
         Trigger.objects.filter(is_active=True).update(is_active=False)
-        skip_unread()
-        drop_all(RESTORED)
+        if not is_repeated:
+            skip_unread()
+            drop_all(RESTORED)
         switch_all_off(RESTORED)
+        for grant in grants:
+            tell_end(grant, RESTORED_SENTENCE, grant.made_by_id)
 
 
 def settle(made_at: str = "", *, has_lines: bool = False) -> dict[str, int]:
     """Stop everything, and settle runs, calls, cards and schedules so that people can continue.
 
-    May be repeated. Return the number of each that changed.
+    May be repeated; what an interrupted one has told is kept. Return the number of each that
+    changed.
 
     Args:
         made_at: the time of the backup, if known.
         has_lines: the restore wrote the limits to confirm together with the data.
     """
     folder_id = Installation.objects.values_list("folder_mark", flat=True).first()
-    stop_everything()
-    if (
-        not has_lines and folder_id != installation.UNFINISHED_RESTORE
-    ):  # an interrupted restore has written them as well
+    is_repeated = folder_id == installation.UNFINISHED_RESTORE
+    stop_everything(is_repeated=is_repeated)
+    if not has_lines and not is_repeated:  # an interrupted restore has written them as well
         write_lines()
     counts = recover_runs()
     counts["schedules_paused"] = schedules.pause_after_restore(RESTORED_SENTENCE)
@@ -98,7 +106,7 @@ def settle(made_at: str = "", *, has_lines: bool = False) -> dict[str, int]:
             )
             audit.append(organization.pk, [entry])
         stops.apply_to_all(organization.pk)
-    if folder_id == installation.UNFINISHED_RESTORE:
+    if is_repeated:
         installation.adopt_folder()
     else:
         Installation.objects.update(folder_mark=folder_id or "")

@@ -69,6 +69,15 @@ class TestAddingCredentials:
             assert 'type="password"' in str(form[name])
             assert 'autocomplete="off"' in str(form[name])
 
+    def test_google_search_has_an_input_for_its_optional_endpoint(
+        self, world: World, admin: Client
+    ) -> None:
+        form = admin.get(add("google.cse")).context["adminform"].form
+        assert "value_endpoint" in form.fields
+        sent = {"organization": world.acme.pk, "value_endpoint": "https://proxy.example/search"}
+        assert admin.post(add("google.cse"), sent).status_code == 302
+        assert kept("google.cse") == {"endpoint": "https://proxy.example/search"}
+
     def test_values_are_encrypted_and_the_audit_contains_only_field_names(
         self, world: World, admin: Client
     ) -> None:

@@ -7,6 +7,7 @@ import pytest
 from django.db.models.functions import Now
 
 from agents.employees.models import Grant
+from agents.notices.choices import save_time_zone
 from agents.runs import schedules
 from agents.runs.models import CallStatus, Run, RunStatus
 from agents.worker.sweeper import sweep_once
@@ -22,6 +23,8 @@ from tests.workshop import (
     last_call,
     statuses,
 )
+from tools.contract import Preview
+from tools.office.tools.schedule import CreateSchedule
 from tools.schedules.models import Schedule
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -98,6 +101,32 @@ class TestCreatingASchedule:
             shop.employee,
             shop.operator.user,
         )
+
+    def test_without_a_time_zone_uses_that_of_the_person(self, shop: Workshop) -> None:
+        save_time_zone(shop.operator, "Asia/Tokyo")
+        run = run_call(shop, call("schedule.create", task="Look around", cron="0 9 * * MON"))
+        card = shop.card(run)
+        assert card.sentence.startswith(
+            "Start “Look around” every Monday at 09:00 (Asia/Tokyo) by **Dana**. Next times: Mon "
+        )
+        shop.approve(card)
+        assert statuses(shop.drive(run)) == [CallStatus.SUCCEEDED]
+        assert Schedule.objects.get().time_zone == "Asia/Tokyo"
+
+    def test_is_asked_again_if_the_person_chooses_another_time_zone_meanwhile(
+        self, shop: Workshop
+    ) -> None:
+        run = run_call(shop, call("schedule.create", task="Look around", cron="0 9 * * MON"))
+        save_time_zone(shop.operator, "Asia/Tokyo")
+        shop.approve(shop.card(run))
+        run = shop.drive(run)
+        assert not Schedule.objects.exists()
+        assert "(Asia/Tokyo)" in shop.card(run).sentence
+
+    def test_without_a_preview_names_no_time_zone_of_its_own(self) -> None:
+        params = CreateSchedule.Params(task="Look around", cron="0 9 * * MON")
+        sentence = CreateSchedule().sentence(params, Preview.impossible("It took too long."))
+        assert sentence == "Start “Look around” at 0 9 * * MON in the time zone of the person"
 
     def test_stores_nothing_once_denied(self, shop: Workshop) -> None:
         run = run_call(shop, CREATE)

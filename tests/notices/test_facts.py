@@ -18,7 +18,7 @@ from agents.notices.outbox import EventRows
 from agents.notices.rule_watch import RuleWatch
 from agents.notices.spreading import spread_notices
 from agents.notices.texts import describe
-from agents.runs import schedules, stops
+from agents.runs import actions, schedules, stops
 from agents.runs.engine.transaction import run_transaction
 from agents.runs.events import LateEffect
 from agents.runs.models import Approval, Event, EventType, ExitReason, Run, RunStatus, ToolCall
@@ -161,6 +161,23 @@ def test_a_failed_run_creates_a_notice(workshop: Workshop) -> None:
     assert list_kinds() == ["run_failed"]
 
 
+def test_a_notice_of_a_failed_run_names_no_later_success(workshop: Workshop) -> None:
+    workshop.play()
+    run = workshop.submit("Do it")
+    Run.objects.filter(pk=run.pk).update(deadline_at=Now() - timedelta(seconds=1))
+    sweep_once()
+    Run.objects.filter(pk=run.pk).update(deadline_at=Now() + timedelta(hours=1))
+    actions.continue_run(workshop.operator, run.pk)
+    follow_run(workshop.operator, run.pk)
+    assert workshop.drive(run).status == RunStatus.SUCCEEDED
+    read_everything()
+    channel = add_address(workshop.operator)
+    assert [describe(each, channel).sentence for each in Notice.objects.order_by("pk")] == [
+        f"A run failed: run {run.pk} of Dana",
+        f"A run that you follow has ended: run {run.pk} of Dana, and it succeeded",
+    ]
+
+
 @feature(
     "The gate",
     "The groups before and after are notified of a card that escalates, and admins of one that nobody can approve",
@@ -250,6 +267,22 @@ def test_a_schedule_that_does_not_start_notifies_its_creator(workshop: Workshop)
         f"schedule {schedule.pk}",
     )
     assert list_receivers(workshop) == ["acme-operator"]
+
+
+def test_a_schedule_that_is_skipped_twice_at_one_time_notifies_its_creator_twice(
+    workshop: Workshop,
+) -> None:
+    schedule = schedules.create(
+        workshop.operator, workshop.employee.pk, "Look", ("0 9 * * *", "UTC")
+    )
+    assert schedules.pause_after_restore("A backup was restored.") == 1
+    read_everything()
+    schedules.resume(workshop.operator, schedule.pk)
+    schedule.refresh_from_db()
+    assert schedules.pause_after_restore("A backup was restored.") == 1
+    times = {event.payload["ids"]["scheduled_for"] for event in OrganizationEvent.objects.all()}
+    assert len(times) == 1
+    assert list_kinds() == ["schedule", "schedule"]
 
 
 def test_a_schedule_without_a_creator_that_does_not_start_notifies_admins(

@@ -3,7 +3,8 @@ after a failure."""
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from datetime import timedelta
 
 import pytest
@@ -23,7 +24,7 @@ from agents.deliveries.models import DeliveryStatus
 from agents.deliveries.outboxes import MAX_TRIES
 from agents.notices.audience import Audience
 from agents.notices.channels import add_email
-from agents.notices.deliveries import send_notice_again
+from agents.notices.deliveries import select_deliveries, send_notice_again
 from agents.notices.models import Channel, ChannelKind, Delivery, Notice, NoticeChoices
 from agents.notices.outbox import add_notice, build_card_notice, build_run_notice
 from agents.notices.spreading import spread_notices
@@ -364,6 +365,51 @@ def test_a_notice_that_another_worker_is_spreading_is_not_given_up(
     monkeypatch.setattr("agents.notices.spreading._spread", lambda _: 0)
     assert spread_notices() == 0
     assert Notice.objects.get().spread_at is None
+
+
+def test_a_notice_of_a_newer_version_waits_for_its_workers_and_does_not_block_others(
+    world: World, mail: MailServer
+) -> None:
+    add_address(world.member("approver"))
+    newer = Notice(organization=world.acme, key="eclipse:1", kind="eclipse")
+    with kinds_of_a_newer_version():
+        newer.save()
+        tell_card(world)
+        older = Notice.objects.exclude(pk=newer.pk).get()
+        send_all()
+        assert [each.subject for each in mail.received] == [
+            "A decision is waiting: Update a record, asked by Dana"
+        ]
+        newer.refresh_from_db()
+        assert newer.spread_at is None
+        Delivery.objects.create(notice=newer, channel=Channel.objects.get(), due_at=Now())
+        assert not send_next(ChannelKind.EMAIL)
+        shown = select_deliveries(world.member("approver"), of_all=False)
+        assert [each.notice_id for each in shown] == [older.pk]
+
+
+@contextmanager
+def kinds_of_a_newer_version() -> Iterator[None]:
+    """Let the table take any kind during the block, and remove the unknown ones after it."""
+    name = "notice_kind_is_known"
+    is_postgresql = connection.vendor == "postgresql"
+    check = next(each for each in Notice._meta.constraints if each.name == name)
+    with connection.cursor() as cursor:
+        if is_postgresql:
+            cursor.execute(f"ALTER TABLE notices_notice DROP CONSTRAINT {name}")
+        else:
+            cursor.execute("PRAGMA ignore_check_constraints = ON")
+    try:
+        yield
+    finally:
+        Delivery.objects.exclude(notice__kind__in=NoticeKind.values).delete()
+        Notice.objects.exclude(kind__in=NoticeKind.values).delete()
+        if is_postgresql:
+            with connection.schema_editor() as editor:
+                editor.add_constraint(Notice, check)
+        else:
+            with connection.cursor() as cursor:
+                cursor.execute("PRAGMA ignore_check_constraints = OFF")
 
 
 def test_unreadable_preferences_count_as_the_defaults(world: World, mail: MailServer) -> None:

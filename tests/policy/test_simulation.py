@@ -22,9 +22,11 @@ from agents.runs.snapshots import load_snapshot
 from tests.features import feature
 from tests.recorder import Recorder
 from tests.standing_grants.granting import equals, propose_for
+from tests.tools.toolbox.sample_tools import Echo
 from tests.workshop import Workshop, asking, build_workshop, call
-from tools.contract import Level
+from tools.contract import Level, NoParams
 from tools.toolbox.conditions import Condition, Rule
+from tools.toolbox.toolbox import Toolbox
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -202,6 +204,19 @@ def test_a_change_is_parsed_and_survives_json(workshop: Workshop) -> None:
     assert PolicyChange.from_json(change.as_json()) == change
     words = change.describe({workshop.employee.pk: "Dana"})
     assert words.startswith(f"Dana: add a limit to {UPDATE} (changes.status must be one of")
+
+
+def test_a_change_for_a_pinned_employee_has_the_params_of_its_version(
+    workshop: Workshop, toolbox: Toolbox
+) -> None:
+    toolbox.register(Echo(version="1.2"))
+    toolbox.register(Echo(version="2.0", Params=NoParams))
+    Grant.objects.create(employee=workshop.employee, tool=Echo.name, version="1.2")
+    given = {"kind": "limit", "tool": Echo.name, "param": "times", "rule": "maximum", "value": "3"}
+    change = read_change(workshop.organization.pk, {**given, "employee": str(workshop.employee.pk)})
+    assert (change.condition is not None, change.tool) == (True, Echo.name)
+    with pytest.raises(Invalid, match="has no parameter 'times'"):
+        read_change(workshop.organization.pk, given)
 
 
 COUNT = {

@@ -3,6 +3,7 @@ killed."""
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -60,6 +61,15 @@ def write(events: Sequence[Event]) -> None:
         Notice.objects.create(
             organization_id=event.run.organization_id, key=event.pk, kind="stopped"
         )
+
+
+def make_failing(bad: int) -> Reader:
+    """Make the reader fail at the event with this id."""
+
+    def write_good(events: Sequence[Event]) -> None:
+        write([each for each in events if each.pk != bad or 1 / 0])
+
+    return Reader("test", Event, Event.objects.all, write_good)
 
 
 def add(run: Run, type_: EventType = EventType.RUN_RESUMED) -> int:
@@ -249,15 +259,42 @@ class TestFailuresOfReading:
         self, run: Run, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
     ) -> None:
         first, bad, last = add(run), add(run), add(run)
-
-        def write_good(events: Sequence[Event]) -> None:
-            write([each for each in events if each.pk != bad or 1 / 0])
-
-        monkeypatch.setattr(
-            reading, "READERS", [Reader("test", Event, Event.objects.all, write_good)]
-        )
+        monkeypatch.setattr(reading, "READERS", [make_failing(bad)])
         assert read_all() == [first, last]
         assert "ZeroDivisionError" in caplog.text
+        assert f"row {bad} of Event is given up for test" in caplog.text
+
+    def test_of_two_workers_at_an_unreadable_row_skip_only_that_row(
+        self, run: Run, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        bad, *good = [add(run) for _ in range(3)]
+        failing, has_failed = make_failing(bad), list[bool]()
+        boundary = logging.getLogger("agents.platform.error_boundary")
+
+        def let_another_worker_fail(record: logging.LogRecord) -> bool:
+            if "reading one row" in record.getMessage() and not has_failed:
+                has_failed.append(True)
+                with beside(lambda: reading._read(failing)):
+                    pass
+            return True
+
+        monkeypatch.setattr(boundary, "filters", [let_another_worker_fail])
+        monkeypatch.setattr(reading, "READERS", [failing])
+        assert read_all() == good
+        assert has_failed
+
+    @on_postgresql
+    def test_beside_a_late_row_skip_only_the_unreadable_row(
+        self, run: Run, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        be_impatient(monkeypatch)
+        with writing(run) as (slow, end):
+            later = add(run)
+            assert read_all() == [later]
+            bad, last = add(run), add(run)
+            monkeypatch.setattr(reading, "READERS", [make_failing(bad)])
+            end("commit")
+        assert read_all() == [later, *slow, last]
 
     def test_of_the_database_skip_no_row(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
         added = add(run)

@@ -15,6 +15,7 @@ from tests import composed_probes
 from tests.features import feature
 from tests.model_server import Call, ModelServer, Response
 from tests.recorder import Recorder
+from tests.tools.toolbox.sample_tools import Echo
 from tests.workshop import (
     Workshop,
     again,
@@ -30,6 +31,7 @@ from tests.workshop import (
 )
 from tools.contract import storable_json
 from tools.office.records.models import Record
+from tools.toolbox.toolbox import Toolbox
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
@@ -325,6 +327,14 @@ class TestARecipe:
         assert run.status == RunStatus.SUCCEEDED
         assert statuses(run) == [CallStatus.FAILED] * 4
         assert error_code(calls(run)[-1]) == "LIMIT_EXCEEDED"
+
+    def test_that_contains_itself_fails_when_a_newer_version_is_not_a_recipe(
+        self, workshop: Workshop, toolbox: Toolbox
+    ) -> None:
+        toolbox.register(Echo(name="probe.endless", version="2.0"))
+        Grant.objects.filter(tool="probe.endless").update(version="1.0")
+        workshop.play(asking(call("probe.endless")))
+        assert error_code(calls(workshop.work())[-1]) == "LIMIT_EXCEEDED"
 
     def test_whose_step_cannot_be_built_fails(self, workshop: Workshop) -> None:
         workshop.play(asking(call("probe.spoilt")))

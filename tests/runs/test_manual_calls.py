@@ -21,8 +21,9 @@ from agents.runs.models import CallStatus, ExitReason, Origin, Run, RunStatus
 from tests.features import feature
 from tests.model_server import ModelServer
 from tests.probes import Gate
+from tests.tools.toolbox.sample_tools import Echo
 from tests.workshop import Workshop, calls, event_types, last_call, lose_worker, passes, payloads
-from tools.contract import Level, RateLimit, ToolContext, ToolResult
+from tools.contract import Level, NoParams, RateLimit, Tool, ToolContext, ToolResult
 from tools.toolbox.toolbox import Toolbox
 
 SEARCH = "data.searchRecords"
@@ -117,6 +118,19 @@ class TestAManualCall:
         ]
         assert answers[0] == "Fine"
         assert ": 1 call in 60 s" in answers[1]
+
+    @pytest.mark.parametrize(
+        "newer", [Echo(version="2.0"), Echo(version="2.0", level=Level.WRITE, Params=NoParams)]
+    )
+    def test_uses_the_version_to_which_the_employee_is_pinned(
+        self, workshop: Workshop, toolbox: Toolbox, newer: Tool
+    ) -> None:
+        toolbox.register(Echo(version="1.2", display_name="Say again"))
+        toolbox.register(newer)
+        Grant.objects.create(employee=workshop.employee, tool=Echo.name, version="1.2")
+        run = workshop.drive(submit_call(workshop, Echo.name, text="Hi"))
+        assert (last_call(run).version, last_call(run).status) == ("1.2", CallStatus.SUCCEEDED)
+        assert (run.answer, run.title) == ("said Hi", "Say again, tried by hand")
 
     def test_takes_no_message_and_cannot_be_continued(self, workshop: Workshop) -> None:
         run = submit_call(workshop)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agents.accounts.models import Organization
+from agents.approval_rules.models import ApprovalRule
 from agents.employees.models import Grant
 from agents.policy.recorded_calls import CallFilter
 from agents.policy.replay import find_bounds, replay
@@ -26,6 +27,16 @@ class Send(Echo):
 
     name = "sample.send"
     level = Level.WRITE
+
+
+class SendElsewhere(Send):
+    """A newer version in another category."""
+
+    version = "2.0"
+
+    @property
+    def category(self) -> str:
+        return "elsewhere"
 
 
 @pytest.fixture(autouse=True)
@@ -103,6 +114,19 @@ class TestAPinnedVersion:
         workshop.approve(workshop.card(run))
         workshop.drive(run)
         assert (last_call(run).version, last_call(run).status) == ("1.2", CallStatus.SUCCEEDED)
+
+    def test_follows_approval_rules_for_its_own_category_when_a_newer_one_has_another(
+        self, workshop: Workshop, toolbox: Toolbox
+    ) -> None:
+        ApprovalRule.objects.create(
+            organization=workshop.organization, name="Two people", needed=2, category="sample"
+        )
+        toolbox.register(SendElsewhere())
+        workshop.play(asking(call(Send.name, text="Hi")))
+        run = workshop.work()
+        workshop.approve(workshop.card(run))
+        (card,) = workshop.cards(run)
+        assert card.status == ApprovalStatus.PENDING, "one more person approves it"
 
     @pytest.mark.parametrize("version", ["2.0", ""])
     def test_that_changes_after_the_approval_needs_a_new_approval(

@@ -122,6 +122,19 @@ class TestOriginOnACard:
         )
         assert (read.provenance, write.status) == (None, CallStatus.AWAITING_APPROVAL)
 
+    @pytest.mark.parametrize("destinations", [frozenset[str](), frozenset({"name"})])
+    def test_lets_an_outside_value_stand_out_in_destination_params(
+        self,
+        workshop: Workshop,
+        toolbox: Toolbox,
+        monkeypatch: pytest.MonkeyPatch,
+        destinations: frozenset[str],
+    ) -> None:
+        monkeypatch.setattr(toolbox.get_tool("probe.effect"), "destination_params", destinations)
+        workshop.play(asking(READ), asking(call("probe.effect", name=EVIL)))
+        found = sightings(last_call(workshop.work()))["name"]
+        assert (found.origin, found.stands_out) == (SeenIn.OUTSIDE, bool(destinations))
+
     def test_trusts_text_typed_by_a_person_in_the_task_or_later(self, workshop: Workshop) -> None:
         record = workshop.record()
         workshop.play(asking(READ), asking(update(record.pk)))
@@ -331,6 +344,26 @@ class TestOutsideValuesStayOutside:
 
         toolbox.register(ReadLetter())
         Grant.objects.create(employee=workshop.employee, tool=ReadLetter.name)
+        workshop.play(
+            asking(call(ReadLetter.name, url="/invoice")), asking(update(workshop.record().pk))
+        )
+        assert email_of(workshop.work()).origin is SeenIn.OUTSIDE
+
+    def test_in_results_of_a_version_that_reads_pages_when_a_newer_one_does_not(
+        self, workshop: Workshop, toolbox: Toolbox
+    ) -> None:
+        class ReadLetter(ReadPage):
+            name = "probe.letter"
+            open_world = False
+            returns_outside_text = True
+
+        class ReadOwnLetter(ReadLetter):
+            version = "2.0"
+            returns_outside_text = False
+
+        toolbox.register(ReadLetter())
+        toolbox.register(ReadOwnLetter())
+        Grant.objects.create(employee=workshop.employee, tool=ReadLetter.name, version="1.0")
         workshop.play(
             asking(call(ReadLetter.name, url="/invoice")), asking(update(workshop.record().pk))
         )

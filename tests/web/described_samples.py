@@ -226,6 +226,12 @@ SAMPLES: list[tuple[EventType, str, dict[str, Any]]] = [
     (EventType.RUN_FINISHED, "denied", finished("succeeded", "final_answer", outcome="denied")),
     (EventType.APPROVAL_DECIDED, "dismissed, in an old form", decided("rejected", "answered")),
     (EventType.APPROVAL_DECIDED, "answered", decided("succeeded", "answered", reason="")),
+    (EventType.RUN_FINISHED, "with a problem", finished("failed", "provider_error", problem=HOSTILE)),
+    (EventType.APPROVAL_DECIDED, "of a question", decided("expired", "expired", decided_by="", kind="question")),
+    (EventType.APPROVAL_REQUESTED, "of a standing grant", card(
+        "succeeded", tool="data.updateRecord", level="write", sentence="Set", params={}, digest="01",
+        expires_at=LATER, preapproved=True,
+    )),
 ]  # fmt: skip
 """Event type, form and payload; the first sample of a type has every text that its events can
 have."""

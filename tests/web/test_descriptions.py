@@ -15,10 +15,11 @@ from typing import Any
 
 import pytest
 from django.template.loader import get_template
+from django.urls import reverse
 
 from agents.accounts.models import OrganizationEvent
 from agents.accounts.notice_facts import ORGANIZATION_KINDS, NoticeKind
-from agents.runs.descriptions import ORGANIZATION_EVENTS, UndescribedEvent, describe
+from agents.runs.descriptions import DESCRIBERS, ORGANIZATION_EVENTS, describe
 from agents.runs.event_facts import FactKind
 from agents.runs.models import Approval, ApprovalKind, Event, EventType, Run
 from agents.web.jinja_environment import JINJA
@@ -53,6 +54,7 @@ TAG = re.compile("<[^>]*>")
 def test_every_type_of_event_is_described_and_has_a_sample(type_: str) -> None:
     samples = [payload for each, _, payload in SAMPLES if each == type_]
     assert samples, f"add a {type_} event to SAMPLES"
+    assert type_ in DESCRIBERS, f"describe {type_} events in agents/runs/descriptions.py"
     for payload in samples:
         assert describe(Event(type=type_, payload=payload)).icon
 
@@ -70,9 +72,25 @@ def test_a_kind_of_the_log_of_an_organization_is_no_type_of_a_run() -> None:
     assert not set(ORGANIZATION_EVENTS) & set(EventType.values)
 
 
-def test_an_event_of_an_unknown_type_is_refused() -> None:
-    with pytest.raises(UndescribedEvent, match="'run_vanished' events are not described"):
-        describe(Event(type="run_vanished", payload={}))
+def test_events_of_types_of_a_newer_version_have_a_line_everywhere_and_are_logged_once(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    make_webhook(
+        world.member("admin"), WebhookTerms("Other", "https://example.com/x", WebhookKind.values)
+    )
+    words = "Recorded by another version of Gadget: run_vanished"
+    run = world.run(next_event_seq=2)
+    Event.objects.create(run=run, seq=1, type="run_vanished", payload={})
+    OrganizationEvent.objects.create(organization=world.acme, type="moon_rose", payload={})
+    page = world.client("viewer").get(reverse("run", args=[run.pk])).content.decode()
+    assert words in read_words(page)
+    events = list(run.events.select_related("run").order_by("seq"))
+    assert words in read_playback(events)[-1][0]
+    assert "Run vanished" in read_transcript(run)[-1][0]
+    write_deliveries(events)
+    write_organization_deliveries(list(OrganizationEvent.objects.all()))
+    assert not WebhookDelivery.objects.filter(seq=events[-1].seq).exists()
+    assert len([each for each in caplog.messages if "'run_vanished'" in each]) == 1
 
 
 def find_payload_readers(folder: Path) -> list[str]:

@@ -53,6 +53,7 @@ def test_tools_are_shown_with_their_levels_and_limits(world: World) -> None:
     tools = {
         "data.searchRecords": grant,
         "utility.calculate": {"level": "", "conditions": [], "delegates": []},
+        "utility.now": {"level": "", "version": "1.2", "conditions": [], "delegates": []},
     }
     line = line_of(world)
     RestoredLimit.objects.filter(pk=line.pk).update(
@@ -63,7 +64,7 @@ def test_tools_are_shown_with_their_levels_and_limits(world: World) -> None:
         "data.searchRecords: level write; limit must be at most 100; otherwise a person decides."
         in page
     )
-    assert "utility.calculate<" in page
+    assert re.search(r"utility.calculate\s*(<br>)?\s*utility.now: version 1.2<", page)
 
 
 def test_unreadable_conditions_are_shown_as_stored(world: World) -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
+import pytest
 from django.db.models.functions import Now
 
 from agents.approvals import decisions
 from agents.deliveries.changes import send_again
 from agents.gateway.asks import AskedRequest, submit
+from agents.runs import actions
 from agents.runs.engine.transaction import run_transaction
 from agents.runs.events import CallResolved
 from agents.runs.models import Approval, ApprovalKind, Event, Run, ToolCall
@@ -21,6 +23,7 @@ from tests.gateway.conftest import make_key
 from tests.gateway.test_asks import approve, redeem
 from tests.gateway.test_asks import ask as make_ask
 from tests.recorder import Recorder
+from tests.standing_grants.granting import equals, grant
 from tests.webhooks.conftest import add_webhook, send_all
 from tests.webhooks.receiver import Receiver
 from tests.workshop import (
@@ -83,6 +86,24 @@ class TestKindsOfFacts:
         send_all()
         assert receiver.kinds == ["run.failed"]
 
+    def test_give_the_problem_of_each_end_of_a_continued_run(
+        self, workshop: Workshop, receiver: Receiver
+    ) -> None:
+        ends = [WebhookKind.RUN_FAILED, WebhookKind.RUN_FINISHED]
+        add_webhook(workshop, receiver, kinds=ends, sends_values=True)
+        workshop.play()
+        run = workshop.submit("Do it")
+        Run.objects.filter(pk=run.pk).update(
+            deadline_at=Now() - timedelta(seconds=1), problem="The server is away."
+        )
+        sweep_once()
+        actions.continue_run(workshop.operator, run.pk)
+        workshop.drive(run)
+        send_all()
+        failed, finished = receiver.received
+        assert (failed.kind, failed.data["problem"]) == ("run.failed", "The server is away.")
+        assert (finished.kind, finished.data["problem"]) == ("run.finished", "")
+
     def test_cover_an_expired_card(self, workshop: Workshop, receiver: Receiver) -> None:
         add_webhook(workshop, receiver, kinds=[WebhookKind.CARD_EXPIRED])
         workshop.play(update(workshop))
@@ -90,6 +111,53 @@ class TestKindsOfFacts:
         sweep_once()
         send_all()
         assert [one.data["status"] for one in receiver.received] == ["expired"]
+
+    @pytest.mark.parametrize(
+        ("end", "told"),
+        [
+            ("answer", ("card.decided", "answered")),
+            ("expire", ("card.expired", "expired")),
+            ("cancel", ("card.decided", "cancelled")),
+        ],
+    )
+    def test_name_a_question_once_however_it_ends(
+        self, workshop: Workshop, receiver: Receiver, end: str, told: tuple[str, str]
+    ) -> None:
+        add_webhook(workshop, receiver, kinds=["card.opened", "card.decided", "card.expired"])
+        may_ask(workshop.employee)
+        workshop.play(asking(ask()))
+        run = workshop.work()
+        match end:
+            case "answer":
+                answer(workshop, question_of(run), CANARY)
+            case "expire":
+                expire_card(question_of(run))
+                sweep_once()
+            case _:
+                actions.cancel(workshop.operator, run.pk)
+        send_all()
+        assert [(one.kind, one.data.get("status")) for one in receiver.received] == [
+            ("card.opened", None),
+            told,
+        ]
+        assert {one.data["card"] for one in receiver.received} == {"question"}
+
+    def test_open_no_card_that_a_standing_grant_approves(
+        self,
+        workshop: Workshop,
+        receiver: Receiver,
+        recorder: Recorder,
+    ) -> None:
+        add_webhook(workshop, receiver, kinds=["card.opened", "card.decided"])
+        grant(workshop, "probe.effect", equals("name", "a"))
+        workshop.play(asking(call("probe.effect", name="a"), call("probe.effect", name="b")))
+        workshop.work()
+        send_all()
+        waiting = Approval.objects.get(standing_grant=None)
+        opened = [one.data["approval_id"] for one in receiver.received if one.kind == "card.opened"]
+        assert opened == [str(waiting.pk)]
+        (decided,) = [one.data for one in receiver.received if one.kind == "card.decided"]
+        assert decided["status"] == "approved"
 
     def test_cover_an_unknown_outcome_and_its_resolution(
         self, workshop: Workshop, receiver: Receiver, recorder: Recorder

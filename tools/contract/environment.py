@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Self
 
-from tools.contract.services import Services
-
 SHORTEST_SECRET = 6
 """Shorter values also occur in ordinary text, so they cannot be recognized as secrets."""
 
@@ -24,11 +22,6 @@ class Environment:
     def empty(cls) -> Self:
         """Build an environment without credentials, for tests."""
         return cls()
-
-    @property
-    def services(self) -> Services:
-        """Credentials of known services, e.g. `services.github.token`; empty if not set."""
-        return Services(self.credentials)
 
     @property
     def secrets(self) -> frozenset[str]:

@@ -9,10 +9,15 @@ Known = TypeVar("Known", "GoogleSearchAccount", "GitHubAccount", "SlackAccount")
 
 @dataclass(frozen=True)
 class GoogleSearchAccount:
-    """The service `google.cse`; a value that is not set is empty, and none is ever printed."""
+    """The service `google.cse`; a value that is not set is empty, and none is ever printed.
+
+    Attributes:
+        endpoint: replaces the API's own address.
+    """
 
     api_key: str = field(default="", repr=False)
     engine_id: str = field(default="", repr=False)
+    endpoint: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True)

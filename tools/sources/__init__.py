@@ -2,11 +2,19 @@
 
 from tools.sources.base import ToolSource
 from tools.sources.combined import CombinedSource, fill_toolbox
-from tools.sources.plugins import OFFICE, OFFICE_DEMO, BrokenPlugin, PluginSource, start_plugins
+from tools.sources.plugins import (
+    OFFICE,
+    OFFICE_DEMO,
+    SHIPPED_CATEGORIES,
+    BrokenPlugin,
+    PluginSource,
+    start_plugins,
+)
 
 __all__ = [
     "OFFICE",
     "OFFICE_DEMO",
+    "SHIPPED_CATEGORIES",
     "BrokenPlugin",
     "CombinedSource",
     "PluginSource",

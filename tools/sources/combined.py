@@ -85,7 +85,8 @@ def fill_toolbox(
 ) -> None:
     """Start the sources and register their tools in order; an invalid tool is left out.
 
-    Every toolbox gets its tools here. Those that it already has count as the first source.
+    Every toolbox gets its tools here. Those that it already has, and the names that it withholds,
+    count as the first source.
 
     Args:
         by_precedence: see `CombinedSource`.
@@ -94,9 +95,9 @@ def fill_toolbox(
         ValueError: two sources have a tool of the same name.
     """
     present = toolbox.tools()
-    combined = CombinedSource(
-        [BuiltinSource(present, "the installation"), *sources], by_precedence=by_precedence
-    )
+    installation = BuiltinSource(present, "the installation")
+    installation.withheld = toolbox.policy.withheld
+    combined = CombinedSource([installation, *sources], by_precedence=by_precedence)
     combined.start()
     toolbox.call_at_shutdown("sources", combined.shutdown)
     toolbox.leave_out(combined.left_out, combined.withheld)

@@ -28,6 +28,14 @@ _SHIPPED = {
     OFFICE_DEMO: EntryPoint(OFFICE_DEMO, "tools.office.demo_register:DEMO_TOOLS", GROUP),
 }
 """Plugins that ship with Gadget, by name; no package can take these names."""
+SHIPPED_CATEGORIES = frozenset(
+    {
+        *("analysis", "content", "data", "demo", "employee", "files", "report"),
+        *("results", "schedule", "search_google", "system", "utility", "web"),
+    }
+)
+"""The categories of all tools that ship, for these alone, even if the office is switched off: cards
+and pages know by the category that a call is about records, files or schedules."""
 
 
 class PluginError(ValueError):
@@ -68,7 +76,7 @@ class PluginSource(LoadedSource):
 
         Raises:
             PluginError: the entry point names no tools, none of them can be used, or one of their
-                names is taken.
+                names is taken or in a category of tools that ship.
             Exception: the package's own code failed.
         """
         with ExitStack() as failed:
@@ -80,6 +88,11 @@ class PluginSource(LoadedSource):
             Toolbox().register_all(tools)  # refuses equal name and version
             if repeated := sorted(names.intersection(self._taken)):
                 raise PluginError(f"these names are already taken: {', '.join(repeated)}")
+            reserved = SHIPPED_CATEGORIES & {name.partition(".")[0] for name in names}
+            if reserved and not _is_shipped(self._entry_point):
+                raise PluginError(
+                    f"these categories are for Gadget's own tools: {', '.join(sorted(reserved))}"
+                )
             failed.pop_all()
         for problem in self.left_out:
             logger.error("the plugin %s: a tool was left out: %s", self.name, problem)
@@ -221,10 +234,14 @@ def _name_package(entry_point: EntryPoint) -> str:
     return entry_point.dist.name if entry_point.dist else entry_point.value
 
 
+def _is_shipped(entry_point: EntryPoint) -> bool:
+    return entry_point is _SHIPPED.get(entry_point.name)
+
+
 def _find_origin(entry_point: EntryPoint) -> _Origin | None:
     """Return the plugin's name and the package's author, or else the package's name; None for a
     shipped plugin."""
-    if entry_point is _SHIPPED.get(entry_point.name):
+    if _is_shipped(entry_point):
         return None
     metadata = dict(entry_point.dist.metadata.json) if entry_point.dist else {}
     email_name, _ = parseaddr(str(metadata.get("author_email", "")))

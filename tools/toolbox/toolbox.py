@@ -206,8 +206,26 @@ class Toolbox:
 
     def get_granted_tool(self, name: str, grants: Grants) -> Tool | None:
         """Return the tool like `get_tool`, but for a name alone the employee's pinned version."""
-        version = grants.pinned.get(name)
+        return self.get_pinned_tool(name, grants.pinned.get(name, ""))
+
+    def get_pinned_tool(self, name: str, version: str) -> Tool | None:
+        """Return this version of the name, and no other; like `get_tool` if it is empty."""
         return self.get_tool(f"{name}@{version}" if version else name)
+
+    def get_called_tool(self, name: str, version: str) -> Tool | None:
+        """Return the tool in the version of a call; like `get_tool` if that is not installed."""
+        return self.get_pinned_tool(name, version) or self.get_tool(name)
+
+    def get_defined_tool(self, name: str, definition_hash: str) -> Tool | None:
+        """Return the version of the name with this definition; like `get_tool` if none has it."""
+        versions = (tool for tool in self._by_id.values() if tool.name == name)
+        found = (tool for tool in versions if tool.definition_hash == definition_hash)
+        return next(found, None) or self.get_tool(name)
+
+    def get_unique_name(self, tool: Tool) -> str:
+        """Return the tool's name, or its id if several versions of the name are installed."""
+        versions = sum(each.name == tool.name for each in self._by_id.values())
+        return tool.name if versions == 1 else tool.id
 
     def get_mode_set(self, mode: str) -> list[Tool]:
         """List the tools of a mode, sorted by name; system tools belong to no mode.

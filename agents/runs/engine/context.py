@@ -15,6 +15,7 @@ from agents.accounts.models.organization_versions import record_versions
 from agents.accounts.preferences import ChosenPreferences
 from agents.employees.models import Employee, ToolRule
 from agents.employees.toolboxes import load_credentials, load_network_access, load_toolbox
+from agents.platform.database_threads import beside_event_loop
 from agents.providers.wire_names import get_plain_wire_name
 from agents.runs.call_history import NOW, EmployeeCalls, Occasion
 from agents.runs.engine.preapprover import GrantsInForce
@@ -229,6 +230,7 @@ def _build_person(run: Run) -> Person:
     return Person(str(user.pk), user.get_full_name() or user.get_username(), preferences)
 
 
+@beside_event_loop
 def _load_earlier_result(run_id: int, handle: str) -> ToolResult | None:
     """Return the whole result of a call of this run; None for any other handle."""
     call_id = parse_handle(handle)

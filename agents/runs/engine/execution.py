@@ -18,6 +18,7 @@ from typing_extensions import override
 
 from agents.employees.toolboxes import get_installed_toolbox
 from agents.platform.database_connections import closing_connection, release_connection
+from agents.platform.database_threads import beside_event_loop
 from agents.platform.queries.writes import update_rows
 from agents.runs.engine.context import RunContext, load_context
 from agents.runs.engine.judgment import Judgment, PlannedCalls, lock_counted
@@ -320,6 +321,7 @@ class _InnerCalls:
         self._key = key
         self._numbers = count(1)
 
+    @beside_event_loop
     def call_tool(self, name: str, params: dict[str, Any]) -> ToolResult:
         """Run the tool and return its result; a refusal is a failed result."""
         terms = CallTerms(

@@ -86,7 +86,7 @@ def requeue_after_loss(tx: Transaction) -> None:
 
 
 def _find_tool_title(call: ToolCall) -> str:
-    tool = load_toolbox(call.organization_id).get_tool(call.tool)
+    tool = load_toolbox(call.organization_id).get_called_tool(call.tool, call.version)
     return tool.title if tool else call.tool
 
 

@@ -379,7 +379,7 @@ def _plan_recipe_step(context: RunContext, parent: ToolCall) -> PlannedCalls | T
         )
     step = recipe.steps[len(done)]
     if _count_callers(parent) >= MAX_CALL_DEPTH and isinstance(
-        context.toolbox.get_tool(step.tool), Recipe
+        context.toolbox.get_granted_tool(step.tool, context.grants), Recipe
     ):
         raise ToolError(
             ErrorCode.LIMIT_EXCEEDED,

@@ -407,10 +407,9 @@ def _group_by_call(approvals: list[Approval]) -> dict[int, list[Approval]]:
 
 
 def find_call_tool(call: ToolCall) -> Tool | None:
-    """Return the tool in the version that was judged, else its newest; None if it is no longer
+    """Return the tool in the version that was judged, else its newest; None if none is
     installed."""
-    toolbox = load_toolbox(call.organization_id)
-    return toolbox.get_tool(f"{call.tool}@{call.version}") or toolbox.get_tool(call.tool)
+    return load_toolbox(call.organization_id).get_called_tool(call.tool, call.version)
 
 
 def _find_previous(approval: Approval, cards: list[Approval]) -> Approval | None:

@@ -150,14 +150,12 @@ def put_exact_first(tools: Iterable[Tool], query: str) -> list[Tool]:
 def _find_tools(organization_id: int, words: list[str]) -> list[Hit]:
     """Find tools by name and title; the exact name first, then names that start with the first
     word."""
-    found = [
-        tool for tool in load_toolbox(organization_id).tools() if _has(words, tool.name, tool.title)
-    ]
+    toolbox = load_toolbox(organization_id)
+    found = [tool for tool in toolbox.tools() if _has(words, tool.name, tool.title)]
     found.sort(key=lambda tool: (not tool.name.lower().startswith(words[0]), tool.name))
     shown = put_exact_first(found, " ".join(words))[:MAX_HITS]
-    return [
-        Hit(tool.title, "wrench", reverse("tool", args=(tool.name,)), tool.name) for tool in shown
-    ]
+    named = [(tool.title, toolbox.get_unique_name(tool)) for tool in shown]
+    return [Hit(title, "wrench", reverse("tool", args=(name,)), name) for title, name in named]
 
 
 def _find_cards(organization_id: int, number: int | None) -> list[Hit]:

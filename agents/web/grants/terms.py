@@ -85,7 +85,8 @@ def describe_grants(
     latest = _load_latest([row.pk for row in rows])
     shown = []
     for row in rows:
-        tool, used = toolbox.get_tool(row.tool), int(row.used)  # type: ignore[attr-defined]
+        tool = toolbox.get_defined_tool(row.tool, row.definition_hash)
+        used = int(row.used)  # type: ignore[attr-defined]
         terms = tuple(describe_terms(_list_params(row), _read_conditions(row.conditions)))
         state = _describe_state(row, tool, used, now)
         shown.append(ShownGrant(row, tool, used, state, terms, tuple(latest.get(row.pk, ()))))

@@ -55,6 +55,7 @@ class _Columns(NamedTuple):
     expires_at: datetime
     tool_call_id: int
     tool_call__tool: str
+    tool_call__version: str
     tool_call__created_at: datetime
     run__employee_id: int
     run__employee__name: str
@@ -213,7 +214,7 @@ def _load(
     rows = [
         _build_row(
             card,
-            toolbox.get_tool(card.tool_call__tool),
+            toolbox.get_called_tool(card.tool_call__tool, card.tool_call__version),
             claimed_by=claims.get(card.tool_call_id, ""),
             voters=voters.get(card.pk, ()),
             reasons=reasons.get(card.pk, ()) if card.pk in readings else (),

@@ -98,10 +98,10 @@ def _load_newest_calls(run_ids: list[int]) -> dict[int, list[ChildCall]]:
     rows = ToolCall.objects.filter(pk__in=newest.values("pk")).order_by("pass_number", "index")
     rows = rows.annotate(failure=KT("result__error__message"), summary=KT("result__summary"))
     calls: dict[int, list[ChildCall]] = {pk: [] for pk in run_ids}
-    for pk, organization_id, name, status, failure, summary in rows.values_list(
-        "run_id", "organization_id", "tool", "status", "failure", "summary"
+    for pk, organization_id, name, version, status, failure, summary in rows.values_list(
+        "run_id", "organization_id", "tool", "version", "status", "failure", "summary"
     ):
-        tool = load_toolbox(organization_id).get_tool(name)
+        tool = load_toolbox(organization_id).get_called_tool(name, version)
         report = str(failure or summary or "")[:MAX_REPORT_LENGTH]
         calls[pk].append(ChildCall(tool.title if tool else name, status, report))
     return calls

@@ -23,6 +23,7 @@ from agents.standing_grants.preapprovals import IN_FORCE
 from agents.standing_grants.proposals import (
     check_proposal,
     find_need_of_decision,
+    find_tool,
     propose_from_card,
 )
 from agents.web.grants.grant_form import (
@@ -116,12 +117,13 @@ def revoke(request: HttpRequest, member: Membership, grant_id: int) -> HttpRespo
 def _start_form(request: HttpRequest, member: Membership) -> GrantForm:
     card_id = parse_row_id_or_none(request.GET.get("card", ""))
     if card_id is None:
-        tool = load_toolbox(member.organization_id).get_tool(
-            request.GET.get("tool", "").replace("\0", "")
+        name, employee = (
+            request.GET.get(each, "").replace("\0", "") for each in ("tool", "employee")
         )
+        tool = find_tool(member.organization_id, name, parse_row_id_or_none(employee))
         if tool is None:
             raise NotFound("There is no such tool. Choose one on the standing grants page.")
-        return make_empty_form(tool, request.GET.get("employee", ""))
+        return make_empty_form(tool, employee)
     cards = Approval.objects.filter(organization_id=member.organization_id).select_related(
         "run__employee", "run__organization", "organization", "tool_call"
     )
@@ -149,7 +151,7 @@ def _render_form(
     }
     context = {
         "form": form,
-        "tool": load_toolbox(member.organization_id).get_tool(form.tool),
+        "tool": find_tool(member.organization_id, form.tool, parse_row_id_or_none(form.employee)),
         "seen": hash_form(form),
         "refusal": refusal,
         "choices": CHOICES,
@@ -183,9 +185,9 @@ def _list_choices(member: Membership) -> dict[str, Any]:
         organization_id=member.organization_id, is_active=True
     ).order_by("name")
     tools = load_toolbox(member.organization_id).tools()
-    askable = [tool for tool in tools if tool.level is Level.WRITE or tool.open_world]
+    askable = {tool.name: tool for tool in tools if tool.level is Level.WRITE or tool.open_world}
     return {
         "employees": list(employees.values_list("pk", "name")),
-        "tools": sorted(askable, key=lambda tool: tool.name),
+        "tools": list(askable.values()),
         "is_admin": member.may(Role.ADMIN),
     }

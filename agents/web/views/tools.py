@@ -35,8 +35,8 @@ PAGE_SIZE = 100
 
 @dataclass(frozen=True)
 class RefusedTrial:
-    """A refused attempt to try a tool: the typed values and the problems; empty without an
-    attempt."""
+    """A refused attempt to try a tool, by its id: the typed values and the problems; empty without
+    an attempt."""
 
     tool: str = ""
     employee: str = ""
@@ -65,13 +65,15 @@ class CatalogEntry:
     """A tool prepared for the catalog.
 
     Attributes:
+        unique_name: the tool's name, or its id if several versions are installed.
         level: the tool's own, or a higher one that an admin set for all.
-        users: the id, name and active state of each employee that may use the tool.
+        users: the id, name and active state of each employee that may use the tool in this version.
         figures, chart: cover the last 30 days; there is no chart without calls.
         trial: the form to try the tool; None if the tool, or this member, does not allow it.
     """
 
     tool: Tool
+    unique_name: str
     level: str
     is_enabled: bool
     stopped_by: str
@@ -178,8 +180,8 @@ def try_tool(request: HttpRequest, member: Membership, name: str) -> HttpRespons
             if isinstance(problem, Conflict)
             else find_problems(fields, problem)
         )
-        refused = RefusedTrial(tool.name, employee, FormInput(typed, problems))
-        response = _render_list(request, member, refused, only=tool.name)
+        refused = RefusedTrial(tool.id, employee, FormInput(typed, problems))
+        response = _render_list(request, member, refused, only=name)
         response.status_code = 422 if isinstance(problem, InvalidFieldText) else problem.status
         return response
     return redirect("run", run.pk)
@@ -266,16 +268,18 @@ def _join_texts(tool: Tool) -> str:
 
 
 def _build_entries(shown: list[Tool], member: Membership, rules: Grants) -> list[CatalogEntry]:
-    disabled = load_toolbox(member.organization_id).policy.disabled
+    toolbox = load_toolbox(member.organization_id)
+    disabled = toolbox.policy.disabled
     users, counted = _load_users(shown, member), figures.load_tool_figures(member.organization_id)
     return [
         CatalogEntry(
             tool=tool,
+            unique_name=toolbox.get_unique_name(tool),
             level=determine_level(tool, rules).value,
             is_enabled=not {tool.name, tool.id} & disabled,
             stopped_by=rules.stopped.get(tool.name, ""),
             params=build_param_rows(tool.schema),
-            users=users[tool.name],
+            users=users[tool.id],
             figures=(found := counted.get(tool.name, figures.Figures())),
             chart=build_calls_chart(f"calls-{number}", found.days) if found.calls else None,
         )
@@ -288,10 +292,9 @@ def _add_trial(entry: CatalogEntry, member: Membership, refused: RefusedTrial) -
     attempt."""
     employees = [(pk, name) for pk, name, is_active in entry.users if is_active]
     may_try = entry.is_enabled and not entry.stopped_by and employees and member.may(Role.OPERATOR)
-    toolbox = load_toolbox(member.organization_id)
-    if not may_try or not manual_calls.can_run_by_hand(toolbox, entry.tool, entry.level):
+    if not may_try or not manual_calls.can_run_by_hand(entry.tool, entry.level):
         return entry
-    is_refused = refused.tool == entry.tool.name
+    is_refused = refused.tool == entry.tool.id
     typed = refused.typed if is_refused else FormInput()
     fields = build_fields(entry.tool.schema, {}, typed)
     chosen = next((pk for pk, _ in employees if str(pk) == refused.employee), None)
@@ -300,11 +303,14 @@ def _add_trial(entry: CatalogEntry, member: Membership, refused: RefusedTrial) -
 
 
 def _load_users(shown: list[Tool], member: Membership) -> dict[str, list[tuple[int, str, bool]]]:
+    """Load the users of each tool in the version that they use, by its id."""
+    toolbox = load_toolbox(member.organization_id)
     granted = Grant.objects.filter(
         employee__organization_id=member.organization_id, tool__in={tool.name for tool in shown}
     )
-    columns = ("tool", "employee_id", "employee__name", "employee__is_active")
+    columns = ("tool", "version", "employee_id", "employee__name", "employee__is_active")
     users: dict[str, list[tuple[int, str, bool]]] = defaultdict(list)
-    for tool, pk, name, is_active in granted.order_by("employee__name").values_list(*columns):
-        users[tool].append((pk, name, is_active))
+    for named, version, *user in granted.order_by("employee__name").values_list(*columns):
+        if (tool := toolbox.get_pinned_tool(named, version)) is not None:
+            users[tool.id].append((user[0], user[1], user[2]))
     return users

@@ -24,7 +24,7 @@ from agents.gateway.keys import authenticate_key, issue_key
 from agents.notices.models import Delivery, Notice
 from agents.notices.spreading import spread_notices
 from agents.platform.models import Installation
-from agents.runs import stops
+from agents.runs import schedules, stops
 from agents.runs.models import Approval, ApprovalKind, ApprovalStatus, RunStatus
 from agents.worker.sweeper import sweep_once
 from gadget_site.backup import restored
@@ -34,6 +34,7 @@ from tests.features import feature
 from tests.gadget_site.backups.confirmed import confirm_all
 from tests.notices.conftest import add_address
 from tests.recorder import Recorder
+from tests.standing_grants.granting import equals, grant
 from tests.triggers.conftest import add_trigger
 from tests.workshop import Workshop, again, asking, call, make_due, read_everything, write_in_flight
 from tools.contract import canonical_json
@@ -140,6 +141,18 @@ class TestAnInterruptedRestore:
         Installation.objects.update(folder_mark="another")
         restored.settle()
         assert Installation.objects.get().folder_mark == "another"
+
+    def test_keeps_what_owners_are_told_when_settled_again(self, workshop: Workshop) -> None:
+        installation.confirm()
+        schedules.create(workshop.operator, workshop.employee.pk, "Look", ("0 9 * * *", "UTC"))
+        grant(workshop, "probe.effect", equals("name", "a"))
+        waiting(workshop, "b")
+        restored.stop_everything()
+        schedules.pause_after_restore("A backup was restored.")  # and here the first pass is killed
+        restored.settle()
+        read_everything()
+        told = Notice.objects.order_by("kind").values_list("kind", "user__username")
+        assert list(told) == [("grant_ended", "acme-approver"), ("schedule", "acme-operator")]
 
 
 class TestEarlierAccess:

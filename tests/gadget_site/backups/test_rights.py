@@ -280,6 +280,14 @@ class TestNewerData:
         assert ToolRule.objects.get(tool="utility.calculate").level == "write"
         assert ToolRule.objects.get(tool="data.updateRecord").stopped_at is not None
 
+    def test_pins_tools_to_their_versions_again(
+        self, workshop: Workshop, take: Take, put_back: PutBack
+    ) -> None:
+        take()
+        Grant.objects.filter(tool="probe.effect").update(version="1.0")
+        self.stricter(workshop, put_back)
+        assert Grant.objects.get(tool="probe.effect").version == "1.0"
+
     def test_adds_newer_rules_again_with_their_group(
         self, workshop: Workshop, take: Take, put_back: PutBack
     ) -> None:

@@ -32,6 +32,7 @@ def test_known_services_have_typed_fields_in_the_context_of_a_call() -> None:
     context = ToolContext(1, credentials=CREDENTIALS)
     assert context.services.google_cse.api_key == "key-of-google"
     assert context.services.google_cse.engine_id == "engine-1"
+    assert context.services.google_cse.endpoint == "https://proxy.example"
     assert context.services.github.token == "token-of-github"
     assert context.services.slack.token == "token-of-slack"
     assert context.services.slack.signing_secret == "signing-of-slack"
@@ -40,13 +41,13 @@ def test_known_services_have_typed_fields_in_the_context_of_a_call() -> None:
 
 def test_the_configuration_file_gives_the_same_fields() -> None:
     text = 'services:\n  google: {cse: {apiKey: a-key, engineId: an-engine}}\n  slack: {signingSecret: "${SECRET}"}\n'
-    services = read_config(text, {"SECRET": "a-secret"}).environment.services
+    services = Services(read_config(text, {"SECRET": "a-secret"}).environment.credentials)
     assert (services.google_cse.api_key, services.google_cse.engine_id) == ("a-key", "an-engine")
     assert (services.slack.token, services.slack.signing_secret) == ("", "a-secret")
 
 
 def test_unset_fields_are_empty() -> None:
-    services = Environment.empty().services
+    services = ToolContext(1).services
     assert (services.google_cse.api_key, services.github.token, services.slack.signing_secret) == (
         "",
         "",

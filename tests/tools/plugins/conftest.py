@@ -19,6 +19,11 @@ PROMISES = {
     "shipped": tool_named("data.searchRecords") + "TOOLS = [Hello]\n",
     "newer": tool_named("data.searchRecords", "9.0") + "TOOLS = [Hello]\n",
     "borrowed": "from tools.office.tools import OFFICE_TOOLS as TOOLS\n",
+    "pushing": tool_named("data.push") + "TOOLS = [Hello]\n",
+    "uploading": tool_named("files.upload")
+    + "class Fine(Hello):\n    name = 'uploading.fine'\n\nTOOLS = [Fine, Hello]\n",
+    "waiting": "class Own:\n    name, left_out, withheld = 'own', (), {'schedule.start': 'It is closed today.'}\n"
+    "    def tools(self): return []\n    tool = start = shutdown = tools\n\nTOOLS = Own()\n",
     "half": tool_named("half.hello") + "TOOLS = [Hello, 3]\n",
     "three": "TOOLS = [3]\n",
     "raises": "raise RuntimeError('the license\\nis missing')\n",

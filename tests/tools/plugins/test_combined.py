@@ -163,6 +163,19 @@ def test_a_toolbox_cannot_have_the_same_name_from_two_sources() -> None:
         )
 
 
+def test_a_tool_named_like_one_that_the_toolbox_withholds_is_left_out() -> None:
+    installed = Toolbox()
+    installed.leave_out([], {"mail.send": "mail.send is closed today."})
+    toolbox = installed.with_hosts(frozenset())
+    theirs = BuiltinSource([made("mail.send"), made("mail.find")], "theirs")
+    fill_toolbox(toolbox, [theirs], by_precedence=True)
+    assert [tool.id for tool in toolbox.tools()] == ["mail.find@1.0"]
+    assert toolbox.policy.withheld == {"mail.send": "mail.send is closed today."}
+    assert toolbox.left_out == (
+        "mail.send of 'theirs' is left out: 'the installation' comes first and has it, too",
+    )
+
+
 def test_an_invalid_tool_is_left_out_alone() -> None:
     toolbox, wrong = Toolbox(), made("mail.send")
     wrong.timeout_s = "soon"  # type: ignore[assignment]

@@ -7,9 +7,16 @@ from pathlib import Path
 import pytest
 
 from tests.features import feature
+from tools.builtin import BUILTIN_TOOLS
 from tools.office.demo_register import DEMO_TOOLS
 from tools.office.tools import OFFICE_TOOLS
-from tools.sources import OFFICE, OFFICE_DEMO, fill_toolbox, start_plugins
+from tools.sources import (
+    OFFICE,
+    OFFICE_DEMO,
+    SHIPPED_CATEGORIES,
+    fill_toolbox,
+    start_plugins,
+)
 from tools.testing import run_tool
 from tools.toolbox import Toolbox
 
@@ -94,6 +101,28 @@ def test_the_name_of_a_shipped_tool_is_reserved_in_every_version(name: str) -> N
     toolbox = Toolbox()
     fill_toolbox(toolbox, sources)
     assert len(toolbox.tools()) == len(OFFICE_TOOLS) + 2
+
+
+@feature(
+    "Plugins",
+    "Categories of tools that ship are reserved, also without the office",
+    "tools/sources/plugins.py",
+)
+@pytest.mark.parametrize(
+    ("name", "category"), [("pushing", "data"), ("uploading", "files"), ("waiting", "schedule")]
+)
+@pytest.mark.parametrize("before", [[OFFICE], []])
+def test_a_category_of_the_office_is_reserved_with_and_without_the_office(
+    before: list[str], name: str, category: str
+) -> None:
+    sources, broken = start_plugins([*before, name, "iban"])
+    assert [source.name for source in sources] == [*before, "iban"]
+    assert broken[0].problem == f"these categories are for Gadget's own tools: {category}"
+
+
+def test_the_reserved_categories_are_those_of_the_tools_that_ship() -> None:
+    shipped = (*BUILTIN_TOOLS, *OFFICE_TOOLS, *DEMO_TOOLS)
+    assert {tool.name.partition(".")[0] for tool in shipped} == SHIPPED_CATEGORIES
 
 
 def test_the_office_is_a_plugin_whose_tools_are_built_in() -> None:

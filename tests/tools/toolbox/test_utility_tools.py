@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from tests.features import feature
-from tools.contract import ErrorCode
+from tools.contract import ErrorCode, Person
 from tools.office.tools.utility import Calculate, Now
 from tools.testing import run_tool
 
@@ -90,7 +90,25 @@ def test_now_returns_the_same_moment_in_every_time_zone() -> None:
 
 
 @pytest.mark.parametrize(
-    "timezone", ["Mars/Base", "", "../../etc/passwd", "/etc/passwd", "America", "x" * 500]
+    ("chosen", "named", "used"),
+    [
+        ({}, {}, "UTC"),
+        ({"time_zone": "Asia/Tokyo"}, {}, "Asia/Tokyo"),
+        ({"time_zone": "Asia/Tokyo"}, {"timezone": "UTC"}, "UTC"),
+    ],
+)
+def test_now_without_a_time_zone_uses_that_of_the_person(
+    chosen: dict[str, str], named: dict[str, str], used: str
+) -> None:
+    result = run_tool(Now, named, user=Person("1", "Ada", chosen))
+    assert result.data["timezone"] == used
+    assert datetime.fromisoformat(result.data["iso"]).utcoffset() == timedelta(
+        hours=9 if used == "Asia/Tokyo" else 0
+    )
+
+
+@pytest.mark.parametrize(
+    "timezone", ["Mars/Base", " ", "../../etc/passwd", "/etc/passwd", "America", "x" * 500]
 )
 def test_an_unknown_time_zone_is_an_invalid_parameter(timezone: str) -> None:
     error = run_tool(Now, {"timezone": timezone}).error

@@ -164,7 +164,7 @@ class SearchGoogle(Tool):
 
 def get_endpoint(context: ToolContext) -> str:
     """Return the API's address for the context's credentials."""
-    return context.credentials.get(SERVICE, {}).get("endpoint") or ENDPOINT
+    return context.services.google_cse.endpoint or ENDPOINT
 
 
 def run_search(parameters: Mapping[str, str], context: ToolContext) -> SearchPage:

@@ -119,11 +119,14 @@ class CreateSchedule(ScheduleWrite):
             max_length=LONGEST_CRON,
         )
         time_zone: str = Field(
-            "UTC", description="Time zone of the cron expression, e.g. Europe/Berlin", max_length=64
+            "",
+            description="Time zone of the cron expression, e.g. Europe/Berlin; empty for that of the "
+            "person, else UTC",
+            max_length=64,
         )
 
     def validate(self, params: Params) -> None:
-        parse_cron(params.cron, params.time_zone)
+        parse_cron(params.cron, params.time_zone or "UTC")
 
     def preview(self, params: Params, context: ToolContext) -> Preview:
         new_schedule = _build_new_schedule(params, context)
@@ -142,14 +145,16 @@ class CreateSchedule(ScheduleWrite):
 
     def sentence(self, params: Params, preview: Preview) -> str:
         """Write the sentence with the next times, which are not sealed because they change."""
-        times = parse_cron(params.cron, params.time_zone)
-        by = [
-            f" by {format_name(str(target.after['employee']))}"
-            for target in preview.targets
-            if "employee" in target.after
-        ]
+        after = preview.targets[0].after if preview.targets else {}
+        by = f" by {format_name(str(after['employee']))}" if "employee" in after else ""
+        zone = params.time_zone or str(after.get("time_zone", ""))
+        if not zone:
+            return (
+                f"Start {format_value(params.task)} at {params.cron} in the time zone of the person"
+            )
+        times = parse_cron(params.cron, zone)
         upcoming = [format_moment(time) for time in times.upcoming(datetime.now(UTC), NEXT_TIMES)]
-        start = f"Start {format_value(params.task)} {describe_times(times)}{''.join(by)}"
+        start = f"Start {format_value(params.task)} {describe_times(times)}{by}"
         return f"{start}. Next times: {'; '.join(upcoming)}"
 
     def execute(self, params: Params, context: ToolContext) -> ToolResult:
@@ -209,7 +214,8 @@ def _build_new_schedule(params: CreateSchedule.Params, context: ToolContext) -> 
             "This run was not started by a person, so its schedule would have no owner.",
             attempted=False,
         )
-    times = parse_cron(params.cron, params.time_zone)
+    zone = params.time_zone or context.user.preferences.get("time_zone", "UTC")
+    times = parse_cron(params.cron, zone)
     return NewSchedule(
         int(context.employee_id), params.task, times, int(context.user.id), context.run_id
     )

@@ -60,31 +60,32 @@ class Calculate(Tool):
 class Now(Tool):
     name = "utility.now"
     display_name = "Current time"
-    description = "Get the current date and time, in UTC or in a named time zone."
+    description = "Get the current date and time, in the person's time zone or in a named one."
     level = Level.READ
     Output = CurrentTime
     volatile = True
 
     class Params(BaseModel):
         timezone: str = Field(
-            "UTC", description="IANA time zone, e.g. Europe/Berlin", examples=["Europe/Berlin"]
+            "",
+            description="IANA time zone, e.g. Europe/Berlin; empty for that of the person, else UTC",
+            examples=["Europe/Berlin"],
         )
 
     def validate(self, params: Params) -> None:
-        _load_zone(params.timezone)
+        _load_zone(params.timezone or "UTC")
 
     def execute(self, params: Params, context: ToolContext) -> ToolResult:
-        now = datetime.now(UTC).astimezone(_load_zone(params.timezone))
+        zone = params.timezone or context.user.preferences.get("time_zone", "UTC")
+        now = datetime.now(UTC).astimezone(_load_zone(zone))
         data = {
             "iso": now.isoformat(timespec="seconds"),
             "date": now.date().isoformat(),
             "time": now.strftime("%H:%M:%S"),
             "weekday": now.strftime("%A"),
-            "timezone": params.timezone,
+            "timezone": zone,
         }
-        return ToolResult.ok(
-            data, f"{data['weekday']}, {data['date']} {data['time']} ({params.timezone})"
-        )
+        return ToolResult.ok(data, f"{data['weekday']}, {data['date']} {data['time']} ({zone})")
 
 
 def _calculate(operation: ArithmeticOperation, a: Decimal, b: Decimal) -> Decimal:

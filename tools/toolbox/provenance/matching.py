@@ -38,6 +38,7 @@ class SeenText:
         is_own_data: the source is data of the organization, even if its values come from outside
             (uploaded files).
         tool, title, call_id, run_id: as in `Sighting`.
+        version: the version of the tool.
     """
 
     origin: SeenIn
@@ -49,6 +50,7 @@ class SeenText:
     title: str = ""
     call_id: int | None = None
     run_id: int | None = None
+    version: str = ""
 
     @cached_property
     def requested(self) -> "_Corpus":

@@ -1,0 +1,32 @@
+"""The name of a connected source begins the names of its tools: no installed tool may share it."""
+
+import pytest
+from django.test import Client
+from pytest_django import Settings
+
+from agents.employees.toolboxes import get_installed_toolbox
+from tests.admin.rows import faults
+from tests.admin.source_pages import add, values
+from tests.world import World
+
+pytestmark = pytest.mark.django_db
+
+ADDRESS = "https://api.example.com"
+
+
+@pytest.mark.parametrize("name", ["data", "files", "schedule", "demo", "search_google"])
+def test_a_category_of_the_office_is_refused_as_a_name_with_the_office_off(
+    world: World, admin: Client, settings: Settings, name: str
+) -> None:
+    settings.GADGET_OFFICE_PLUGINS = []
+    refused = admin.post(add(), values(world, name=name, address=ADDRESS))
+    assert list(faults(refused)) == ["name"]
+
+
+def test_the_category_of_a_withheld_tool_is_refused_as_a_name(
+    world: World, admin: Client, settings: Settings
+) -> None:
+    settings.GADGET_OFFICE_PLUGINS = []  # now and after the test, the tools are loaded again
+    get_installed_toolbox().leave_out([], {"letters.send": "It is closed today."})
+    refused = admin.post(add(), values(world, name="letters", address=ADDRESS))
+    assert list(faults(refused)) == ["name"]
