@@ -43,9 +43,8 @@ GADGET_ONLY_LOCAL = SITE.is_only_local
 GADGET_ORIGIN = SITE.origin
 GADGET_LINK_BASE = SITE.link_base
 GADGET_LOG_FORMAT = SITE.log_format
-GADGET_SHOWS_MESSAGES = (
-    SITE.debug
-)  # without a mail server, on a page; a setting of its own: workers switch DEBUG off
+# Without a mail server, a page shows what would be sent. Workers switch DEBUG off, but not this.
+GADGET_SHOWS_MESSAGES = SITE.debug
 GADGET_ENVIRONMENT = SITE.environment_name
 GADGET_TRUSTED_PROXIES = SITE.trusted_proxies
 GADGET_WORKERS = SITE.workers

@@ -154,9 +154,8 @@ def _start(
         "DJANGO_SETTINGS_MODULE": "tests.settings",
         services.DATABASE_VARIABLE: database,
     }
-    environment.pop(
-        "PYTHONDONTWRITEBYTECODE", None
-    )  # without bytecode, each of many processes would compile everything again
+    # Without bytecode, each of many processes would compile everything again.
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     command = [sys.executable, "-m", "pytest", *arguments]
     return subprocess.Popen(
         command, env=environment, stdout=output, stderr=output and subprocess.STDOUT

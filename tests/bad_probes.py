@@ -93,7 +93,7 @@ def _return_raising_model(context: ToolContext) -> ToolResult:
 
 
 def _return_none(context: ToolContext) -> ToolResult:
-    return None  # type: ignore[return-value]  # its fault
+    return None  # type: ignore[return-value]  # the fault of this probe
 
 
 def _print_secret(context: ToolContext) -> ToolResult:

@@ -6,6 +6,7 @@ from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 from django.conf import settings
 from django.core.signals import setting_changed
@@ -54,6 +55,19 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> _GroupedS
         False  # xdist's own order runs files with many quick tests first
     )
     return _GroupedScheduling(config, log)
+
+
+def pytest_configure() -> None:
+    """Let hypothesis take the same examples each time, as the fixed set has the same tests, however
+    slow the machine is at that moment."""
+    hypothesis.settings.register_profile(
+        "gadget",
+        deadline=None,
+        database=None,
+        derandomize=not sampling.is_whole(),
+        suppress_health_check=[hypothesis.HealthCheck.too_slow],
+    )
+    hypothesis.settings.load_profile("gadget")
 
 
 def pytest_sessionstart() -> None:

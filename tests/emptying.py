@@ -45,9 +45,8 @@ def empty_tables() -> None:
 def _empty_tables() -> None:
     names = _list_tables()
     with transaction.atomic(), connection.cursor() as cursor:
-        if (
-            connection.vendor == "postgresql"
-        ):  # this keeps another process from writing rows meanwhile, which would stay
+        # The lock keeps another process from writing rows meanwhile, which would stay.
+        if connection.vendor == "postgresql":
             cursor.execute(f"SET LOCAL lock_timeout = {LOCK_TIMEOUT_MS}")
             cursor.execute(f"LOCK TABLE {', '.join(names)} IN ACCESS EXCLUSIVE MODE")
         cursor.execute(

@@ -60,6 +60,6 @@ def _copy_or_migrate(self: DatabaseCreation, *args: Any, **more: Any) -> str:
 
 
 def _copy(source: Path, target: Path) -> None:
-    """Copy a database, with what stands only in its log so far."""
+    """Copy a database, including what only its log holds so far."""
     with closing(sqlite3.connect(source)) as old, closing(sqlite3.connect(target)) as new:
         old.backup(new)

@@ -218,9 +218,8 @@ def test_imports_are_at_the_top_of_the_file() -> None:
         for name, function in module.functions
         for node in ast.walk(function)
         if isinstance(node, ast.Import | ast.ImportFrom)
-        if not (
-            module.path.name == "apps.py" and name.endswith(".ready")
-        )  # models can be imported only then
+        # Models can be imported only in `ready`.
+        if not (module.path.name == "apps.py" and name.endswith(".ready"))
     }
     assert_none(sorted(offences), "no import inside a function")
 

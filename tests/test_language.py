@@ -41,7 +41,7 @@ def read_tables() -> list[list[str]]:
     """Return the rows of the glossary's tables, without their heads."""
     parts = GLOSSARY.read_text(encoding="utf-8").split("\n## ")
     tables = [[line for line in part.splitlines() if line.startswith("| ")][1:] for part in parts]
-    assert len(tables) == 2
+    assert len(tables) == 3
     return tables
 
 
@@ -185,6 +185,14 @@ def test_the_glossary_has_few_words_and_none_twice() -> None:
 def test_each_word_of_the_glossary_exists_in_the_code(word: str) -> None:
     name = next(code for each, code, *_ in glossary() if each == word)
     assert resolve(name) is not None
+
+
+@pytest.mark.parametrize("row", read_tables()[2])
+def test_each_outside_name_with_an_old_word_exists(row: str) -> None:
+    sources = [module.path.read_text(encoding="utf-8") for module in product()]
+    for name in re.findall(r"`([^`]+)`", row):
+        parts = re.compile(r"[^\"\n]*".join(map(re.escape, name.strip("/").split("{id}"))))
+        assert any(map(parts.search, sources)), f"there is no {name}"
 
 
 def resolve(name: str) -> object:

@@ -1,23 +1,33 @@
 """One word for one thing in texts and docstrings; `test_language` has the checks of names."""
 
 import ast
+import io
 import re
+import tokenize
 from collections.abc import Iterator
 
 import pytest
 
-from tests.source_tree import ROOT, Module, assert_none, product
-from tests.test_language import has_wrong_word, is_at, place, texts_of_the_project
+from tests.source_tree import ROOT, Module, assert_none, modules, product
+from tests.test_language import (
+    WRONG_ON_PAGES,
+    has_wrong_word,
+    is_at,
+    place,
+    texts_of_the_project,
+)
 
 WRONG_ANSWER = re.compile(
     r"\b(?:address|connection|database|folder|gadget|grant|host|part|place|provider|receiver|redis"
     r"|server|service|site|source|title|vendor|website|where)s?(?:['’]s)?[\s\"'})]+"
     r"(?:(?:has|had|to|not|never)\s+)?answer(?:s|ed|ing)?\b"
-    r"|(?<!model )\b(?:does|do|did)\s+not\s+answer\b"
-    r"|\banswer(?:s|ed)\s+(?:with|via|[1-5]\d\d)\b|\bnothing\s+answers\b",
+    r"|\b(?:does|do|did)\s+not\s+answer\b|\bmodels?\s+(?:has\s+|had\s+)?answer(?:s|ed)?\b"
+    r"|\bmodel(?:['’]s|\s+is)\s+answering\b|\b(?:longest|whole|earlier)\s+answer\b"
+    r"|\banswer(?:\s+in\s+tokens|[\s\"']*is\s+[1-5]\d\d)\b"
+    r"|\banswer(?:s|ed)\s+(?:with|via|over|[1-5]\d\d)\b|\bnothing\s+answers\b",
     re.I,
 )
-"""In any text: a server, or a standing grant, that answers."""
+"""In any text: a server, a model or a standing grant that answers."""
 HASHED_TEXTS = frozenset({("tools/office/tools/web.py", "website answers")})
 """Definitions of tools, which cards and grants know by their hash."""
 FURTHER_PLACES = {
@@ -30,7 +40,7 @@ HEADERS = re.compile(r"\bMessage-ID\b")
 
 
 def find_wrong_answers(text: str) -> list[tuple[int, str]]:
-    """List the lines in which a server or a standing grant answers, with the words."""
+    """List the lines in which a server, a model or a standing grant answers, with the words."""
     return [
         (text.count("\n", 0, found.start()) + 1, found[0]) for found in WRONG_ANSWER.finditer(text)
     ]
@@ -52,15 +62,18 @@ def find_strings(module: Module) -> Iterator[tuple[ast.Constant, str]]:
             yield node, node.value
 
 
-def test_servers_respond_and_standing_grants_approve() -> None:
+def test_servers_and_models_respond_and_standing_grants_approve() -> None:
     offences = [
         f"{name}:{line} {words!r}"
         for path in texts_of_the_project()
+        if path.parent.name != "migrations"
         for name in [path.relative_to(ROOT).as_posix()]
         for line, words in find_wrong_answers(path.read_text(encoding="utf-8"))
         if (name, words) not in HASHED_TEXTS
     ]
-    assert_none(offences, "a person answers; a server responds, and a standing grant approves")
+    assert_none(
+        offences, "a person answers; a server or a model responds, and a standing grant approves"
+    )
 
 
 @pytest.mark.parametrize("word", FURTHER_PLACES)
@@ -74,6 +87,24 @@ def test_texts_and_docstrings_use_the_word_for_one_thing(word: str) -> None:
     assert_none(offences, f"{word!r} means one thing; the glossary has the words for others")
 
 
+def is_about_policy(file: str) -> bool:
+    """Return True if a draft in the texts of this file is a policy draft."""
+    return file.startswith("agents/policy/") or file.endswith(
+        ("views/simulator.py", "frame/places.py")
+    )
+
+
+def test_texts_about_policy_drafts_call_them_policy_drafts() -> None:
+    offences = [
+        f"{place(module, node)} {text[:80]!r}"
+        for module in product()
+        if is_about_policy(module.place)
+        for node, text in find_strings(module)
+        if " " in text and WRONG_ON_PAGES["simulator"].search(" ".join(text.split()))
+    ]
+    assert_none(offences, "a draft is a text that an employee stored; this is a policy draft")
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -83,15 +114,16 @@ def test_texts_and_docstrings_use_the_word_for_one_thing(word: str) -> None:
         "The grant answers cards",
         "it answered with an error",
         "Nothing answers there",
+        "The model answers",
+        "Longest answer (seconds)",
+        'the answer "\n        "is 409',
     ],
 )
 def test_an_answering_server_is_found(text: str) -> None:
     assert [line for line, _ in find_wrong_answers(text)] == [1]
 
 
-@pytest.mark.parametrize(
-    "text", ["Ada answered: yes", "The model answers", "The server writes an answer"]
-)
+@pytest.mark.parametrize("text", ["Ada answered: yes", "The server writes an answer"])
 def test_other_uses_of_answer_are_allowed(text: str) -> None:
     assert not find_wrong_answers(text)
 
@@ -113,3 +145,37 @@ def test_a_word_in_prose_is_wrong_outside_its_places(
     file: str, text: str, word: str, is_wrong: bool
 ) -> None:
     assert has_wrong_prose(file, text, word) is is_wrong
+
+
+# Comments
+
+FOR_TOOLS = re.compile(r"# (?:noqa|type:|fmt:|\W*\d+\W*$)")
+"""Comments for tools, which need their line, and numbers of steps."""
+
+
+def find_far_comments(source: str) -> list[int]:
+    """List the lines with a comment behind the closing bracket of a call or condition.
+
+    The formatter creates them from a long line with a comment at its end.
+    """
+    found, line, first = [], 0, ""
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.start[0] != line and token.string.strip():
+            line, first = token.start[0], token.string
+        if token.type == tokenize.COMMENT and first in {")", "]", "}"}:
+            found += [] if FOR_TOOLS.match(token.string) else [line]
+    return found
+
+
+def test_no_comment_stands_behind_a_closing_bracket() -> None:
+    offences = [
+        f"{module.place}:{line}"
+        for module in modules()
+        for line in find_far_comments(module.path.read_text(encoding="utf-8"))
+    ]
+    assert_none(offences, "put the comment above the statement")
+
+
+def test_a_comment_behind_a_closing_bracket_is_found() -> None:
+    assert find_far_comments("go(\n    1\n)  # because of this\n") == [3]
+    assert find_far_comments("# because of this\ngo(\n    1\n)  # noqa: X1\nx = (1)  # 2\n") == []

@@ -199,9 +199,8 @@ def _find_faults(
     """Yield a sentence for each fault; if `chain` is given, count each key's entries in it."""
     entries = AuditEntry.objects.filter(organization_id=organization_id)
     expected, previous = first, _load_hash_before(entries, first)
-    known = entries.filter(
-        seq__gte=first, seq__lte=end.seq
-    )  # entries that were appended since are not judged
+    # Entries that were appended since are not judged.
+    known = entries.filter(seq__gte=first, seq__lte=end.seq)
     for row in _read_in_order(known):
         if row.seq != expected:
             yield f"entry {expected} is missing"

@@ -160,9 +160,8 @@ def accept_with_new_account(hash_: str, username: str, password: str) -> Members
         Invalid: the name or the password is not allowed; the text says why.
         Conflict: too many taken names were entered.
     """
-    account = _build_account(
-        username, password
-    )  # hashing is slow, so nobody should wait for it in the transaction
+    # Hashing is slow, so it is done before the transaction, in which others would wait for it.
+    account = _build_account(username, password)
     try:
         with transaction.atomic():
             invitation = _lock_invitation(hash_)

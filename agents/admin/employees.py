@@ -276,9 +276,8 @@ def set_grants(employee: Employee, names: list[str]) -> None:
     granted = set(employee.grants.values_list("tool", flat=True))
     employee.grants.filter(tool__in=granted - wanted).delete()
     new = [Grant(employee=employee, tool=name) for name in sorted(wanted - granted)]
-    Grant.objects.bulk_create(
-        new, ignore_conflicts=True
-    )  # a concurrent request may grant the same tool
+    # A concurrent request may grant the same tool.
+    Grant.objects.bulk_create(new, ignore_conflicts=True)
 
 
 @admin.register(Employee)

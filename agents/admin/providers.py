@@ -55,12 +55,12 @@ class ProviderForm(ConfirmationForm):
     )
     forget_key = forms.BooleanField(label="Remove stored key", required=False)
     answer_timeout_s = forms.IntegerField(
-        label="Longest answer (seconds)",
+        label="Longest response (seconds)",
         required=False,
         min_value=1,
         max_value=32_767,
         widget=UnfoldAdminIntegerFieldWidget,
-        help_text="Time limit for one whole answer. A slow model needs a long one. Leave empty for 1,800.",
+        help_text="Time limit for one whole response. A slow model needs a long one. Leave empty for 1,800.",
     )
     prices = PricesField()
 

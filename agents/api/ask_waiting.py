@@ -42,9 +42,8 @@ class AskWaiting:
             request = await _read_request(receive)
             if request is None:
                 return
-            gone = asyncio.ensure_future(
-                receive()
-            )  # after the body, only the end of the connection can come
+            # After the body, only the end of the connection can come.
+            gone = asyncio.ensure_future(receive())
             waiting = asyncio.ensure_future(self._wait(scope, wait_s))
             await asyncio.wait({gone, waiting}, return_when=asyncio.FIRST_COMPLETED)
             if not waiting.done():

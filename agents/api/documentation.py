@@ -131,9 +131,8 @@ class DescribedAPI(NinjaAPI):
                 _add_example_ids(shape.get("properties", {}))
         for operation in (each for path in document["paths"].values() for each in path.values()):
             for parameter in operation["parameters"]:
-                parameter.pop(
-                    "examples", None
-                )  # OpenAPI allows this list only in a schema, where it stays
+                # OpenAPI allows this list only in a schema, which keeps it.
+                parameter.pop("examples", None)
                 if parameter["in"] == "path":
                     parameter["description"] = ID_DESCRIPTIONS[parameter["name"]]
             _add_shared_problems(operation)

@@ -150,8 +150,8 @@ class ApproveRequest(RequestBody):
     seen_approvals: Text | None = Field(
         None,
         max_length=LONGEST_TEXT,
-        description="The card's `votes` as you saw them, such as `ann, ben for fay`. If they have changed, the answer "
-        "is 409 `approvals_changed`. Null skips this check.",
+        description="The card's `votes` as you saw them, such as `ann, ben for fay`. If they have changed, the "
+        "response is 409 `approvals_changed`. Null skips this check.",
     )
 
 

@@ -55,9 +55,8 @@ def name_deputy(
     _require_approver(member)
     _check_time(starts_at, ends_at)
     with transaction.atomic():
-        Membership.objects.select_for_update().get(
-            pk=member.pk
-        )  # so that two simultaneous requests count each other
+        # Lock the member, so that two simultaneous requests count each other's deputies.
+        Membership.objects.select_for_update().get(pk=member.pk)
         deputy = list_choices(member).filter(pk=deputy_id).first()
         if deputy is None:
             raise Invalid("deputy", "Choose another active approver of this organization.")

@@ -227,9 +227,8 @@ def _decide_one(
     try:
         check_limits(decision)
         if action == "deny":
-            deny_locked(
-                tx, member, card, decision
-            )  # needs no savepoint: it writes after its last check
+            # This needs no savepoint: it writes after its last check.
+            deny_locked(tx, member, card, decision)
         elif action == "approve":
             with transaction.atomic():
                 approve_locked(tx, member, card, decision)

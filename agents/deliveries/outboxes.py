@@ -126,7 +126,7 @@ class Outbox(ABC, Generic[D, R]):
             Forbidden
         """
 
-    def begin_again(self, member: Membership, delivery: D) -> Mapping[str, Any]:  # noqa: ARG002 - as below
+    def begin_again(self, member: Membership, delivery: D) -> Mapping[str, Any]:  # noqa: ARG002 - for outboxes that read it
         """Note that the member sends it again; return further columns with their first values.
 
         Raises:
@@ -134,7 +134,7 @@ class Outbox(ABC, Generic[D, R]):
         """
         return {}
 
-    def choose(self, first: D, same: QuerySet[D]) -> tuple[D, ...]:  # noqa: ARG002 - for subjects that read it
+    def choose(self, first: D, same: QuerySet[D]) -> tuple[D, ...]:  # noqa: ARG002 - for outboxes that read it
         """Choose the deliveries for one batch.
 
         Args:
@@ -150,7 +150,7 @@ class Outbox(ABC, Generic[D, R]):
     def release(self, batch: DeliveryBatch[D, R]) -> None:
         """Let other processes send to this receiver again."""
 
-    def explain_drops(self, batch: DeliveryBatch[D, R]) -> Mapping[int, str]:  # noqa: ARG002 - as above
+    def explain_drops(self, batch: DeliveryBatch[D, R]) -> Mapping[int, str]:  # noqa: ARG002 - for outboxes that read it
         """Return the reason for each delivery that is no longer needed, by its id."""
         return {}
 

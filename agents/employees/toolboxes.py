@@ -129,9 +129,8 @@ def _load_tools(organization_id: int) -> _OrganizationTools:
     loaded = _read_tools(organization_id)
     if loaded.versions != seen:
         correct_versions(organization_id, seen, loaded.versions)
-    if (
-        loaded.versions.tools and not connection.in_atomic_block
-    ):  # a transaction may still be rolled back
+    # In a transaction, these versions may still be rolled back.
+    if loaded.versions.tools and not connection.in_atomic_block:
         _tools.put(organization_id, loaded)
     return loaded
 
@@ -144,7 +143,7 @@ def _read_tools(organization_id: int) -> _OrganizationTools:
     """Read the tools from the database, the version first: a version that another thread saw may
     never be committed."""
     organization = Organization.objects.filter(pk=organization_id).order_by()
-    rows = list(  # one row for each allowed host, or one row without any
+    rows = list(  # one row for each allowed host, or a single row if there is none
         organization.values_list(
             *("tools_version", "credentials_version"),
             *(

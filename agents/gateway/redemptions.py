@@ -257,9 +257,8 @@ def cancel_effects(key: AgentKey, prefix: str) -> int:
     asks = Ask.objects.filter(undecided, key=key, effect__key__startswith=prefix).select_related(
         "effect"
     )
-    found = [
-        ask for ask in asks if ask.effect is not None and ask.effect.key.startswith(prefix)
-    ]  # SQLite ignores case
+    # Compared again here, because SQLite ignores case.
+    found = [ask for ask in asks if ask.effect is not None and ask.effect.key.startswith(prefix)]
     return sum(cancel(key, str(ask.pk)).status == CallStatus.CANCELLED for ask in found)
 
 

@@ -161,9 +161,8 @@ def count_batch(most: int = AT_ONCE) -> bool:
         if head is None:
             return False
         numbers = read_transaction_numbers()
-        if (
-            head.is_done or head.asked_in > numbers.own
-        ):  # a restored database may restart its transaction numbers
+        # A restored database may have started its transaction numbers again.
+        if head.is_done or head.asked_in > numbers.own:
             head.event_bound = max(head.event_id, newest[0])
             head.pass_bound = max(head.pass_id, newest[1])
             head.asked_in = numbers.own

@@ -78,9 +78,8 @@ def load_all_sums(
         organization_id=organization_id, day__gte=first, subject__in=found
     )
     stored = list(rows.values_list("subject", "day", "data")) if counted_to else []
-    while counted_to != (
-        now := read_counted_to(organization_id)
-    ):  # otherwise decisions counted meanwhile would count twice
+    # Read again if decisions were counted meanwhile; otherwise they would count twice.
+    while counted_to != (now := read_counted_to(organization_id)):
         counted_to, stored = now, list(rows.values_list("subject", "day", "data"))
     for subject, day, data in stored:
         found[subject][day] = data
@@ -166,9 +165,8 @@ def _begin_again_if_late(head: DecisionHead, *, is_ahead: bool) -> None:
     newer = select_decisions(head.organization_id).filter(pk__gt=head.newest_id)
     late = newer.filter(decided_at__gte=first, decided_at__lt=head.until)
     rows = DecisionFigures.objects.filter(organization_id=head.organization_id)
-    if (
-        is_ahead or late.count()
-    ):  # for EXISTS or MIN the database would read all earlier decisions, in their order
+    # `count`, because for EXISTS or MIN the database would read all earlier decisions in order.
+    if is_ahead or late.count():
         head.until = first
         rows.delete()
     else:

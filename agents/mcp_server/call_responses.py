@@ -43,7 +43,7 @@ TICKET_TOOLS = (
                     "type": "integer",
                     "minimum": 0,
                     "maximum": MAX_START,
-                    "description": "Where to continue in a large result, as given in an earlier answer.",
+                    "description": "Where to continue in a large result, as given in an earlier response.",
                 },
             },
             "required": ["ticket"],

@@ -58,10 +58,9 @@ def build_server(version: str) -> Server[Any]:
         instructions=INSTRUCTIONS,
         cache_hints={"tools/list": CacheHint(ttl_ms=0, scope="private")},
         on_list_tools=hide_failures(_list_tools),
-        get_tool_input_schema=lambda _: (
-            None
-        ),  # no schema here asks for headers, so no call lists all tools for them
-        on_call_tool=hide_failures(_call_tool),  # type: ignore[arg-type]  # a task is a dict, as the extension has it
+        # No schema here asks for headers, so no call needs to list all tools for them.
+        get_tool_input_schema=lambda _: None,
+        on_call_tool=hide_failures(_call_tool),  # type: ignore[arg-type]  # the extension's task is a dict
     )
     add_tasks(server)
     return server

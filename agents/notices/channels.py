@@ -172,9 +172,10 @@ def add_chat(member: Membership, address: str, *, is_shared: bool = False) -> Ch
     address = address.strip()
     if is_shared and not member.may(Role.ADMIN):
         raise Forbidden("Only admins add addresses for the whole organization.")
+    # Imported on first use, because it takes 25 MB.
     find_service: Callable[[str], str] = import_string(
         "agents.deliveries.channels.chat.find_service"
-    )  # takes 25 MB
+    )
     service = find_service(address)
     try:
         with transaction.atomic():
@@ -282,9 +283,8 @@ def _select_own(member: Membership) -> QuerySet[Channel]:
 
 def _add(member: Membership, kind: ChannelKind, address: str, label: str) -> Channel:
     """Add a channel and send it a code, inside the caller's transaction."""
-    Membership.objects.select_for_update().get(
-        pk=member.pk
-    )  # so that two requests do not add one too many
+    # Lock the member, so that two requests cannot add one channel too many.
+    Membership.objects.select_for_update().get(pk=member.pk)
     if _select_own(member).filter(membership=member).count() >= MAX_CHANNELS:
         raise Conflict(f"You have {MAX_CHANNELS} channels. Remove one first.")
     if _count_recent(member) >= MAX_ADDED_IN_AN_HOUR:

@@ -65,9 +65,8 @@ class EventRows:
         unknown = cards.filter(tool_call_id__in=call_ids, kind=ApprovalKind.UNKNOWN).order_by("-pk")
         return cls(
             {card.pk: card for card in cards.filter(pk__in=card_ids)} if card_ids else {},
-            {card.tool_call_id: card for card in unknown}
-            if call_ids
-            else {},  # the first one of each call counts
+            # The first card of each call counts.
+            {card.tool_call_id: card for card in unknown} if call_ids else {},
             frozenset(
                 FollowedRun.objects.filter(run_id__in=ended).values_list("run_id", flat=True)
                 if ended

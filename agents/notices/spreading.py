@@ -44,7 +44,8 @@ def spread_notices() -> int:
     with log_and_continue(f"spreading notice {oldest}") as failure:
         done = _spread(known.filter(pk=oldest))
     if failure.is_failed and not failure.outage:
-        done = known.filter(pk=oldest).update(spread_at=Now())  # it notifies nobody
+        # The failed notice is skipped: it notifies nobody.
+        done = known.filter(pk=oldest).update(spread_at=Now())
     return done
 
 
@@ -88,10 +89,11 @@ def _build_deliveries(notices: Collection[Notice]) -> list[Delivery]:
     if not channels and not shared and not watcher:
         return []
     audience, rules = Audience.load(organization, notices), load_pace_rules(channels.keys())
+    # Whole seconds, because SQLite compares times as texts, and its clock has milliseconds.
     now, default = (
         timezone.now().replace(microsecond=0),
         PaceRules(),
-    )  # SQLite compares texts, and its clock has ms
+    )
     to_watcher = [
         Delivery(notice=notice, channel=watcher, due_at=now) for notice in broken if watcher
     ]

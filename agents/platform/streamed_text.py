@@ -1,7 +1,7 @@
 """The text that models are writing right now, kept in Redis so that a page opened late shows it
 from its beginning.
 
-The text is a hint like a bell: it may be lost, and the pass' recorded message replaces it.
+The text is a hint like a bell: it may be lost, and the pass's recorded message replaces it.
 """
 
 from __future__ import annotations

@@ -35,9 +35,8 @@ def read_named_rule(stored: Mapping[str, Any]) -> RuleTerms:
         raise ValueError(f"a number of the rule is too large: {error}") from error
     if not 1 <= rule.needed <= MAX_NEEDED:
         raise ValueError(f"a rule cannot need {rule.needed} people")
-    if (
-        rule.employee_id is not None and type(rule.employee_id) is not int
-    ):  # True would be employee 1
+    # `True` is an int too, and would be employee 1.
+    if rule.employee_id is not None and type(rule.employee_id) is not int:
         raise TypeError(f"{rule.employee_id!r} is not an employee's id")
     if "\0" in f"{stored['name']}{rule.tool}{rule.category}":
         raise ValueError("no name contains NUL")

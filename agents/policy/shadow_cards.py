@@ -88,7 +88,7 @@ def _list_next(policy_draft: PolicyDraft, age: timedelta, most: int) -> Sequence
 def _read_since(policy_draft: PolicyDraft, age: timedelta) -> Iterator[CardRow]:
     """Read the decisions after the newest one that was compared, oldest first."""
     since = policy_draft.last_decided_at or policy_draft.shadow_from
-    assert since is not None, "a draft in shadow mode has a beginning"
+    assert since is not None, "a policy draft in shadow mode has a beginning"
     cards = find_cards(policy_draft.organization_id).filter(
         status__in=_DECIDED, decided_at__gte=since - _EARLY
     )

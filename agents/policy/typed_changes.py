@@ -87,7 +87,7 @@ def read_changes(organization_id: int, text: str) -> tuple[PolicyChange, ...]:
     if not employees - {None} <= list_employees(organization_id).keys():
         raise Invalid("changes", "One of these employees no longer exists. Start over.")
     if len(changes) > MAX_CHANGES:
-        raise Invalid("changes", f"A draft has at most {MAX_CHANGES} changes.")
+        raise Invalid("changes", f"A policy draft has at most {MAX_CHANGES} changes.")
     for change in changes:
         if change.kind is ChangeKind.STANDING_GRANT:
             check_proposal(organization_id, change.as_proposed_grant())

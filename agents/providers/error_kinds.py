@@ -65,7 +65,7 @@ _KINDS = (
         "refused",
         r"only (?:supported|available) in v1/responses",
         r"not a chat model",
-        advice="Choose a model that answers over Chat Completions",
+        advice="Choose a model that responds over Chat Completions",
     ),
     _kind(
         "refused",

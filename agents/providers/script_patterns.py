@@ -30,9 +30,8 @@ def check_pattern(pattern: str) -> None:
 
 def find_groups(pattern: str, text: str) -> dict[str, Any] | None:
     """Return the named groups of the first match, or None."""
-    found = _compile(pattern).search(
-        text.encode("utf-8", "replace").decode()
-    )  # RE2 refuses lone surrogates
+    # RE2 refuses lone surrogates, so they are replaced.
+    found = _compile(pattern).search(text.encode("utf-8", "replace").decode())
     return None if found is None else dict(found.groupdict())
 
 

@@ -203,10 +203,10 @@ class ScriptedProvider:
             raise ExpressionError(
                 f"{len(calls)} calls in one pass, at most {MAX_CALLS} are allowed"
             )
-        answers = sum(message.get("role") == "assistant" for message in playback.request.messages)
+        responses = sum(message.get("role") == "assistant" for message in playback.request.messages)
         return [
             {
-                "id": f"call_{answers + 1}_{number}_{index}",
+                "id": f"call_{responses + 1}_{number}_{index}",
                 "type": "function",
                 "function": {"name": tool, "arguments": arguments},
             }

@@ -120,9 +120,8 @@ def _apply(member: Membership, line: RestoredLimit, outcome: str) -> None:
         is_newer = outcome == LimitOutcome.NEWER
         values = line.newer if is_newer else kind.find_stricter(line.restored, line.newer)
         current = kind.read_values(row)
-        if (
-            current != line.restored
-        ):  # it was changed since the restore, and a change is not loosened
+        # It was changed since the restore, and confirming must not loosen that change.
+        if current != line.restored:
             values = {**values, **kind.find_stricter(values, current)}
         _refuse_own_loss(member, row, values)
         kind.write_values(row, values)

@@ -31,5 +31,5 @@ def _is_late(times: CronTimes, next_at: datetime, now: datetime) -> bool:
     try:
         expected = times.next_after(now)
     except (ToolError, ZoneInfoNotFoundError):
-        return False  # its next time switches it off
+        return False  # the schedule is switched off at its next time
     return expected is not None and next_at > expected

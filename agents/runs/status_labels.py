@@ -51,7 +51,7 @@ STOPPED = {
 }
 """The limits that end a run before its work is done."""
 FAILED = {
-    ExitReason.PROVIDER_ERROR.value: "the model did not answer",
+    ExitReason.PROVIDER_ERROR.value: "the model did not respond",
     ExitReason.CRASH_LOOP.value: "the worker crashed repeatedly",
     ExitReason.INTERNAL_ERROR.value: "internal error",
 }

@@ -219,7 +219,7 @@ def _publish(tx: Transaction, stop: Objection | None) -> None:
         return
     tx.publish(RunResumed(MACHINE, "The stop was lifted."))
     if run.status == RunStatus.QUEUED and (run.next_wake_at is None or run.next_wake_at <= tx.now):
-        tx.requeue()  # one that pauses for its provider waits for the end of the pause
+        tx.requeue()  # not while a run pauses for its provider: it waits for the end of the pause
     elif run.status in PARKED and not next_step.wake_if_possible(tx, is_announced=True):
         ending.park(tx, needs_attention=run.status == RunStatus.NEEDS_ATTENTION)
 

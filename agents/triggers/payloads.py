@@ -48,7 +48,8 @@ def _parse_json(body: bytes | str) -> Any:
 
 
 def _parse_form(body: bytes) -> Any:
-    if body.lstrip()[:1] in (b"{", b"["):  # a sender that leaves its client's default content type
+    # Some senders send JSON with their client's default content type.
+    if body.lstrip()[:1] in (b"{", b"["):
         return _parse_json(body)
     try:
         pairs = parse_qsl(

@@ -31,7 +31,8 @@ def check_template(template: str) -> None:
         Invalid
     """
     places = [place.strip() for place in _PLACE.findall(template)]
-    places += [f"{rest} …" for rest in _PLACE.sub("", template).split("{{")[1:]]  # without an end
+    # Places that are not closed.
+    places += [f"{rest} …" for rest in _PLACE.sub("", template).split("{{")[1:]]
     if len(places) > MAX_PLACES:
         raise Invalid(
             "task", f"the task has {len(places)} placeholders; at most {MAX_PLACES} are allowed"

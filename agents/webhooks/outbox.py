@@ -90,7 +90,8 @@ def write_deliveries(events: Sequence[Event]) -> None:
         for event in events
         if event.run.origin == Origin.ASK and _is_undone(event)
     }
-    if undone:  # not sent yet: a response is due once it cannot be undone
+    # Not sent yet, because it is due only once the decision can no longer be undone.
+    if undone:
         responses = WebhookDelivery.objects.filter(run_id__in=undone, kind=WebhookKind.ASK_ANSWERED)
         responses.filter(Q(tries=0) | Q(status=WebhookDeliveryStatus.DROPPED)).delete()
     _write_told(

@@ -47,9 +47,8 @@ class RunPoller(threading.Thread):
         due = frozenset(row.pk for row in DUE_RUNS.fetch_all()) if free > 0 else frozenset()
         overlooked = (due & self._seen_due) - self._driving
         self._seen_due = due
-        chosen = random.sample(
-            sorted(overlooked), min(len(overlooked), max(free, 0))
-        )  # other workers poll as well
+        # Chosen at random, because other workers poll as well.
+        chosen = random.sample(sorted(overlooked), min(len(overlooked), max(free, 0)))
         self._driving.update(chosen)
         for pk in chosen:
             self._drivers.submit(self._drive_run, pk)

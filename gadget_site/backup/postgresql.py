@@ -91,9 +91,8 @@ def load(folder: Path, manifest: Manifest, newer: NewerLimits) -> None:
     with transaction.atomic(), connection.cursor() as cursor:
         _lift_time_limits(cursor)
         _create_empty_tables(cursor, manifest)
-        cursor.execute(
-            "SET CONSTRAINTS ALL DEFERRED"
-        )  # migrations make keys immediate; rows refer to later ones
+        # Migrations make keys immediate, but rows refer to later ones.
+        cursor.execute("SET CONSTRAINTS ALL DEFERRED")
         for table, columns in manifest.columns.items():
             with (
                 (folder / table).open("rb") as file,
@@ -103,9 +102,8 @@ def load(folder: Path, manifest: Manifest, newer: NewerLimits) -> None:
                     copy.write(part)
         for name, last in manifest.sequences.items():
             cursor.execute("SELECT setval(quote_ident(%s)::regclass, %s)", [name, last])
-        cursor.execute(
-            "SET CONSTRAINTS ALL IMMEDIATE"
-        )  # no table is altered while checks of its rows are due
+        # No table can be altered while checks of its rows are due.
+        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
         call_command("migrate", verbosity=0)
         restored.stop_everything()
         write_lines(newer)
@@ -116,7 +114,7 @@ def _lift_time_limits(cursor: Any) -> None:
     responses."""
     for setting in _NO_LIMITS:
         cursor.execute(setting)
-    connection.connection.response_timeout_s = None  # gadget_site/response_timeout.py
+    connection.connection.response_timeout_s = None  # see gadget_site/response_timeout.py
 
 
 def _connect_under_another_name() -> None:

@@ -50,9 +50,8 @@ def stop_everything(*, is_repeated: bool = False) -> None:
         Organization.objects.filter(stopped_at=None).update(stopped_at=Now(), stopped_by=STOPPED_BY)
         Organization.objects.update(restored_at=Now())
         Approval.objects.filter(status=ApprovalStatus.APPROVED).update(valid_until=Now())
-        if (
-            Organization.objects.exists()
-        ):  # no admin confirms an account that belongs to none of them
+        # No admin of an organization confirms an account that belongs to none.
+        if Organization.objects.exists():
             User.objects.filter(is_superuser=True, memberships=None).update(
                 password=make_password(None)
             )
@@ -94,7 +93,8 @@ def settle(made_at: str = "", *, has_lines: bool = False) -> dict[str, int]:
     folder_id = Installation.objects.values_list("folder_mark", flat=True).first()
     is_repeated = folder_id == installation.UNFINISHED_RESTORE
     stop_everything(is_repeated=is_repeated)
-    if not has_lines and not is_repeated:  # an interrupted restore has written them as well
+    # An interrupted restore has written the lines already.
+    if not has_lines and not is_repeated:
         write_lines()
     counts = recover_runs()
     counts["schedules_paused"] = schedules.pause_after_restore(RESTORED_SENTENCE)

@@ -110,9 +110,8 @@ class BoundedRequest(WebRequest):  # type: ignore[misc]
             log.warning("the database could not identify the sender of a large request", path=path)
             limit = 0
         self._limit = max(limit, WITHOUT_LOGIN)
-        if (
-            length is not None and length > limit
-        ):  # a chunked one may be small, and responded to by now
+        # A chunked request may be small, and have its response by now.
+        if length is not None and length > limit:
             self._refuse(TOO_LARGE if limit else DATABASE_AWAY)
         transport.resumeProducing()
 

@@ -22,9 +22,8 @@ def main(starter: int, command: list[str]) -> None:
     Elsewhere, watch both."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        if (
-            os.getppid() != starter
-        ):  # it ended before prctl; in a container, process 1 may be the starter
+        # The starter ended before prctl. In a container, process 1 may be the starter.
+        if os.getppid() != starter:
             sys.exit("The process that started this one is gone.")
         os.execvp(command[0], command)  # noqa: S606
     sys.exit(_watch(starter, command))

@@ -210,6 +210,5 @@ def test_a_deleted_host_is_no_longer_reachable(world: World, admin: Client) -> N
     assert admin.post(address(row, "delete"), {"post": "yes"}).status_code == 302
     Organization.objects.get(pk=world.acme.pk)
     assert load_network_access(world.acme.pk).allowed == frozenset()
-    assert (
-        admin.post(address(row, "change"), {"may_be_private": "on"}).status_code == 302
-    )  # the row no longer exists
+    # The row no longer exists.
+    assert admin.post(address(row, "change"), {"may_be_private": "on"}).status_code == 302

@@ -255,7 +255,7 @@ def test_a_token_of_an_operator_cannot_decide(route: Route, target: Target) -> N
     problem(ask(target.world.client("operator"), route, target), 403)
 
 
-def test_cover_every_deciding_route() -> None:
+def test_every_listed_deciding_route_exists() -> None:
     assert not DECIDING - {route.path for route in ROUTES}
 
 

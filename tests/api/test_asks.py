@@ -194,9 +194,8 @@ class TestDecisionOfAnAsk:
 
 @pytest.mark.parametrize("levels", [100, 470, 900])
 def test_params_nested_too_deeply_are_refused(agent: Agent, levels: int) -> None:
-    params = (
-        '{"a":' * levels + "1" + "}" * levels
-    )  # as text: encoding it would exceed the recursion limit here too
+    # Written as text, because encoding it would exceed the recursion limit here too.
+    params = '{"a":' * levels + "1" + "}" * levels
     body = f'{{"action": "deploy", "level": "write", "params": {params}}}'
     response = agent.client.post("/api/asks", body, content_type="application/json")
     if levels == 100:

@@ -141,9 +141,8 @@ class TestCreatingASchedule:
         card = shop.card(run)
         sentence = card.sentence
         shop.approve(card)
-        monkeypatch.setattr(
-            "tools.office.tools.schedule.NEXT_TIMES", 3
-        )  # as if the next times had changed
+        # As if the next times had changed.
+        monkeypatch.setattr("tools.office.tools.schedule.NEXT_TIMES", 3)
         run = shop.drive(run)
         assert statuses(run) == [CallStatus.SUCCEEDED]
         card.refresh_from_db()

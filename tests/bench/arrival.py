@@ -39,7 +39,7 @@ def events(installation: Installation, samples: int) -> list[Figure]:
 
 
 def _read_and_write() -> dict[str, Any]:
-    """Build a model's answer with one call that runs and one that needs approval, so that the run
+    """Build a model's response with one call that runs and one that needs approval, so that the run
     waits."""
     read = {"tool": "utility.calculate", "params": {"operation": "add", "a": 1, "b": 2}}
     return {"calls": [read, {"tool": "probe.effect", "params": {"name": "never approved"}}]}

@@ -89,9 +89,8 @@ class _Person:
         selected = "[data-row]:has(> a[aria-current])"
         row = self.page.locator(selected).get_attribute("data-row") or ""
         expect(self.page.locator(f"[data-pane] > #card-{row}")).to_be_visible()
-        self.page.wait_for_timeout(
-            SEEN_MS
-        )  # faster than any person, and slower than the page's own guard
+        # Faster than any person, and slower than the page's own guard.
+        self.page.wait_for_timeout(SEEN_MS)
         return row
 
     def count_rows(self) -> int:

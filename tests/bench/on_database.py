@@ -90,9 +90,8 @@ def main() -> None:
         if options.only in ("", "policy"):
             results.add([*policy.snapshots(), *origins.origins()])
         if options.only in ("", "pages") and connection.vendor == "postgresql":
-            results.add(
-                pages.pages(options.repeats)
-            )  # last, because it fills the database with copied runs that the engine never wrote
+            # Last, because it fills the database with copied runs that the engine never wrote.
+            results.add(pages.pages(options.repeats))
         if options.only == "million" and connection.vendor == "postgresql":
             results.add(million.pages_after_years(options.repeats))
     finally:
@@ -129,7 +128,7 @@ def _measure(results: Results, repeats: int, only: str) -> None:
     }
     wanted = [measure for name, measure in live.items() if only in ("", name)]
     if wanted:
-        # otherwise this process, which acts as the browsers, would scan all its objects meanwhile
+        # Otherwise this process, which acts as the browsers, would scan all its objects meanwhile.
         freeze_loaded_objects()
         with mail, _installation(mail) as running:
             for measure in wanted:

@@ -173,9 +173,8 @@ def _driven(site: Worksite, calls: int) -> Run:
     Run.objects.filter(pk=run.pk).update(max_passes=passes)
     advance(run.pk)
     run.refresh_from_db()
-    succeeded = run.tool_calls.filter(
-        status=CallStatus.SUCCEEDED
-    )  # the calls of the closing pass are rejected
+    # The calls of the closing pass are rejected.
+    succeeded = run.tool_calls.filter(status=CallStatus.SUCCEEDED)
     assert (run.exit_reason, succeeded.count()) == (ExitReason.MAX_PASSES, passes * CALLS)
     return run
 

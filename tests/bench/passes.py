@@ -30,7 +30,7 @@ class Anatomy:
 
     Attributes:
         statements: those sent to the database, in order, with the median duration of each.
-        model_ms: median over runs of the mean time until the model's answer arrived.
+        model_ms: median over runs of the mean time until the model's response arrived.
         wall_ms: median time of a pass while its statements are recorded.
     """
 

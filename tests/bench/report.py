@@ -98,7 +98,7 @@ def _anatomy_text(database: str, anatomy: dict[str, Any]) -> str:
     ]
     split = (
         f"A pass takes {short(anatomy['wall_ms'])} ms while its statements are recorded: statements "
-        f"{short(total - commits)} ms, commits {short(commits)} ms,\nthe model's answer over HTTP "
+        f"{short(total - commits)} ms, commits {short(commits)} ms,\nthe model's response over HTTP "
         f"{short(anatomy['model_ms'])} ms, everything else in Python {short(rest)} ms."
     )
     return f"### A pass on {database}\n\n{split}\n\n{_aligned(rows)}"

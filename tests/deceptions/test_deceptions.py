@@ -48,9 +48,8 @@ def test_each_deception_is_visible_before_its_card_can_be_approved(
             card = plant.make(office)
             reader.show(card)
             sight = reader.look(plant.place, plant.sees)
-            Approval.objects.filter(pk__gte=card.pk).update(
-                status=ApprovalStatus.CANCELLED
-            )  # leave no open card
+            # Leave no open card.
+            Approval.objects.filter(pk__gte=card.pk).update(status=ApprovalStatus.CANCELLED)
             may_be_off = plant.is_folded or plant.place.startswith(EFFECT)
             if not ((sight.is_in_view and not plant.is_folded) or (sight.is_off and may_be_off)):
                 faults.append(f"{plant.kind}: {plant.name}: {plant.place} {plant.sees!r}: {sight}")

@@ -61,10 +61,10 @@ def approvers(site: Site, mail: MailServer) -> Iterator[list[Membership]]:
 
 @feature(
     "The gate",
-    "A mail server that hangs delays no run, and a killed sender leaves nobody untold",
+    "A mail server that hangs delays no run, and everybody is notified although a sender was killed",
     "agents/deliveries/engine.py",
 )
-def test_everybody_is_notified_and_a_kill_repeats_only_interrupted_messages(
+def test_everybody_is_notified_and_a_kill_repeats_only_interrupted_notifications(
     site: Site, mail: MailServer, approvers: list[Membership]
 ) -> None:
     mail.hold()

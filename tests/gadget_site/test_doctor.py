@@ -53,9 +53,8 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def pulses(redis_url: str) -> Iterator[list[SignOfLife]]:
     """Run the signs of life of a worker and a sweeper."""
     with redis.Redis.from_url(settings.REDIS_URL) as client:
-        client.delete(
-            *client.keys(f"{settings.GADGET_QUEUE}:alive:*"), "no key"
-        )  # signs of life from earlier tests
+        # Remove signs of life from earlier tests.
+        client.delete(*client.keys(f"{settings.GADGET_QUEUE}:alive:*"), "no key")
     running = [SignOfLife(WORKER, "worker1@tests"), SignOfLife(SWEEPER, "sweeper@tests")]
     for pulse in running:
         pulse.start()

@@ -163,7 +163,7 @@ def test_served_names_are_legal_and_unique() -> None:
     assert len({*served, TICKET_TOOL, CANCEL_TOOL}) == len(HARD) + 2
 
 
-@settings(max_examples=150, deadline=None, database=None)
+@settings(max_examples=150)
 @given(SETS_OF_NAMES)
 def test_any_names_become_legal_and_unique_and_map_back(names: list[str]) -> None:
     """They include names that look like other tools' served names, repeatedly."""
@@ -174,7 +174,7 @@ def test_any_names_become_legal_and_unique_and_map_back(names: list[str]) -> Non
     assert [find_tool_name(name, names) for name in served] == names
 
 
-@settings(max_examples=100, deadline=None, database=None)
+@settings(max_examples=100)
 @given(SETS_OF_NAMES, st.randoms())
 def test_a_served_name_never_changes_to_another_tool(
     names: list[str], chance: random.Random

@@ -161,10 +161,11 @@ def make_filled_rows(*, is_hostile: bool) -> FilledRows:
     for row in rows:
         filled.fill(row)
         if isinstance(row, ToolCall):
+            # Only a failed call may have a late effect.
             row.status, row.finished_at = (
                 CallStatus.FAILED,
                 timezone.now(),
-            )  # only a failed call may have a late effect
+            )
         if isinstance(row, Event):  # events cannot be changed in the database
             Event.objects.filter(pk=row.pk).delete()
             row.save(force_insert=True)

@@ -179,9 +179,8 @@ def read(
         assert response.status_code == 200, (where, response.status_code)
         return response, Reading(response.content.decode())
 
-    client.get(
-        address(made.world.acme, "change")
-    )  # the first form of Unfold changes the labels of all others
+    # The first form of Unfold changes the labels of all others.
+    client.get(address(made.world.acme, "change"))
     yield "index", page("/admin/")[1]
     for model in models:
         for number in range(1, (most or MAX_PAGES) + 1):

@@ -148,9 +148,8 @@ def pages(filled: FilledRows) -> Iterator[tuple[str, FormReading, list[str]]]:
     """Yield each page of each row, by model and kind of page, with the texts that it does not
     show."""
     client = filled.world.client("root")
-    client.get(
-        address(filled.world.acme, "change")
-    )  # the first form of Unfold changes the labels of all others
+    # The first form of Unfold changes the labels of all others.
+    client.get(address(filled.world.acme, "change"))
     for row in filled.rows:
         model = row._meta.object_name
         response, reading, missing = read(client, address(row, "change"), [str(row)])

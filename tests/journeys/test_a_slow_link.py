@@ -53,9 +53,8 @@ def visit_slowly(
     visitor = visit("approver")
     card = LateCard(visitor, late)
     visitor.page.goto(path)
-    expect(
-        visitor.page.locator("[data-snooze-button]")
-    ).to_be_visible()  # the script of the inbox runs
+    # Now the script of the inbox runs.
+    expect(visitor.page.locator("[data-snooze-button]")).to_be_visible()
     return visitor, card
 
 

@@ -121,9 +121,8 @@ def connect_program(page: Page) -> None:
     page.locator("[name=command_line]").fill(PROGRAM)
     save(page)
     confirm(page)
-    expect(
-        page.get_by_text("2 of 2 tools")
-    ).to_be_visible()  # once a worker has read the description
+    # Shown once a worker has read the description.
+    expect(page.get_by_text("2 of 2 tools")).to_be_visible()
     page.get_by_label("Enable clock.get_current_time").check()
     save(page)
     expect(page.get_by_text("Choose a level for clock.get_current_time")).to_be_visible()

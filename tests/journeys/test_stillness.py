@@ -61,7 +61,7 @@ GATES = ("one", "two", "three")
 
 
 def queue_three_gates_and_a_card(office: Office, model: ModelServer) -> None:
-    """Set the model's answers: three parallel calls, a change beside another call, and a held
+    """Set the model's responses: three parallel calls, a change beside another call, and a held
     response."""
     office.workshop.connect(model.url)
     changed = {"record_id": str(office.workshop.record().pk), "changes": {"status": "inactive"}}

@@ -22,11 +22,12 @@ SETTLED = """() => {
   card.firstSeen ??= performance.now();
   return performance.now() - card.firstSeen > 300;
 }"""
+# Returns true after a second without a response: then all cards are prefetched.
 QUIET = """() => {
   const count = performance.getEntriesByType("resource").length;
   if (window.counted !== count) [window.counted, window.countedAt] = [count, performance.now()];
   return performance.now() - window.countedAt > 1000;
-}"""  # no response for a second: all cards are prefetched
+}"""
 RECEIVED = "() => performance.getEntriesByType('resource').reduce((sum, each) => sum + each.transferSize, 0)"
 
 

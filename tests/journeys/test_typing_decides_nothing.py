@@ -43,18 +43,20 @@ REVEAL = """(field) => {
 }"""
 
 
+# Presses A before the page learns that the form was closed.
 CLOSE_AND_PRESS = """(summary) => {
   summary.focus();
   summary.dispatchEvent(new MouseEvent("click", { bubbles: true, cancelable: true, detail: 1 }));
   document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key: "a", bubbles: true, cancelable: true }));
-}"""  # before the page learns that the form was closed
+}"""
 
 
+# Returns true if the key decided: a decision locks its card at once.
 COMPOSE = """() => {
   const key = new KeyboardEvent("keydown", { key: "a", isComposing: true, bubbles: true, cancelable: true });
   document.body.dispatchEvent(key);
   return document.querySelector("[data-pane] > [data-card]").hasAttribute("data-locked");
-}"""  # a decision locks its card at once
+}"""
 
 
 def count_decided() -> int:

@@ -152,9 +152,8 @@ def _turn_comparison(text: _Text, node: ast.AST) -> _Found:
     if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in _COMPARISONS:
         left, right = text.in_brackets(node.left), text.in_brackets(node.comparators[0])
         sign = _COMPARISONS[type(node.ops[0])]
-        if _TIMES.search(
-            f"{left} {right}"
-        ):  # no time is exactly on a bound, so a shift by one changes nothing
+        # No time is exactly on a bound, so a shift by one would change nothing.
+        if _TIMES.search(f"{left} {right}"):
             sign = _REVERSED.get(type(node.ops[0]), sign)
         yield node, f"{left} {sign} {right}"
 

@@ -293,9 +293,8 @@ def test_four_hanging_browsers_leave_a_sender_for_the_others(
         try:
             for _ in range(3):
                 assert service.hanging.acquire(timeout=20)
-            add_browser(
-                world.member("admin"), Subscription(**healthy.form), "elsewhere"
-            )  # a code is sent there
+            # A code is sent to this browser.
+            add_browser(world.member("admin"), Subscription(**healthy.form), "elsewhere")
             sender.wake()
             await_that(lambda: bool(healthy.messages), "the healthy browser is told", seconds=20)
             assert not Delivery.objects.filter(

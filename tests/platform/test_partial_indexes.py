@@ -40,12 +40,13 @@ def plan_without_params(rows: QuerySet[Any]) -> str:
     values = ", ".join(f"'{value}'" for value in params)
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SET LOCAL plan_cache_mode = force_generic_plan")
+        # For few rows, these may cost no more than the index.
         for way in (
             "seqscan",
             "bitmapscan",
             "sort",
             "incremental_sort",
-        ):  # for few rows, they may cost no more than the index
+        ):
             cursor.execute(f"SET LOCAL enable_{way} = off")
         cursor.execute(f"PREPARE probe AS {numbered}")
         cursor.execute(f"EXPLAIN EXECUTE probe({values})")

@@ -46,7 +46,6 @@ def record(
     return call, RecordedRules.of(grants, policy or Policy(), {tool.id: tool})
 
 
-@settings(deadline=None)
 @given(HISTORIES)
 def test_random_calls_get_the_same_verdict_from_their_recorded_facts(history: History) -> None:
     kept = keep(history)
@@ -56,7 +55,7 @@ def test_random_calls_get_the_same_verdict_from_their_recorded_facts(history: Hi
 def test_the_random_calls_cover_every_kind_of_fact_and_verdict() -> None:
     seen: Counter[str] = Counter()
 
-    @settings(max_examples=150, database=None, derandomize=True, deadline=None)
+    @settings(max_examples=150)
     @given(HISTORIES)
     def look(history: History) -> None:
         kept = keep(history)

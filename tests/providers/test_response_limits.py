@@ -280,7 +280,7 @@ class TestRepetition:
         assert ask().text == table
 
 
-def test_that_is_not_detected_is_bounded_by_the_maximum_length() -> None:
+def test_undetected_repetition_is_bounded_by_the_maximum_length() -> None:
     limits, whole = ResponseLimits(), MAX_CHARACTERS // (len(PROSE) + 2)
     for number in range(10, min(whole, 89) + 10):
         limits.add(f"{number}{PROSE}")

@@ -36,7 +36,7 @@ def test_every_name_is_legal_when_sent_and_maps_back() -> None:
     assert [names.to_internal(wire) for wire in wires] == HARD_NAMES
 
 
-@settings(max_examples=150, deadline=None, database=None)
+@settings(max_examples=150)
 @given(SETS_OF_NAMES)
 def test_any_names_become_legal_and_unique_and_map_back(names: list[str]) -> None:
     assert_reversible(names)

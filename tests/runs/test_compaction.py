@@ -102,9 +102,8 @@ def test_requests_with_sixty_large_results_stay_below_the_limit_and_the_results_
     assert len(sent) == 62
     assert max(sent) < CONTEXT
     assert sum(len(call.content) for call in calls(run)) > 3 * CONTEXT * PER_TOKEN
-    for (
-        body
-    ) in model.requests:  # the fake server refuses a call id without exactly one tool message
+    # The fake server refuses a call id without exactly one tool message.
+    for body in model.requests:
         newest = list_results(body)[-1:]
         assert not newest or "shortened" not in newest[0]
     *earlier, again = list_results(model.requests[-1])

@@ -80,7 +80,7 @@ def test_a_stored_response_is_recorded_without_another_request(
 
 
 def lose_grants(workshop: Workshop, model: ModelServer, run: Run) -> None:
-    """Drive the run; its employee's permissions become unreadable once the model has answered."""
+    """Drive the run; its employee's permissions become unreadable once the model has responded."""
     try:
         with workshop.driving(run):
             model.wait_for_held()

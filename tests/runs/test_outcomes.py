@@ -55,7 +55,7 @@ def test_the_outcome_follows_from_the_calls(calls: list[CallKind], outcome: Outc
         (("succeeded", "max_passes", "done"), "Stopped: out of passes", "wait"),
         (("failed", "max_passes", "done"), "Stopped: out of passes", "bad"),
         (("failed", "denied_repeatedly", "denied"), "Denied", "wait"),
-        (("failed", "provider_error", "done"), "Failed: the model did not answer", "bad"),
+        (("failed", "provider_error", "done"), "Failed: the model did not respond", "bad"),
         (("cancelled", "cancelled", "done"), "Cancelled", "plain"),
     ],
 )

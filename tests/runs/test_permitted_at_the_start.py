@@ -1,4 +1,4 @@
-"""A call is recorded by the current permissions, even if they changed while the model answered or
+"""A call is recorded by the current permissions, even if they changed while the model responded or
 during a preview."""
 
 from __future__ import annotations

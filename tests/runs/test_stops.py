@@ -172,9 +172,8 @@ class TestAStop:
     ) -> None:
         run = workshop.submit()
         stop(workshop)
-        Run.objects.filter(pk=run.pk).update(
-            stopped_because=""
-        )  # as if it had started at the same moment
+        # As if it had started at the same moment.
+        Run.objects.filter(pk=run.pk).update(stopped_because="")
         assert workshop.drive(run).lease_epoch == 0
         with transaction.atomic():
             sweep_once()

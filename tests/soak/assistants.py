@@ -309,10 +309,11 @@ class ClaudeCode(Assistant):
             "ANTHROPIC_API_KEY": "stub",
             "ENABLE_TOOL_SEARCH": "false",
         }
+        # Wait for the tools before the first turn.
         waits = {
             "MCP_CONNECTION_NONBLOCKING": "0",
             "MCP_TIMEOUT": "60000",
-        }  # wait for the tools before the first turn
+        }
         return arguments, {**variables, **waits, "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}
 
 

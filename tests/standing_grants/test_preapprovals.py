@@ -240,9 +240,8 @@ class TestPreapprovals:
             made.refresh_from_db()
             assert made.ended_because == LOST_RIGHT
         assert waits(workshop)
-        members.change_role(
-            workshop.admin, workshop.approver.pk, Role.APPROVER
-        )  # for the invariants afterwards
+        # The invariants checked afterwards need this role.
+        members.change_role(workshop.admin, workshop.approver.pk, Role.APPROVER)
 
     def test_end_when_their_creator_is_deactivated(
         self, workshop: Workshop, recorder: Recorder

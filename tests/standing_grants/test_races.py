@@ -146,9 +146,8 @@ def test_nothing_starts_after_the_grant_has_ended(
 
     all_at_once([end_it, *(partial(advance, run.pk) for run in runs)])
     assert_all_started_before(ended_at[0], recorder)
-    Membership.objects.filter(pk=workshop.approver.pk).update(
-        role=Role.APPROVER
-    )  # for the invariants afterwards
+    # The invariants checked afterwards need this role.
+    Membership.objects.filter(pk=workshop.approver.pk).update(role=Role.APPROVER)
 
 
 @dataclass(frozen=True)

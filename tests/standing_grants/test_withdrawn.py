@@ -115,6 +115,5 @@ def test_a_started_call_is_not_affected(
         recorder.release("a")
     assert statuses(run) == [CallStatus.SUCCEEDED]
     assert list(recorder.effects.values()) == [1]
-    Membership.objects.filter(pk=workshop.approver.pk).update(
-        role=Role.APPROVER
-    )  # for the invariants afterwards
+    # The invariants checked afterwards need this role.
+    Membership.objects.filter(pk=workshop.approver.pk).update(role=Role.APPROVER)

@@ -81,10 +81,11 @@ class TestCreatingATrigger:
 
     def test_binds_it_to_its_organization_and_employee(self, workshop: Workshop) -> None:
         provider = workshop.employee.provider
+        # Sorted before and after the workshop's person, by name and by id.
         for name in (
             "Aaron",
             "Zoe",
-        ):  # sorted before and after the workshop's person, by name and by id
+        ):
             Employee.objects.create(
                 organization=workshop.organization, name=name, provider=provider
             )

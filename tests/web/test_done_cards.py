@@ -66,6 +66,8 @@ def test_dismissing_by_its_form_ends_the_card(world: World, card: Approval) -> N
     text = read_text(world, card)
     assert "Dismissed by" in text
     assert "There was nothing to do, so nothing was done." in text
+    panel = world.client("viewer").get(f"/runs/{card.run_id}/").content.decode()
+    assert 'class="status-icon good" role="img" aria-label="dismissed by approver"' in panel
 
 
 def test_dismissing_over_rest_ends_the_card_once(world: World, card: Approval) -> None:

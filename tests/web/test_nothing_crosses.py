@@ -305,9 +305,8 @@ def list_admin_addresses(client: Client) -> list[str]:
     )
     rows = [link[1] for link in found if link]
     sources = [link for link in rows if "/source/" in link]
-    deleting = [
-        link.replace("/change/", "/delete/") for link in sources
-    ]  # these pages list the rows to delete
+    # These pages list the rows to delete.
+    deleting = [link.replace("/change/", "/delete/") for link in sources]
     return ["/admin/", *lists, *(reverse(f"{name}_add") for name in names), *rows, *deleting]
 
 

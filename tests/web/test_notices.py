@@ -100,13 +100,13 @@ class TestNoticesWithAMailServer:
         assert "This is not the code that was sent." in response.content.decode()
 
 
-def test_keep_a_refused_address_in_the_form(world: World) -> None:
+def test_a_refused_address_stays_in_the_form(world: World) -> None:
     response = world.client("viewer").post("/notices/channels/", {"email": "<b>ann"})
     assert response.status_code == 422
     assert 'value="&lt;b&gt;ann"' in response.content.decode()
 
 
-def test_say_when_notifications_close_in_a_browser_whose_service_counts_silent_pushes(
+def test_the_page_says_when_notifications_close_if_the_push_service_counts_silent_pushes(
     world: World,
 ) -> None:
     add_address(world.member("approver"))
@@ -116,7 +116,7 @@ def test_say_when_notifications_close_in_a_browser_whose_service_counts_silent_p
         assert ("closes with the next notification, or when you open Gadget" in html) is says_so
 
 
-def test_keep_saved_preferences(world: World) -> None:
+def test_saved_preferences_are_kept(world: World) -> None:
     assert (
         world.client("viewer")
         .post("/notices/choices/", {**CHOICES, "run_failed": "daily"})
@@ -140,7 +140,9 @@ def test_keep_saved_preferences(world: World) -> None:
         ({"time_zone": "Mars/Base"}, "is not a time zone"),
     ],
 )
-def test_refuse_inconsistent_preferences(world: World, typed: dict[str, str], reason: str) -> None:
+def test_inconsistent_preferences_are_refused(
+    world: World, typed: dict[str, str], reason: str
+) -> None:
     response = world.client("approver").post("/notices/choices/", {**CHOICES, **typed})
     assert response.status_code == 422
     assert reason in response.content.decode()
@@ -148,7 +150,7 @@ def test_refuse_inconsistent_preferences(world: World, typed: dict[str, str], re
 
 
 @feature("The gate", "A failed notification can be sent again", "agents/deliveries/changes.py")
-def test_can_be_sent_again_after_a_failure(world: World) -> None:
+def test_a_failed_notification_can_be_sent_again(world: World) -> None:
     add_address(world.member("approver"))
     tell_card(world)
     Delivery.objects.update(status=DeliveryStatus.FAILED, problem="the mail server responded: 550")
@@ -159,7 +161,7 @@ def test_can_be_sent_again_after_a_failure(world: World) -> None:
     assert delivery.status == DeliveryStatus.WAITING
 
 
-def test_to_other_people_are_visible_only_to_admins(world: World) -> None:
+def test_notifications_to_other_people_are_visible_only_to_admins(world: World) -> None:
     add_address(world.member("approver"))
     tell_card(world)
     assert "to approver" in read(world, "admin", "/notices/messages/?all=1")
@@ -167,7 +169,9 @@ def test_to_other_people_are_visible_only_to_admins(world: World) -> None:
     assert "A decision is waiting:" not in read(world, "operator", "/notices/messages/")
 
 
-def test_are_listed_page_by_page(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_notifications_are_listed_page_by_page(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("agents.web.views.pages.PAGE_SIZE", 2)
     add_address(world.member("approver"))
     for _ in range(3):
@@ -181,7 +185,7 @@ def test_are_listed_page_by_page(world: World, monkeypatch: pytest.MonkeyPatch) 
     )
 
 
-def test_are_sent_for_a_followed_run_until_it_is_unfollowed(world: World) -> None:
+def test_a_run_can_be_followed_and_unfollowed(world: World) -> None:
     run = world.run(RunStatus.WAITING)
     client = world.client("viewer")
     assert "Notify me when it’s done" in read(world, "viewer", f"/runs/{run.pk}/")
@@ -192,6 +196,6 @@ def test_are_sent_for_a_followed_run_until_it_is_unfollowed(world: World) -> Non
     assert not FollowedRun.objects.exists()
 
 
-def test_cannot_be_requested_for_an_ended_run(world: World) -> None:
+def test_an_ended_run_cannot_be_followed(world: World) -> None:
     run = world.run(RunStatus.SUCCEEDED)
     assert world.client("viewer").post(f"/runs/{run.pk}/follow/").status_code == 409

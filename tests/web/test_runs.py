@@ -144,7 +144,7 @@ def test_a_pass_shows_its_usage_and_open_pages_get_it_with_the_first_line_of_a_c
     figures = "1,200 + 80 tokens · 2.1 s"
     whole = render_lines(run.pk, events)
     assert figures in whole[0].html
-    assert not any(figures in line.parts for line in whole), "the pass' own line has them"
+    assert not any(figures in line.parts for line in whole), "the pass's own line has them"
     later = render_lines(run.pk, events[1:])
     assert f'<template data-into="pass-1-figures">{figures}</template>' in later[0].parts
     assert figures not in later[1].parts

@@ -51,7 +51,8 @@ def run(world: World) -> Run:
             EventType.TOOL_RESULT,
             {"call_id": str(call.pk), "tool": call.tool, "result": cut, "duration_ms": 12},
         ),
-        (EventType.MESSAGE_ADDED, {"text": HOSTILE, "by": "operator"}),
+        (EventType.MESSAGE_ADDED, {"text": HOSTILE, "by": HOSTILE}),
+        (EventType.REQUEST_ADAPTED, {"pass_number": 1, "changes": [HOSTILE]}),
         (
             EventType.RUN_FINISHED,
             {"status": "succeeded", "exit_reason": "final_answer", "answer": HOSTILE},
@@ -89,7 +90,7 @@ def test_json_has_complete_params_and_results(world: World, run: Run) -> None:
     assert text.isascii(), "no hidden characters"
     transcript: dict[str, Any] = json.loads(text)
     assert transcript["run"]["task"] == HOSTILE
-    assert [event["seq"] for event in transcript["events"]] == list(range(1, 8))
+    assert [event["seq"] for event in transcript["events"]] == list(range(1, 9))
     by_type = {event["type"]: event for event in transcript["events"]}
     assert by_type["tool_start"]["params"] == {"text": HOSTILE}
     assert by_type["tool_result"]["result"]["data"] == {"rows": ["x" * 100] * 100, "evil": HOSTILE}
@@ -199,7 +200,7 @@ def test_a_shortened_history_is_recorded(world: World) -> None:
         "shortened to fit the model's context: 2 results and 1 text, about 21,000 → 14,500 tokens."
     )
     assert f"{line}<" in html.unescape(render_lines(run.pk, [event])[0].html)
-    assert f"{line}*\n" in download(world.client("viewer"), run, "md")
+    assert f"{line} `\n" in download(world.client("viewer"), run, "md")
     (entry,) = json.loads(download(world.client("viewer"), run, "json"))["events"]
     assert told.items() <= entry.items()
 

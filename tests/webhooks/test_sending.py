@@ -299,7 +299,7 @@ class TestDelivery:
         send_all()
         assert WebhookDelivery.objects.get().status == WebhookDeliveryStatus.SENT
 
-    def test_continues_with_other_webhooks_if_one_message_cannot_be_built(
+    def test_continues_with_other_webhooks_if_one_delivery_cannot_be_built(
         self, workshop: Workshop, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         add_webhook(workshop, receiver, kinds=[WebhookKind.ASK_ANSWERED])

@@ -379,9 +379,8 @@ class TestASwitchedOffSchedule:
 
     def test_does_not_delay_other_schedules(self, workshop: Workshop) -> None:
         first, second = create(workshop, "One"), create(workshop, "Two")
-        Schedule.objects.filter(pk=first.pk).update(
-            task=""
-        )  # no interface allows this: starting it is refused
+        # No interface allows this, so starting it is refused.
+        Schedule.objects.filter(pk=first.pk).update(task="")
         make_due(first)
         make_due(second)
         sweep_once()

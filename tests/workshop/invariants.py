@@ -150,9 +150,8 @@ def _find_startable_parked_runs() -> list[int]:
     them."""
     seen = Now() - _CLAIM_TOLERANCE
     approved = Q(approvals__status=ApprovalStatus.APPROVED, approvals__start_after__lt=seen)
-    parked = Run.objects.filter(approved, status__in=PARKED).exclude(
-        origin=Origin.ASK
-    )  # its agent starts it
+    # The agent of an ask starts its call.
+    parked = Run.objects.filter(approved, status__in=PARKED).exclude(origin=Origin.ASK)
     return list(parked.values_list("pk", flat=True).distinct())
 
 

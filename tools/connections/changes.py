@@ -312,9 +312,9 @@ def _update_row(source: Source, row: SourceTool, each: DescribedTool) -> SourceT
     if was_accepted and row.accepted_hash != each.hash:
         row.accepted_definition = row.definition
     if row.hash != each.hash or not source.is_mcp:
-        row.definition = dict(
-            each.definition
-        )  # else a server could change the rest by hiding the tool for a while
+        # An equal one of an MCP server is kept: by hiding the tool for a while, the server could
+        # change what the hash leaves out.
+        row.definition = dict(each.definition)
     row.title, row.tags = each.title[:200], list(each.tags)
     row.hash, row.inferred_level, row.gone_at = each.hash, each.inferred_level.value, None
     return row

@@ -31,9 +31,10 @@ def _parse_networks(
 # between Python versions.
 _IPV4 = (
     *_parse_networks(AddressKind.NO_HOST, "0.0.0.0/8", "224.0.0.0/4", "255.255.255.255/32"),
+    # Link-local; the last two serve the metadata of clouds.
     *_parse_networks(
         AddressKind.SPECIAL, "169.254.0.0/16", "100.100.100.200/32", "168.63.129.16/32"
-    ),  # the last two: metadata
+    ),
     *_parse_networks(
         AddressKind.PRIVATE,
         "10.0.0.0/8",
@@ -54,16 +55,16 @@ _IPV4 = (
 )
 _IPV6 = (
     *_parse_networks(AddressKind.NO_HOST, "::/128", "ff00::/8"),
+    # Metadata of clouds.
     *_parse_networks(
         AddressKind.SPECIAL, "fd00:ec2::/32", "fd20:ce::/32", "fd00:c1::/32", "fd00:42::/32"
-    ),  # metadata
+    ),
     *_parse_networks(AddressKind.PRIVATE, "::1/128", "fc00::/7"),
     # Teredo and other protocol assignments, documentation, 6to4, documentation
     *_parse_networks(AddressKind.SPECIAL, "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20"),
     *_parse_networks(AddressKind.PUBLIC, "2000::/3"),
-    *_parse_networks(
-        AddressKind.SPECIAL, "::/0"
-    ),  # mapped and compatible IPv4, NAT64, link-local, site-local, all else
+    # All the rest, such as mapped and compatible IPv4, NAT64, link-local and site-local.
+    *_parse_networks(AddressKind.SPECIAL, "::/0"),
 )
 _ISATAP = frozenset({0x0000_5EFE, 0x0200_5EFE})
 

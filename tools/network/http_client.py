@@ -135,9 +135,8 @@ async def request_async(method: str, url: str, **options: Any) -> ClientResponse
     If the call is cancelled, the request ends by its own time limit.
     """
     context = contextvars.copy_context()
-    threads = ThreadPoolExecutor(
-        1, thread_name_prefix="tool-request"
-    )  # the loop would wait for its own threads when it closes
+    # A pool of its own, because the loop waits for its own threads when it closes.
+    threads = ThreadPoolExecutor(1, thread_name_prefix="tool-request")
     try:
         send = partial(context.run, partial(request, method, url, **options))
         return await asyncio.get_running_loop().run_in_executor(threads, send)

@@ -139,9 +139,8 @@ def _check_schema(given: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     for reference in _list_references(schema):
         if not reference.startswith("#"):
             raise IllegalSchemaError(f"its schema refers to another document: {reference!r:.200}")
-        if reference[1:] and not reference.startswith(
-            "#/"
-        ):  # finding a name needs a search of the whole schema
+        # Finding a name would need a search of the whole schema.
+        if reference[1:] and not reference.startswith("#/"):
             raise IllegalSchemaError(
                 f"its schema has a reference by name, not by path: {reference!r:.200}"
             )

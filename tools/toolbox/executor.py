@@ -364,7 +364,8 @@ class Batch:
             TypeError,
             ValueError,
             OverflowError,
-        ):  # an invalid report must not make the call fail
+        ):
+            # An invalid report must not make the call fail.
             number = 0.0
         finite = number if math.isfinite(number) else 0.0
         text = make_storable(str(text)[:LONGEST_PROGRESS])

@@ -241,9 +241,8 @@ class _Door(BaseAdapter):
             if name.lower() not in _FRAMING
         }
         release_connection()
-        limits = replace(
-            LIMITS, total_s=max(0.1, self._deadline - time.monotonic())
-        )  # for all requests together
+        # The time limit is for all requests together.
+        limits = replace(LIMITS, total_s=max(0.1, self._deadline - time.monotonic()))
         client = GuardedClient(
             NetworkAccess(requested=frozenset({host}), installation=allowed), limits
         )
@@ -266,7 +265,7 @@ def _open_door(door: _Door) -> Iterator[None]:
         _door.reset(token)
 
 
-def _get_door(_: requests.Session, url: str) -> BaseAdapter:  # noqa: ARG001 - the names of the method
+def _get_door(_: requests.Session, url: str) -> BaseAdapter:  # noqa: ARG001 - the params of the method that it replaces
     """Return the adapter for every request of `requests` in this process.
 
     Raises:
@@ -293,6 +292,5 @@ def _is_named(host: str) -> bool:
 
 
 requests.Session.get_adapter = _get_door  # type: ignore[method-assign, assignment]
-logging.getLogger("apprise").setLevel(
-    logging.CRITICAL + 1
-)  # its errors may contain addresses, which are secrets
+# Its errors may contain addresses, which are secrets.
+logging.getLogger("apprise").setLevel(logging.CRITICAL + 1)

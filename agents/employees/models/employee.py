@@ -64,13 +64,13 @@ class ModelProvider(models.Model):
     timeout_s = models.PositiveSmallIntegerField(
         "longest silence (seconds)",
         default=120,
-        help_text="Time in which the server must send the next part of an answer, including the first.",
+        help_text="Time in which the server must send the next part of a response, including the first.",
     )
     answer_timeout_s = models.PositiveSmallIntegerField(
-        "longest answer (seconds)",
+        "longest response (seconds)",
         default=LONGEST_RESPONSE_S,
         db_default=LONGEST_RESPONSE_S,
-        help_text="Time limit for one whole answer. A slow model needs a long one.",
+        help_text="Time limit for one whole response. A slow model needs a long one.",
     )
     is_active = models.BooleanField("active", default=True)
 
@@ -124,11 +124,11 @@ class Employee(models.Model):
         help_text="0 = precise, 2 = creative. Empty: the model's default. Not all models support it.",
     )
     max_tokens = models.PositiveIntegerField(
-        "longest answer (tokens)",
+        "longest response (tokens)",
         null=True,
         blank=True,
         validators=[MinValueValidator(1, "Allow at least 1 token, or leave this empty.")],
-        help_text="Maximum length of an answer in tokens. Includes reasoning. Empty: the model's default.",
+        help_text="Maximum length of a response in tokens. Includes reasoning. Empty: the model's default.",
     )
     num_ctx = models.PositiveIntegerField(
         "Ollama context (tokens)",
@@ -185,7 +185,7 @@ class Employee(models.Model):
         "monthly model time limit (min)",
         null=True,
         blank=True,
-        help_text="Limit for the model's answering time in a month, in minutes. Empty means no limit.",
+        help_text="Limit for the minutes in which the model responds in a month. Empty means no limit.",
     )
     context_tokens = models.PositiveIntegerField(
         "context window (tokens)",

@@ -203,8 +203,8 @@ class _Rebuilding:
                     self.large[number, index] = size
 
     def fit(self, count: int, refused: ContextWindow | None) -> None:
-        """Cut the request after `count` passes to fit the window; to half of its size or window if
-        it was refused."""
+        """Cut the request after `count` passes to fit the window, or to half of its size or window
+        if the server refused it."""
         limit, goal = (share * self.context / self.rate for share in (FULL, GOAL))
         if self.size > limit:
             self.shrink(count, limit, goal)

@@ -161,10 +161,10 @@ class RunContext:
         original = self.run.session
         edited = self._sessions.pop(call.idempotency_key, {})
         try:
-            # first, because even comparing two values of a tool's own class may fail
+            # This comes first, because even comparing two values of a tool's own class may fail.
             run_isolated(Unnamed(call.tool), "session", lambda: storable_json(edited))
         except ToolError:
-            logger.error("call %s: its session data was discarded", call.pk)  # noqa: TRY400 - it is logged
+            logger.error("call %s: its session data was discarded", call.pk)  # noqa: TRY400 - `run_isolated` has logged it
             return
         if edited == original:
             return

@@ -181,7 +181,7 @@ def run_ready(
         with lease.transaction() as tx:
             _record_reports(tx, context, running, reports)
             started = []
-            # calls wait only if every slot was taken; an MCP client can add calls at any time
+            # Calls wait only if every slot was taken; an MCP client can add calls at any time.
             if len(running.calls) >= context.calls_at_once or _takes_more(context):
                 context = context.with_current_rules()
                 started = start_ready(tx, context, running.count)
@@ -249,9 +249,8 @@ def start_ready(tx: Transaction, context: RunContext, running: int = 0) -> list[
     """
     ready = list(ToolCall.objects.filter(run_id=tx.run.pk, status=CallStatus.READY))
     lock_counted(tx, context, (call.tool for call in ready))
-    for (
-        call
-    ) in ready:  # one after the other: a rejected call leaves its place under a limit to the next
+    # One after the other: a rejected call leaves its place under a limit to the next.
+    for call in ready:
         objection = _ReadyCall(context, call).judge_again(tx, current=context)
         if objection is not None and objection.error is not None:
             reject(tx, call, objection.error)
@@ -297,7 +296,7 @@ class _ReadyCall(Judgment):
             return Objection(self._verdict.reason, self._verdict.error)
         if self._verdict.permission is Permission.AUTO:
             return None
-        # after a limit over history, the model may ask for the same call again and get a card
+        # After a limit over history, the model may ask for the same call again and get a card.
         code = (
             ErrorCode.LIMIT_EXCEEDED
             if self._call.tool in self.counted

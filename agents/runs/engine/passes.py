@@ -101,9 +101,8 @@ def ask_model(lease: Lease, step: NextStep) -> ReceivedResponse:
         )
         received = kept or _request_response(lease, step, context)
     except OpenCalls:
-        with (
-            lease.transaction()
-        ):  # raises LeaseLost if another worker drives the run and opened the calls
+        # Raises LeaseLost if another worker drives the run and opened the calls.
+        with lease.transaction():
             raise
     is_planned = False
     try:

@@ -304,7 +304,7 @@ def expand_recipe(lease: Lease) -> NextStep:
     parent = find_expandable_recipes(lease.run_id).first()
     if parent is None:
         with lease.transaction() as tx:
-            pass  # nothing to change: its exit decides the next step
+            pass  # nothing to change: leaving the transaction decides the next step
         return tx.next_step
     context = load_context(lease.run_id)
     try:

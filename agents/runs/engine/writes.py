@@ -66,7 +66,7 @@ def run_approved(lease: Lease) -> NextStep:
     found = STARTABLE_CARD.fetch_one(lease.run_id)
     if found is None or lease.stopped.is_set():
         with lease.transaction() as tx:
-            pass  # nothing to change: its exit decides the next step
+            pass  # nothing to change: leaving the transaction decides the next step
         return tx.next_step
     card = found.card
     card.tool_call, card.decided_by = found.call, found.decided_by
@@ -293,7 +293,7 @@ def _run_transactional_write(lease: Lease, due: ApprovedCall, tool: Tool) -> Nex
 
 def _write_in_transaction(tx: Transaction, due: ApprovedCall, tool: Tool) -> None:
     call = due.call
-    # lock the counts and the card before its targets
+    # Lock the counts and the card before its targets.
     lock_counted(tx, due.context, [due.call.tool])
     list(Approval.objects.select_for_update().filter(pk=due.card.pk).values_list("pk"))
     tool_context = replace(due.context.build_tool_context(call), **_REFUSED_INSIDE)

@@ -47,7 +47,7 @@ class ExitReason(models.TextChoices):
     CANCELLED = "cancelled", "Cancelled"
     DENIED_REPEATEDLY = "denied_repeatedly", "Denied repeatedly"
     BUDGET_EXHAUSTED = "budget_exhausted", "Budget used up"
-    PROVIDER_ERROR = "provider_error", "Model did not answer"
+    PROVIDER_ERROR = "provider_error", "Model did not respond"
     DEADLINE = "deadline", "Time limit reached"
     CRASH_LOOP = "crash_loop", "Worker crashed repeatedly"
     INTERNAL_ERROR = "internal_error", "Internal error"

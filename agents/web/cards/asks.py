@@ -66,9 +66,8 @@ def load_ask_notes(call: ToolCall) -> AskNotes | None:
         .select_related("key")
         .order_by("-pk")[: MAX_REFUSED * MAX_EARLIER_ASKS]
     )
-    newest = {
-        one.key_id: one for one in reversed(refused)
-    }  # one per key, so that none hides another
+    # The newest of each key, so that no key hides another.
+    newest = {one.key_id: one for one in reversed(refused)}
     is_silent = call.status == CallStatus.AWAITING_APPROVAL and ask.is_silent
     since = ask.last_asked_at if is_silent else None
     return AskNotes(

@@ -45,7 +45,7 @@ PLACES = (
     Place("users", "user-cog", "Users", "u", words="members people"),
     Place("audit", "scroll-text", "Audit", "l", words="log"),
     Place("oversight", "shield-check", "Oversight", "o", words="figures decisions people"),
-    Place("simulator", "calculator", "Simulator", "p", words="policy shadow drafts"),
+    Place("simulator", "calculator", "Simulator", "p", words="policy drafts shadow"),
     Place("records", "database", "Records", "c", words="data companies"),
     Place("drafts", "file-text", "Drafts", "d"),
     Place("schedules", "clock", "Schedules", "s"),

@@ -144,7 +144,7 @@ class LineFacts:
     def find_recorded_pass(self, event: Event) -> int:
         """Find the number of the pass that was recorded just before this event; 0 for none.
 
-        The first line of a pass' calls directly follows that recording, so it carries the pass'
+        The first line of a pass's calls directly follows that recording, so it carries the pass's
         usage to open pages.
         """
         if event.type in (EventType.ASSISTANT_MESSAGE, EventType.PASS_STARTED):

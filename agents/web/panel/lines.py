@@ -112,7 +112,7 @@ def _render_line(event: Event, facts: LineFacts) -> PanelLine:
     description = describe(event)
     shown = {"line": line, "description": description, **_build_context(event, facts)}
     if description.is_outcome and description.look == "good":
-        shown["status_icon"] = StatusIcon("mark good", description.icon, description.spoken)
+        shown["status_icon"] = StatusIcon("status-icon good", description.icon, description.spoken)
     html = select_template(_list_layouts(event), using=JINJA).render(shown)
     parts = _find_parts(event, facts).render() if facts.context == ALL_VIEWERS else ""
     return replace(line, html=html.strip(), parts=parts)
@@ -129,7 +129,7 @@ def _list_layouts(event: Event) -> list[str]:
 
 
 def _find_parts(event: Event, facts: LineFacts) -> PageParts:
-    """Find the parts that change with the event; a pass' own line already has its figures."""
+    """Find the parts that change with the event; a pass's own line already has its figures."""
     changes = find_changes(event)
     recorded = facts.find_recorded_pass(event)
     if recorded and recorded not in facts.started_passes:

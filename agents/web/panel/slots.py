@@ -1,6 +1,6 @@
 """The slots of the panel's lines.
 
-Lines about the same changing thing, such as a tool call or a pass' text, share a slot: each line
+Lines about the same changing thing, such as a tool call or a pass's text, share a slot: each line
 replaces the previous one in its place. A line about the run's status also moves to the end, so that
 the last line shows the current status. The line's attributes contain both rules, and scripts only
 follow them.

@@ -207,7 +207,7 @@ class MarkdownTranscript:
 
     def _write_note(self, entry: TranscriptEntry) -> str:
         text = f"\n{fence(entry.description.text, 'markdown')}" if entry.description.text else ""
-        return f"*{entry.description.words}*\n{text}"
+        return f"{_name_event(entry, entry.description.words)}\n{text}"
 
     def _write_result(self, entry: TranscriptEntry) -> str:
         result, call = entry.result, entry.call
@@ -246,7 +246,10 @@ HEAD_FACTS = (
 
 
 def _list_fields(entry: TranscriptEntry) -> str:
-    """List the fields of the event: plain values in one line, texts in fences."""
+    """Describe the event in one line, with its plain fields; its texts are in fences below.
+
+    The description is left out if it only repeats one of these texts.
+    """
     payload = {
         name: value
         for name, value in entry.event.payload.items()
@@ -265,7 +268,19 @@ def _list_fields(entry: TranscriptEntry) -> str:
     ]
     texts = [f"\n{fence(str(payload[name]))}" for name in LONG_TEXTS if name in payload]
     details = f": {', '.join(plain)}" if plain else ""
-    return f"*{_to_words(entry.event.type).capitalize()}*, {_format_event_time(entry)}{details}\n{''.join(texts)}"
+    words = entry.description.short
+    is_repeated = words in (payload.get(name) for name in LONG_TEXTS)
+    head = _name_event(entry, "" if is_repeated else words)
+    return f"{head}, {_format_event_time(entry)}{details}\n{''.join(texts)}"
+
+
+def _name_event(entry: TranscriptEntry, words: str) -> str:
+    """Name the type of the event, with the words in a code span.
+
+    The type comes first because a long code span at the start of a line looks like a fence.
+    """
+    name = f"*{_to_words(entry.event.type).capitalize()}*"
+    return f"{name}: {quote(words)}" if words else name
 
 
 def _format_plain(value: Any) -> str:

@@ -110,7 +110,7 @@ class Feed(ABC):
         """Read the database once, end subscriptions that lost access, and wake the others if there
         is news."""
 
-    def receive(self, message: dict[str, Any]) -> None:  # noqa: B027 - most feeds know bells only
+    def receive(self, message: dict[str, Any]) -> None:  # noqa: B027 - most feeds get only bells
         """Accept a message of the group that is not a bell, such as text that the model is
         writing."""
 

@@ -128,9 +128,8 @@ def _format_markdown(text: str, under: int, portions: float) -> SafeString:
     for token in _walk_tokens(tokens):
         if token.type in ("heading_open", "heading_close"):
             token.tag = f"h{min(int(token.tag[1:]) + under, LOWEST_HEADING)}"
-        elif (
-            token.type in TEXT_TOKENS
-        ):  # again, because the parser has turned entities into characters
+        elif token.type in TEXT_TOKENS:
+            # Again, because the parser has turned entities into characters.
             token.content = flag_mixed_alphabets(replace_hidden_characters(token.content))
             size += len(token.content)
         size += sum(len(str(value)) for value in token.attrs.values())

@@ -40,9 +40,8 @@ def change_password(request: HttpRequest, member: Membership) -> HttpResponseBas
     if form.is_bound and "old_password" not in form.errors:
         tries.accept()
     if form.is_valid():
-        form.save(
-            commit=False
-        )  # hash before the transaction, so that no other request waits for it
+        # Hash before the transaction, in which other requests would wait for it.
+        form.save(commit=False)
         with transaction.atomic():
             member.user.save(update_fields=["password"])
             members.record_own_password(member)

@@ -130,7 +130,7 @@ def start_shadow(
     """Start the shadow mode of a policy draft, for the number of days in the form."""
     shadow.start_shadow(member, policy_draft_id, read_number(request, "days"))
     messages.success(
-        request, "Shadow mode started. The draft's verdicts are recorded and never applied."
+        request, "Shadow mode started. The policy draft's verdicts are recorded and never applied."
     )
     return redirect("policy-draft", policy_draft_id)
 

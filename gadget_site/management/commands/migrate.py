@@ -23,7 +23,9 @@ class Command(migrate.Command):
             if connection.vendor == "postgresql":
                 with connection.cursor() as cursor:
                     cursor.execute("SET statement_timeout = 0")
-                connection.connection.response_timeout_s = None  # gadget_site/response_timeout.py
+                connection.connection.response_timeout_s = (
+                    None  # see gadget_site/response_timeout.py
+                )
             super().handle(*args, **options)
         except WrongSchemaError as error:
             raise CommandError(f"{error} Nothing was changed.") from error

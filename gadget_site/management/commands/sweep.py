@@ -23,9 +23,8 @@ class Command(BaseCommand):
     """Sweeps until SIGTERM or Ctrl-C."""
 
     help = "Wake, expire and recover runs, also after lost hints and workers. Any number of sweepers may run."
-    requires_system_checks: list[
-        str
-    ] = []  # they would load every page, which a sweeper does not need
+    # The checks would load every page, which a sweeper does not need.
+    requires_system_checks: list[str] = []
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Run until a signal; a sweep that has begun is finished first."""

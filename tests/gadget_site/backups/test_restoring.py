@@ -183,9 +183,8 @@ class TestARestoreIsRefused:
             data = bytearray(sound)
             data[at] ^= 0x55
             with suppress(OSError, EOFError, zlib.error):
-                if (
-                    gzip.decompress(data) == content
-                ):  # compressed differently, the content is the same
+                # Compressed differently, the content is the same.
+                if gzip.decompress(data) == content:
                     continue
             damaged += 1
             path.write_bytes(data)

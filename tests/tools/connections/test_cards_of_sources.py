@@ -95,9 +95,8 @@ def test_a_card_explains_why_a_quarantined_tool_would_not_start(
     workshop: Workshop, api: Api, source: Source, card: Approval
 ) -> None:
     offer(workshop, source, "crm.listContacts")
-    source.tools.filter(tool=ADD).update(
-        level=Level.READ.value
-    )  # lowered, so that a change puts it in quarantine
+    # Lowered, so that a change puts it in quarantine.
+    source.tools.filter(tool=ADD).update(level=Level.READ.value)
     api.paths["/contacts"]["post"] = operation(
         "addContact", "Add a contact and greet it", name={"type": "string"}
     )

@@ -81,10 +81,11 @@ def test_a_connected_tool_does_not_replace_an_installed_tool_of_the_same_name(
     version: str,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
+    # Tools such as those of a plugin that came later.
     installed = [
         made(LIST, version),
         made(ADD, version),
-    ]  # such as those of a plugin that came later
+    ]
     toolbox = get_installed_toolbox()
     toolbox.register_all(installed)
     try:

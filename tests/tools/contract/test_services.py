@@ -55,7 +55,7 @@ def test_unset_fields_are_empty() -> None:
     )
 
 
-def test_an_undecryptable_account_reports_it() -> None:
+def test_an_account_that_cannot_be_decrypted_is_reported() -> None:
     services = Services(
         OrganizationCredentials({"github": {"token": "a-token"}}, frozenset({"slack"}))
     )

@@ -58,10 +58,11 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         name: f"promises_{name}:{'make' if 'def make' in text else 'TOOLS'}"
         for name, text in PROMISES.items()
     }
+    # `office` is a name that no plugin can take.
     entries |= {
         "module": "promises_fine",
         "office": "promises_fine:TOOLS",
-    }  # nobody can take the name
+    }
     modules = {f"promises_{name}": text for name, text in PROMISES.items()}
     promises = write_package(folder, "gadget-promises", modules, entries)
     double = write_package(

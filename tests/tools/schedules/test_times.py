@@ -117,11 +117,12 @@ def test_the_next_time_is_correct_at_every_clock_change(
 
 def test_a_daily_time_occurs_once_in_a_repeated_hour() -> None:
     times = parse_cron("30 2 * * *", "Europe/Berlin")
+    # When clocks show 02:05, 02:30 and 02:45 for the second time.
     for again in (
         "2026-10-25T01:05",
         "2026-10-25T01:30",
         "2026-10-25T01:45",
-    ):  # 02:05, 02:30, 02:45, the second time
+    ):
         assert times.next_after(at(again)) == at("2026-10-26T01:30")
 
 
@@ -191,7 +192,7 @@ def scanned(times: CronTimes, first: datetime, last: datetime) -> list[datetime]
 @feature(
     "Schedules", "Correct times on days when the clocks change", "tools/schedules/cron_times.py"
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     cron=CRONS,
     zone=st.sampled_from(sorted(CHANGES)),
@@ -216,7 +217,7 @@ def test_the_times_equal_those_of_a_check_every_minute(
     assert all(earlier < later for earlier, later in pairwise(found))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     minute=st.integers(0, 59),
     hour=st.integers(0, 23),
@@ -298,7 +299,7 @@ def test_an_unknown_time_zone_is_refused(zone: str) -> None:
     )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(st.text(st.sampled_from("0123456789*/-,#LW MONJAN\0é"), max_size=LONGEST_CRON + 5))
 def test_any_expression_is_either_described_and_used_or_refused(text: str) -> None:
     try:
@@ -309,7 +310,7 @@ def test_any_expression_is_either_described_and_used_or_refused(text: str) -> No
     assert describe_times(times)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(CRONS)
 def test_every_random_expression_has_a_description(cron: str) -> None:
     assert describe_times(CronTimes(cron, "UTC")).endswith(" (UTC)")

@@ -57,5 +57,5 @@ def _await(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
         except (URLError, OSError):
             told = log.read_text(errors="replace")
             assert process.poll() is None, f"Kinto ended:\n{told}"
-            assert time.monotonic() < deadline, f"Kinto did not answer:\n{told}"
+            assert time.monotonic() < deadline, f"Kinto did not respond:\n{told}"
             time.sleep(0.05)

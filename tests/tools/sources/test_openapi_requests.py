@@ -194,7 +194,7 @@ class _Quiet(SimpleHTTPRequestHandler):
 
 
 @given(value=st.text(alphabet="./\\%25eEfFcC;x ", min_size=1, max_size=12))
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 def test_a_sent_path_stays_below_its_prefix_however_often_it_is_decoded(value: str) -> None:
     (operation,) = read_description(described({"/a/keep/{id}/tail": {"get": {}}})).operations
     try:
@@ -245,7 +245,7 @@ def test_adjacent_values_can_contain_dots(outside: Outside) -> None:
     "tools/sources/openapi/requests.py",
 )
 @given(value=st.text(min_size=1), query=st.text())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_no_value_changes_another_part_of_the_request(
     shared: Outside, value: str, query: str
 ) -> None:

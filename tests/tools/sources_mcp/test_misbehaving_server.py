@@ -100,9 +100,8 @@ def test_a_write_with_a_malformed_response_counts_as_done() -> None:
 def test_an_error_object_makes_a_write_unknown_and_a_read_fail(name: str, tmp_path: Path) -> None:
     calls = tmp_path / "calls"
     server = misbehaving(calls=calls)
-    words = (
-        "Internal error" if name == "fail_inside" else "Connection closed"
-    )  # the client's own message
+    # The client's own message.
+    words = "Internal error" if name == "fail_inside" else "Connection closed"
     result = called(tool_of(server, name, Level.WRITE))
     code, definite, message = failure_of(result)
     assert (code, definite, result.error and result.error.words) == (

@@ -122,9 +122,8 @@ def test_a_read_raised_to_a_write_is_not_repeated(older: OlderServer) -> None:
 
 def test_requests_of_the_server_do_not_affect_the_outcome_of_the_call(older: OlderServer) -> None:
     assert failure_of(called(tool_behind(older, "asks")))[:2] == ("NETWORK_ERROR", False)
-    assert any(
-        message.get("id") == "s1" for _, _, message in older.asked
-    )  # declined by the client, which the server refused
+    # The client declined the server's request, and the server refused that response.
+    assert any(message.get("id") == "s1" for _, _, message in older.asked)
 
 
 def test_a_hanging_server_ends_at_the_timeout(older: OlderServer) -> None:

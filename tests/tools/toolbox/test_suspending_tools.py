@@ -79,7 +79,7 @@ class TestSuspensionInARun:
         (Ask, {}),
     ],
 )
-def test_fails_clearly_outside_a_run(tool: type[Tool], params: dict[str, str]) -> None:
+def test_a_call_outside_a_run_fails_clearly(tool: type[Tool], params: dict[str, str]) -> None:
     toolbox = Toolbox()
     toolbox.register(tool())
     grants = Grants(frozenset({tool.name}))
@@ -96,7 +96,7 @@ def test_fails_clearly_outside_a_run(tool: type[Tool], params: dict[str, str]) -
 @pytest.mark.parametrize(
     "params", [{"question": ""}, {"question": "x" * 2_001}, {"question": "x", "choices": ["a"] * 9}]
 )
-def test_refuses_a_question_beyond_its_limits(params: dict[str, object]) -> None:
+def test_a_question_beyond_its_limits_is_refused(params: dict[str, object]) -> None:
     result = run_tool(AskHuman, params)
     assert result.error is not None
     assert result.error.code == ErrorCode.INVALID_PARAMETER

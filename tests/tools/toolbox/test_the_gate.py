@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 
 from tests.features import feature
 from tests.tools.toolbox.configurations import (
@@ -217,13 +217,13 @@ STRICTNESS = (Permission.AUTO, Permission.ASK, Permission.FORBIDDEN)
     "Random configurations get the documented verdict and reason",
     "tools/toolbox/permissions.py",
 )
-@settings(max_examples=500, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=500)
 @given(CONFIGURATIONS)
 def test_the_gate_follows_its_documentation_for_any_configuration(call: Configuration) -> None:
     assert_as_documented(call)
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=200)
 @given(CONFIGURATIONS, GRANTS)
 def test_additional_limits_never_make_a_verdict_more_permissive(
     call: Configuration, more: Grants

@@ -175,9 +175,8 @@ def judge_slowly(world: World, person: int) -> tuple[bool, bool, tuple[int, int 
     if not world.people[person].may_approve:
         return False, False, None
     standing = list_standing(world)
-    if all(
-        _is_met(world, rule, standing) for rule in _list_rules(world)
-    ):  # a rule became easier after the last vote
+    # A rule became easier after the last vote.
+    if all(_is_met(world, rule, standing) for rule in _list_rules(world)):
         is_one_of_them = any(person in vote for vote in standing)
         counts = is_one_of_them or any(
             _does_count(world, rule, (person, None)) for rule in _list_rules(world)

@@ -139,9 +139,8 @@ def translate_call_error(title: str, error: BaseException, evidence: Evidence) -
         ConnectionLostError: no response came, and none will.
     """
     cause, status = find_cause(error), evidence.status
-    if isinstance(
-        cause, ToolError
-    ):  # from the transport; a faulty response says nothing about the effect
+    # The transport raised it; a faulty response says nothing about the effect.
+    if isinstance(cause, ToolError):
         code = ErrorCode.NETWORK_ERROR if cause.attempted else cause.code
         return ToolError(
             code, cause.message, recovery_hint=cause.recovery_hint, attempted=cause.attempted

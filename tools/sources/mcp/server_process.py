@@ -154,9 +154,8 @@ class ServerProcess:
                         await self._handle_line(line, incoming)
                 if len(buffer) > self._limits.line_bytes:
                     self.fault = f"sent more than {self._limits.line_bytes:,} bytes at once"
-            await self._record_end(
-                process
-            )  # before waiting callers learn that the connection is closed
+            # Record the end before waiting callers learn that the connection is closed.
+            await self._record_end(process)
         self.ended.set()
 
     async def _handle_line(self, line: bytes, incoming: MemoryObjectSendStream[Incoming]) -> None:
