@@ -93,7 +93,9 @@ BROAD_HANDLERS = {
     "tools/sources/plugins.py start_plugins": "a third-party package may raise anything when it is imported",
 }
 
-JUDGES = re.compile(r"_*(find_(\w+_)?(fault|problem|refusal|objection)|explain_\w+)|_check_\w+")
+JUDGES = re.compile(
+    r"_*(find_(\w+_)?(fault|problem|refusal|objection|staleness)|explain_\w+)|_check_\w+"
+)
 """Names of functions whose result may mean yes or no."""
 
 OUTSIDE = ("/home/", "/root/", "/Users/", "/tmp/", "/etc/", "/opt/", "/usr/", "/mnt/", "../", "~/")
@@ -353,6 +355,7 @@ def test_no_permission_is_the_truth_of_a_text() -> None:
         ("find_fault() -> str", True),
         ("_find_age_fault() -> 'str'", True),
         ("find_address_problem() -> str", True),
+        ("find_local_staleness() -> str", True),
         ("explain_drop() -> str", True),
         ("_check_bearer() -> str", True),
         ("_check_bearer() -> Objection | None", False),
@@ -369,6 +372,52 @@ def test_a_permission_that_is_a_text_is_detected(head: str, is_offence: bool) ->
     (function,) = ast.parse(f"def {head if ': ' in head else head + ': ...'}").body
     assert isinstance(function, ast.FunctionDef)
     assert returns_a_verdict_as_text(function) is is_offence
+
+
+FINDERS = re.compile(r"_*(find|load|list|get|select|has|is|may|can)_(?!or_)\w+")
+"""Names of functions that only read; `find_or_create_…` says that it writes."""
+WRITES = re.compile(r"save|delete|create|(get|update)_or_create|bulk_\w+")
+
+
+def writes_rows(function: Function) -> bool:
+    """Return True if the function calls a method that writes rows; the `update` of rows takes
+    columns by name, that of a dict or set does not."""
+    called = [node for node in ast.walk(function) if isinstance(node, ast.Call)]
+    return any(
+        WRITES.fullmatch(call.func.attr)
+        or (call.func.attr == "update" and call.keywords and not call.args)
+        for call in called
+        if isinstance(call.func, ast.Attribute)
+    )
+
+
+def test_finders_do_not_write() -> None:
+    def judge(_: str, function: Function) -> str:
+        return "writes" if FINDERS.fullmatch(function.name) and writes_rows(function) else ""
+
+    assert_none(
+        offences_by_function(judge, product()),
+        "a function whose name says that it finds, loads, lists or judges writes no row",
+    )
+
+
+@pytest.mark.parametrize(
+    ("head", "is_offence"),
+    [
+        ("find_row(): row.save()", True),
+        ("_load_row(): return Row.objects.get_or_create(pk=1)[0]", True),
+        ("list_rows(): rows.filter(pk=1).update(due_at=Now())", True),
+        ("has_row(): rows.delete()", True),
+        ("get_rows(): rows.bulk_create([])", True),
+        ("find_or_create_row(): rows.create()", False),
+        ("find_names(): names.update(rows)", False),
+        ("record_row(): row.save()", False),
+    ],
+)
+def test_a_finder_that_writes_is_detected(head: str, is_offence: bool) -> None:
+    (function,) = ast.parse(f"def {head}").body
+    assert isinstance(function, ast.FunctionDef)
+    assert bool(FINDERS.fullmatch(function.name) and writes_rows(function)) is is_offence
 
 
 # Forbidden constructs

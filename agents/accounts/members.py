@@ -73,8 +73,8 @@ def add_member(by: Superuser, user: User, role: str) -> Membership:
     return created
 
 
-def describe_role_change(by: Administrator, membership_id: int, role: str) -> str:
-    """Return a sentence on the consequence of giving a member this role; empty if nothing has to be
+def describe_role_change(by: Administrator, membership_id: int, role: str) -> str | None:
+    """Return a sentence on the consequence of giving a member this role; None if nothing has to be
     confirmed.
 
     Raises:
@@ -92,7 +92,7 @@ def describe_role_change(by: Administrator, membership_id: int, role: str) -> st
             f"{name} can no longer configure anything here. The invitations and password links "
             f"that {name} created stop working."
         )
-    return ""
+    return None
 
 
 def describe_admin_rights(name: str) -> str:

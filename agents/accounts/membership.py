@@ -63,8 +63,8 @@ def switch_organization(
 
 
 def authenticate_token(secret: str) -> Membership | None:
-    """Return the membership that a token belongs to; None if it is unknown, revoked, or its user is
-    not active."""
+    """Return the membership that a token belongs to, and record that it is used; None if it is
+    unknown, revoked, or its user is not active."""
     owner = TOKEN_OWNER.fetch_one(hash_secret(secret))
     if owner is None:
         return None

@@ -209,9 +209,10 @@ class ChangedMembershipForm(ConfirmationForm):
         """List the consequence of making somebody an admin, or of removing that role."""
         if self.administrator is None:
             return
-        if sentence := members.describe_role_change(
+        sentence = members.describe_role_change(
             self.administrator, self.instance.pk, cleaned["role"]
-        ):
+        )
+        if sentence is not None:
             yield sentence
 
 

@@ -255,11 +255,11 @@ class SourceAdmin(ConfigurationAdmin):
         The page then waits: see READING.
         """
         report = refresh_source_or_queue(source) if source.is_active else None
-        if report is not None and not report.problem:  # the page shows a problem anyway
+        if report is not None and report.problem is None:  # the page shows a problem anyway
             self._show_report(request, source, report)
 
     def _show_report(self, request: HttpRequest, source: Source, report: SourceReport) -> None:
-        if report.problem:
+        if report.problem is not None:
             messages.error(request, f"Connection to {source.name} failed: {report.problem}")
         else:
             messages.success(request, f"Connection to {source.name} works. {report.summary}")

@@ -370,7 +370,7 @@ def _fill_detail(
         words=card.words,
         from_outside=_list_outside_values(call),
         warning=find_restore_warning(card),
-        confirm=decisions.make_confirmation_phrase(card),
+        confirm=decisions.make_confirmation_phrase(card) or "",
         claimed_by=claim.user.get_username() if claim else "",
         is_done=card.status == ApprovalStatus.PENDING and is_shown_as_done(card),
         broke_glass=card.broke_glass,

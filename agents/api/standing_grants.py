@@ -224,7 +224,7 @@ def _list_terms(grant: StandingGrant) -> tuple[list[dict[str, Any]], list[str]]:
 
 def _count_uses(grant: StandingGrant) -> int:
     """Return the uses that `list_grants` has counted."""
-    return int(getattr(grant, "used", 0))
+    return int(grant.used)  # type: ignore[attr-defined]
 
 
 def _determine_status(grant: StandingGrant) -> GrantStatus:

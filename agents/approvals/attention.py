@@ -69,7 +69,7 @@ def refuse_claimed(card: Approval, known: str = "") -> None:
         card: from `find_own_card`, which has the name of the claimant.
         known: the username of the person whose claim the member was warned of, and decides anyway.
     """
-    name: str | None = getattr(card, "claimed_by", None)
+    name: str | None = card.claimed_by  # type: ignore[attr-defined]
     if name is not None and name != known:
         raise Claimed(f"{name} has taken this card", claimed_by=name, approval_status=card.status)
 

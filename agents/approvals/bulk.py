@@ -24,7 +24,7 @@ from agents.approvals.decisions import (
 from agents.approvals.own_cards import lock_own_cards
 from agents.approvals.warnings.card_reading import read_cards
 from agents.approvals.warnings.individual_cards import STALE, WaitingCard, find_individual_reasons
-from agents.approvals.warnings.stale_targets import describe_local_staleness
+from agents.approvals.warnings.stale_targets import find_local_staleness
 from agents.approvals.withheld_bulks import refuse_undone
 from agents.platform.refusals import Invalid, Refusal
 from agents.runs.engine import next_step
@@ -91,7 +91,7 @@ def find_bulk_refusals(
     stale = {
         card.pk: (STALE,)
         for card in cards
-        if card.pk not in found and describe_local_staleness(card)
+        if card.pk not in found and find_local_staleness(card) is not None
     }
     return found | stale
 

@@ -317,23 +317,28 @@ def expire(approval_id: int) -> bool:
         return True
 
 
-def make_confirmation_phrase(card: Approval) -> str:
+def make_confirmation_phrase(card: Approval) -> str | None:
     """Make the phrase to type for approval: the target's name if it can be typed, the count, or the
-    tool's name.
+    tool's name; None if the card needs none.
 
-    It is empty below destructive level, unless the card affects many objects.
+    It needs one at destructive level, or if it affects many objects.
     """
     if card.level != Level.DESTRUCTIVE and not reaches_far(card):
-        return ""
+        return None
     targets = card.preview["targets"]
-    name = " ".join(str(targets[0]["label"]).split()) if len(targets) == 1 else ""
-    if name and name.isprintable():
+    if len(targets) == 1 and (name := _make_typeable(str(targets[0]["label"]))):
         return name
     if targets:
         return str(len(targets))
     call = card.tool_call
     tool = load_toolbox(card.organization_id).get_called_tool(call.tool, call.version)
-    return tool.title if tool else call.tool
+    return (_make_typeable(tool.title) if tool else None) or call.tool
+
+
+def _make_typeable(name: str) -> str | None:
+    """Return the name with single spaces, as a confirmation is read; None if it cannot be typed."""
+    line = " ".join(name.split())
+    return line if line and line.isprintable() else None
 
 
 def _reload(approval_id: int) -> Approval:
@@ -416,7 +421,7 @@ def check_limits(decision: Decision) -> None:
 
 def _check_confirmation(card: Approval, decision: Decision) -> None:
     phrase = make_confirmation_phrase(card)
-    if phrase and " ".join(decision.confirm.split()) != phrase:
+    if phrase is not None and " ".join(decision.confirm.split()) != phrase:
         why = (
             "a destructive call"
             if card.level == Level.DESTRUCTIVE

@@ -34,7 +34,7 @@ def lock_own_card(member: Membership, approval_id: int) -> Iterator[tuple[Transa
     require_approver(member)
     with run_transaction(find_own_card(member, approval_id).run_id) as tx:
         card = find_own_card(member, approval_id)
-        if not getattr(card, "is_approvers", False):
+        if not card.is_approvers:  # type: ignore[attr-defined]
             raise Forbidden("you can no longer decide cards")
         yield tx, card
 
@@ -48,7 +48,7 @@ def lock_own_cards(
     require_approver(member)
     with run_transaction(run_id) as tx:
         cards = {card.pk: card for card in _select_own_cards(member, approval_ids)}
-        if not all(getattr(card, "is_approvers", False) for card in cards.values()):
+        if not all(card.is_approvers for card in cards.values()):  # type: ignore[attr-defined]
             raise Forbidden("you cannot decide cards any more")
         yield tx, cards
 

@@ -63,11 +63,9 @@ class CardStanding:
         )
 
     @property
-    def stuck(self) -> str:
+    def stuck(self) -> list[str]:
         """The names of the rules that nobody can meet."""
-        return ", ".join(
-            rule.name for rule in find_stuck(self.states, self.ruled, self.voters.values())
-        )
+        return [rule.name for rule in find_stuck(self.states, self.ruled, self.voters.values())]
 
     def list_barred(self) -> list[str]:
         """List the names of the approvers whose approval would not count now, or who have approved

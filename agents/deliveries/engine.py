@@ -163,18 +163,16 @@ def _record_failure(batch: _Batch, error: DeliveryError) -> None:
     if error.is_final or outbox.is_given_up(batch):
         _end(batch, DeliveryStatus.FAILED, error.problem)
     else:
-        asked = timedelta(seconds=error.retry_after_s * timing().scale)
-        pause = max(find_pause(batch.tries, outbox.longest_pause_s), asked)
+        pause = find_pause(batch.tries, outbox.longest_pause_s, error.retry_after_s)
         batch.select().update(due_at=Now() + pause, problem=error.problem[:MAX_PROBLEM])
     outbox.note_failure(batch, error, pause)
 
 
-def find_pause(tries: int, longest_s: float = LONGEST_PAUSE_S) -> timedelta:
+def find_pause(tries: int, longest_s: float = LONGEST_PAUSE_S, asked_s: float = 0.0) -> timedelta:
     """Return the pause after this many failed attempts: 15 seconds, then four times the last one,
-    up to the longest."""
-    return timedelta(
-        seconds=min(FIRST_PAUSE_S * 4.0 ** min(tries - 1, 10), longest_s) * timing().scale
-    )
+    up to the longest, or what the receiver asked for if that is longer."""
+    own_s = min(FIRST_PAUSE_S * 4.0 ** min(tries - 1, 10), longest_s)
+    return timedelta(seconds=max(own_s, asked_s) * timing().scale)
 
 
 def _end(batch: _Batch, status: str, problem: str = "") -> None:

@@ -46,10 +46,10 @@ ASK_AGAIN_AFTER = timedelta(minutes=2)
 
 @dataclass(frozen=True)
 class SourceReport:
-    """The result of reading a source, in words for an admin; `problem` is empty if the source
+    """The result of reading a source, in words for an admin; `problem` is None if the source
     responded properly."""
 
-    problem: str = ""
+    problem: str | None = None
     summary: str = ""
 
 
@@ -83,7 +83,7 @@ def refresh_source_or_queue(source: Source) -> SourceReport | None:
             if error.code not in OVER_LIMIT_CODES:
                 return SourceReport(_record_failure(source, error))
         else:
-            return SourceReport(found) if isinstance(found, str) else _save(source, found)
+            return _save(source, found)
     Source.objects.filter(pk=source.pk).update(due_at=Now() + ASK_AGAIN_AFTER)
     notify.request_source_refresh(source.pk)
     return None
@@ -114,11 +114,11 @@ def _read_or_record_failure(source: Source, limits: FetchLimits) -> SourceDescri
         return _record_failure(source, error)
 
 
-def _read_description(source: Source, limits: FetchLimits) -> SourceDescription | str:
-    """Return the source's description, or the reason why it cannot be understood.
+def _read_description(source: Source, limits: FetchLimits) -> SourceDescription:
+    """Return the source's description.
 
     Raises:
-        ToolError: the source did not respond properly.
+        ToolError: the source did not respond properly, or cannot be understood.
     """
     organization = Organization.objects.get(pk=source.organization_id)  # with its newest versions
     log_for_organization(organization.pk)
@@ -128,11 +128,10 @@ def _read_description(source: Source, limits: FetchLimits) -> SourceDescription 
         network_access = load_network_access(organization.pk)
         release_connection()
         return fetch_description(source, fields, network_access, limits)
-    except (ValueError, TypeError, KeyError, RecursionError):
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
         logger.exception("source %s of organization %s", source.name, organization.pk)
-        problem = "it could not be read; the log says why"
-    record_problem(source, problem)
-    return problem
+        why = "it could not be read; the log says why"
+        raise ToolError(ErrorCode.OPERATION_FAILED, why) from error
 
 
 def _record_failure(source: Source, error: ToolError) -> str:

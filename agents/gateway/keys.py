@@ -90,7 +90,8 @@ def lock_key(key: AgentKey) -> None:
 
 
 def authenticate_key(secret: str) -> AgentKey | None:
-    """Return the key with its member, employee and organization; None if it does not work."""
+    """Return the key with its member, employee and organization, and record that it is used; None
+    if it does not work."""
     if not secret.startswith(KEY_PREFIX):
         return None
     owner = KEY_OWNER.fetch_one(hash_secret(secret))

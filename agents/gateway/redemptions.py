@@ -74,7 +74,7 @@ class AskState:
     @property
     def has_ended(self) -> bool:
         """True if the approval was not redeemed in time, even if that is not recorded yet."""
-        return bool(getattr(self.card, "has_ended", False))
+        return bool(self.card.has_ended)  # type: ignore[attr-defined]
 
     @property
     def params_digest(self) -> str:
@@ -135,7 +135,7 @@ def _match_usable() -> Q:
 
 def _describe(ask: Ask, call: ToolCall, card: Approval) -> AskState:
     is_approved = (call.status, card.status) == (CallStatus.APPROVED, ApprovalStatus.APPROVED)
-    if is_approved and getattr(card, "is_usable", False):
+    if is_approved and card.is_usable:  # type: ignore[attr-defined]
         return AskState(ask, call, card, "approved")
     return AskState(ask, call, card, _STATUSES.get(CallStatus(call.status), call.status))
 

@@ -58,14 +58,14 @@ class Caller:
     token: SessionToken | None = None
     has_session: bool = True
 
-    def load_session(self) -> AgentSession | None:
-        """Load the session, whose row this writes if it is missing; None for a client without
+    def open_session(self) -> AgentSession | None:
+        """Return the session, and write its row if it is missing; None for a client without
         one."""
         return find_or_create_session(self.key, self.token.nonce) if self.token else None
 
 
-def find_caller(secret: str, session_text: str | None, site: str) -> Caller | None:
-    """Return the caller, or None without a working key."""
+def authenticate_caller(secret: str, session_text: str | None, site: str) -> Caller | None:
+    """Return the caller, and record that the key is used; None without a working key."""
     key = authenticate_key(secret)
     if key is None:
         return None

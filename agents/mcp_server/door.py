@@ -17,7 +17,7 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
 from agents.gateway.keys import describe_refused_key, refuse_flood
 from agents.gateway.sessions import end_session
-from agents.mcp_server.callers import SCOPE_KEY, Caller, SessionToken, find_caller
+from agents.mcp_server.callers import SCOPE_KEY, Caller, SessionToken, authenticate_caller
 from agents.mcp_server.database import DOOR, database_to_async
 from agents.mcp_server.messages import (
     BadMessage,
@@ -102,7 +102,7 @@ async def _admit(scope: Scope) -> Caller:
     scheme, _, secret = headers.get(b"authorization", "").partition(" ")
     site = settings.GADGET_ORIGIN or f"{scope.get('scheme', 'http')}://{headers.get(b'host', '')}"
     key = secret.strip() if scheme.lower() == "bearer" else ""
-    found: Caller | None = await _find_caller(key, headers.get(SESSION_HEADER), site)
+    found: Caller | None = await _authenticate_caller(key, headers.get(SESSION_HEADER), site)
     if found is None:
         address = (scope.get("client") or ["?"])[0]
         if wait_s := count_or_wait(f"wrong-agent-keys:{address}", MAX_WRONG_KEYS_PER_MINUTE):
@@ -120,7 +120,7 @@ async def _admit(scope: Scope) -> Caller:
     return found
 
 
-_find_caller = database_to_async(find_caller, DOOR)
+_authenticate_caller = database_to_async(authenticate_caller, DOOR)
 _describe_refused_key = database_to_async(describe_refused_key, DOOR)
 
 
@@ -132,7 +132,7 @@ def _build_challenge(why: str) -> bytes:
 
 @database_to_async
 def _end(caller: Caller) -> None:
-    if (session := caller.load_session()) is not None:
+    if (session := caller.open_session()) is not None:
         end_session(session)
 
 

@@ -164,7 +164,7 @@ def _record(caller: Caller, request: ToolRequest) -> Ticket | None:
     name = find_tool_name(request.tool, (tool.name for tool in tools))
     if name is None:
         return None
-    call = record_request(caller.key, caller.load_session(), ToolRequest(name, request.arguments))
+    call = record_request(caller.key, caller.open_session(), ToolRequest(name, request.arguments))
     return (
         Ticket(call, "starting")
         if call.status == CallStatus.READY

@@ -11,7 +11,7 @@ from django.core.exceptions import ValidationError
 from django.core.validators import MaxLengthValidator, validate_email
 from django.db import IntegrityError, transaction
 from django.db.models import F, Q, QuerySet
-from django.db.models.functions import Now
+from django.db.models.functions import Coalesce, Now
 from django.utils import timezone
 from django.utils.crypto import salted_hmac
 from django.utils.module_loading import import_string
@@ -21,12 +21,15 @@ from agents.accounts.models import AuditEntry, Membership, Organization, Role
 from agents.accounts.notice_facts import NoticeFact, NoticeKind, clean_name, tell
 from agents.deliveries.channels import get_channel
 from agents.deliveries.channels.push import Subscription
+from agents.deliveries.failures import DeliveryError
+from agents.deliveries.models import MAX_PROBLEM, DeliveryStatus
 from agents.notices.models import Channel, ChannelKind, Delivery, Notice
 from agents.notices.outbox import send_soon
 from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound
 
 MAX_CHANNELS = 5
 MAX_WRONG_CODES = 5
+MAX_GONE_RESPONSES = 3
 MAX_ADDED_IN_AN_HOUR = 10
 MAX_ADDRESS = 200
 CODE_DIGITS = 8
@@ -214,6 +217,33 @@ def ensure_break_glass_channel(organization: Organization) -> Channel | None:
     return Channel.objects.get_or_create(
         membership=oldest, fingerprint=fingerprint, defaults=defaults
     )[0]
+
+
+def note_reached(channel: Channel) -> None:
+    """Record that a notification arrived by the channel."""
+    failing = Channel.objects.filter(pk=channel.pk, failing_since__isnull=False)
+    failing.update(failing_since=None, problem="", gone_answers=0)
+
+
+def note_failed(channel: Channel, error: DeliveryError, pause: timedelta | None) -> None:
+    """Record that a notification did not arrive by the channel. All others for it wait too, unless
+    it is forgotten because its address seems to be gone.
+
+    Args:
+        pause: the pause before the next attempt; None if there is none.
+    """
+    same = Channel.objects.filter(pk=channel.pk)
+    same.update(
+        failing_since=Coalesce("failing_since", Now()),
+        problem=error.problem[:MAX_PROBLEM],
+        gone_answers=F("gone_answers") + 1 if error.is_gone else 0,
+    )
+    if error.is_gone and same.filter(gone_answers__gte=MAX_GONE_RESPONSES).exists():
+        forget_channel(channel)
+    elif pause is not None:
+        to_send = Q(status=DeliveryStatus.WAITING) | Q(is_on_screen=True)
+        waiting = Delivery.objects.filter(to_send, channel=channel, due_at__lt=Now() + pause)
+        waiting.update(due_at=Now() + pause)
 
 
 def forget_channel(channel: Channel) -> None:

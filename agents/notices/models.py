@@ -159,7 +159,8 @@ class Delivery(DeliveryBase):
     """A notice on its way to one person by one channel.
 
     Attributes:
-        is_on_screen: a browser has got it, and its notification was not withdrawn since.
+        is_on_screen: a browser has got it, and its notification was not withdrawn since; `due_at`
+            and `tries` are then about withdrawing it.
     """
 
     notice = models.ForeignKey(Notice, on_delete=models.CASCADE, related_name="deliveries")

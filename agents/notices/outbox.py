@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import assert_never
 
 from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
@@ -29,11 +30,6 @@ from agents.runs.models import (
 from tools.contract import ErrorCode
 
 MAX_DETAIL = 200
-_CARD_TYPES = (
-    *(EventType.APPROVAL_REQUESTED, EventType.APPROVAL_DECIDED, EventType.QUESTION_ASKED),
-    EventType.LATE_EFFECT,
-)
-"""The types of events that name their card."""
 _ORIGINS_OF_PEOPLE = (Origin.TASK, Origin.SCHEDULE, Origin.TRIGGER, Origin.MCP)
 """Origins of runs whose end may interest people."""
 _CARD_COLUMNS = ("organization_id", "run_id", "tool_call_id", "standing_grant_id", "broke_glass")
@@ -88,8 +84,9 @@ class EventRows:
                 if card is not None:
                     yield build_card_notice(NoticeKind.UNKNOWN, card)
             case _:
+                find_kind = _CARD_TYPES[EventType(event.type)]
                 card = self.cards.get(int(event.payload["approval_id"]))
-                if card is not None and (kind := _find_card_kind(event, card)) is not None:
+                if card is not None and (kind := find_kind(event, card)) is not None:
                     yield build_card_notice(kind, card)
 
     def _list_ends(self, event: Event) -> Iterator[Notice]:
@@ -102,21 +99,37 @@ class EventRows:
             yield build_budget_notice(event)
 
 
-def _find_card_kind(event: Event, card: Approval) -> NoticeKind | None:
-    """Find the kind of notice that follows from an event that names its card; None if nobody is
-    notified."""
-    match event.type, event.payload.get("status"):
-        case EventType.APPROVAL_REQUESTED, _:
-            return NoticeKind.CARD if card.standing_grant_id is None else None
-        case EventType.QUESTION_ASKED, _:
-            return NoticeKind.QUESTION
-        case EventType.LATE_EFFECT, _:
-            return NoticeKind.UNKNOWN
-        case EventType.APPROVAL_DECIDED, ApprovalStatus.EXPIRED:
+def _find_decision_kind(event: Event, card: Approval) -> NoticeKind | None:
+    """Find the kind of notice that follows from the end of a card; None if nobody is notified."""
+    status = ApprovalStatus(event.payload["status"])
+    match status:
+        case ApprovalStatus.EXPIRED:
             return NoticeKind.CARD_EXPIRED
-        case EventType.APPROVAL_DECIDED, ApprovalStatus.APPROVED:
+        case ApprovalStatus.APPROVED:
             return NoticeKind.BREAK_GLASS if card.broke_glass else None
-    return None
+        case (
+            ApprovalStatus.PENDING
+            | ApprovalStatus.DENIED
+            | ApprovalStatus.ANSWERED
+            | ApprovalStatus.CANCELLED
+            | ApprovalStatus.SUPERSEDED
+            | ApprovalStatus.CONSUMED
+        ):
+            return None
+        case _:
+            assert_never(status)
+
+
+_CARD_TYPES: Mapping[EventType, Callable[[Event, Approval], NoticeKind | None]] = {
+    EventType.APPROVAL_REQUESTED: lambda _, card: (
+        NoticeKind.CARD if card.standing_grant_id is None else None
+    ),
+    EventType.APPROVAL_DECIDED: _find_decision_kind,
+    EventType.QUESTION_ASKED: lambda *_: NoticeKind.QUESTION,
+    EventType.LATE_EFFECT: lambda *_: NoticeKind.UNKNOWN,
+}
+"""The types of events that name their card, each with the kind of notice that follows; None if
+nobody is notified."""
 
 
 def select_events() -> QuerySet[Event]:

@@ -3,11 +3,11 @@ notification."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 from django.conf import settings
-from django.db.models import F, QuerySet
-from django.db.models.functions import Coalesce, Now
+from django.db.models import QuerySet
 from typing_extensions import override
 
 from agents.accounts.models import Membership
@@ -15,16 +15,15 @@ from agents.accounts.notice_facts import NoticeKind
 from agents.deliveries.channels import get_channel
 from agents.deliveries.content import Notification
 from agents.deliveries.failures import DeliveryError
-from agents.deliveries.models import MAX_PROBLEM, DeliveryStatus
+from agents.deliveries.models import DeliveryStatus
 from agents.deliveries.outboxes import DeliveryBatch, DeliveryEnding, Outbox
 from agents.notices.audience import Audience
-from agents.notices.channels import forget_channel
+from agents.notices.channels import note_failed, note_reached
 from agents.notices.deliveries import select_deliveries
 from agents.notices.models import KNOWN_KINDS, Channel, ChannelKind, Delivery
-from agents.notices.on_screen import add_closed_cards, note_shown
+from agents.notices.on_screen import list_closed, name_cards, note_removed, note_shown
 from agents.notices.texts import MAX_IN_ONE_NOTIFICATION, write_notification
 
-MAX_GONE_RESPONSES = 3
 _Batch = DeliveryBatch[Delivery, Channel]
 
 
@@ -79,41 +78,35 @@ class NoticeOutbox(Outbox[Delivery, Channel]):
             raise DeliveryError(
                 "the address cannot be read, because its encryption key is missing", is_final=True
             )
-        way.send(batch.receiver.address, self.write(batch))
+        notices = [each.notice for each in batch.deliveries]
+        self.transmit(batch.receiver, write_notification(notices, batch.receiver, batch.key))
         return DeliveryEnding()
 
-    def write(self, batch: _Batch) -> Notification:
-        """Write one notification about all notices of the batch."""
-        return write_notification(
-            [each.notice for each in batch.deliveries], batch.receiver, batch.key
-        )
+    def transmit(self, channel: Channel, notification: Notification) -> None:
+        """Send one notification by the channel.
+
+        Raises:
+            DeliveryError: it was not sent.
+        """
+        get_channel(self.kind).send(channel.address, notification)
 
     @override
     def note_sent(self, batch: _Batch) -> None:
-        failing = Channel.objects.filter(pk=batch.receiver.pk, failing_since__isnull=False)
-        failing.update(failing_since=None, problem="", gone_answers=0)
+        note_reached(batch.receiver)
 
     @override
     def note_failure(self, batch: _Batch, error: DeliveryError, pause: timedelta | None) -> None:
-        channel = Channel.objects.filter(pk=batch.receiver.pk)
-        channel.update(
-            failing_since=Coalesce("failing_since", Now()),
-            problem=error.problem[:MAX_PROBLEM],
-            gone_answers=F("gone_answers") + 1 if error.is_gone else 0,
-        )
-        if error.is_gone and channel.filter(gone_answers__gte=MAX_GONE_RESPONSES).exists():
-            forget_channel(batch.receiver)
-        elif pause is not None:  # the other notifications wait, too
-            waiting = Delivery.objects.filter(channel=batch.receiver, status=DeliveryStatus.WAITING)
-            waiting.filter(due_at__lt=Now() + pause).update(due_at=Now() + pause)
+        note_failed(batch.receiver, error, pause)
 
 
 class PushOutbox(NoticeOutbox):
     """The notices to browsers, whose notifications also close notifications on the screen."""
 
     @override
-    def write(self, batch: _Batch) -> Notification:
-        return add_closed_cards(batch.receiver, super().write(batch))
+    def transmit(self, channel: Channel, notification: Notification) -> None:
+        closed = list_closed(channel)
+        super().transmit(channel, replace(notification, closes=name_cards(closed)))
+        note_removed(closed)
 
     @override
     def note_sent(self, batch: _Batch) -> None:

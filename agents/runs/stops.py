@@ -32,8 +32,8 @@ from agents.runs.models import ENDED, PARKED, Run, RunStatus
 from tools.toolbox.objections import Objection
 
 RELEASE_GUARDS: list[Callable[[int], Conflict | None]] = []
-"""Functions that return the reason why the organization with this id may not resume yet, or an
-empty text."""
+"""Functions that return the reason why the organization with this id may not resume yet, or
+None."""
 
 
 @dataclass(frozen=True)

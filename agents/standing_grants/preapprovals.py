@@ -286,7 +286,7 @@ def _find_rights(locked: Sequence[StandingGrant], calls: Sequence[PreapprovedCal
     """Find the rights of the makers of locked standing grants, all of one organization."""
     if not locked:
         return MakerRights([call.ruled for call in calls])
-    has_rules = bool(getattr(locked[0], "has_rules", True))
+    has_rules = bool(locked[0].has_rules)  # type: ignore[attr-defined]
     return find_rights(locked[0].organization, locked, calls, has_rules=has_rules)
 
 

@@ -245,8 +245,8 @@ def _find_rest(webhook: Webhook, error: DeliveryError) -> Any:
     status = error.answer_status or 0
     if 400 <= status < 500 and status not in _ABOUT_THE_RECEIVER:
         return None
-    asked = timedelta(seconds=min(error.retry_after_s, LONGEST_REST_S) * timing().scale)
-    return Now() + max(find_pause(webhook.failures + 1, LONGEST_REST_S), asked)
+    asked_s = min(error.retry_after_s, LONGEST_REST_S)
+    return Now() + find_pause(webhook.failures + 1, LONGEST_REST_S, asked_s)
 
 
 def _switch_off(webhook: Webhook, reason: str) -> None:

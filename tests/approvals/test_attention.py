@@ -67,6 +67,11 @@ def test_nobody_is_warned_without_a_claim(world: World, action: str) -> None:
     assert Approval.objects.get(pk=card.pk).status != ApprovalStatus.PENDING
 
 
+def test_a_card_that_was_loaded_without_its_claim_is_an_error(card: Approval) -> None:
+    with pytest.raises(AttributeError, match="claimed_by"):
+        attention.refuse_claimed(Approval.objects.get(pk=card.pk))
+
+
 def test_an_expired_card_cannot_be_claimed(world: World) -> None:
     card = world.card()
     assert (

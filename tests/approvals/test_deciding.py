@@ -8,6 +8,7 @@ from django.db.models.functions import Now
 
 from agents.accounts.models import AuditEntry
 from agents.approvals import bulk, decisions
+from agents.employees.toolboxes import load_toolbox
 from agents.platform.refusals import (
     AlreadyDecided,
     Conflict,
@@ -337,6 +338,25 @@ class TestADestructiveCall:
         card = workshop.card(workshop.work())
         assert decisions.make_confirmation_phrase(card) == "probe.doom"
 
+    @pytest.mark.parametrize(
+        ("name", "phrase"),
+        [
+            ("Doom  them\u00a0all ", "Doom them all"),
+            ("Doom\u200bthem", "probe.doom"),
+            (" ", "probe.doom"),
+        ],
+    )
+    def test_of_a_tool_whose_name_cannot_be_typed_is_confirmed_by_what_can(
+        self, workshop: Workshop, monkeypatch: pytest.MonkeyPatch, name: str, phrase: str
+    ) -> None:
+        doom = load_toolbox(workshop.organization.pk).get_tool("probe.doom")
+        monkeypatch.setattr(doom, "display_name", name)
+        workshop.play(asking(call("probe.doom", name="a")))
+        card = workshop.card(workshop.work())
+        with pytest.raises(Invalid):
+            workshop.approve(card, confirm="")
+        assert workshop.approve(card, confirm=phrase).status == ApprovalStatus.APPROVED
+
     def test_is_denied_without_confirmation(self, workshop: Workshop) -> None:
         workshop.play(asking(call("probe.doom", name="a")))
         card = workshop.card(workshop.work())
@@ -345,7 +365,7 @@ class TestADestructiveCall:
     def test_requires_a_confirmation_but_a_call_of_a_lower_level_does_not(
         self, workshop: Workshop, card: Approval
     ) -> None:
-        assert decisions.make_confirmation_phrase(card) == ""
+        assert decisions.make_confirmation_phrase(card) is None
 
 
 class TestBulkDecision:

@@ -37,10 +37,10 @@ def update_many(world: World, affected: int, total: int) -> Approval:
 )
 @pytest.mark.parametrize(
     ("affected", "total", "phrase"),
-    [(6, 31, ""), (6, 30, ""), (6, 29, "6"), (5, 5, ""), (50, 300, ""), (51, 300, "51")],
+    [(6, 31, None), (6, 30, None), (6, 29, "6"), (5, 5, None), (50, 300, None), (51, 300, "51")],
 )
 def test_more_than_50_objects_or_20_percent_need_a_typed_confirmation(
-    world: World, affected: int, total: int, phrase: str
+    world: World, affected: int, total: int, phrase: str | None
 ) -> None:
     assert decisions.make_confirmation_phrase(update_many(world, affected, total)) == phrase
 
@@ -48,7 +48,7 @@ def test_more_than_50_objects_or_20_percent_need_a_typed_confirmation(
 def test_each_organization_has_its_own_limits(world: World) -> None:
     world.acme.confirm_count, world.acme.confirm_percent = 7, 100
     world.acme.save()
-    assert decisions.make_confirmation_phrase(update_many(world, 7, 8)) == ""
+    assert decisions.make_confirmation_phrase(update_many(world, 7, 8)) is None
     assert decisions.make_confirmation_phrase(update_many(world, 8, 8)) == "8"
 
 

@@ -244,7 +244,7 @@ def test_a_person_and_their_deputy_cannot_complete_a_card_that_needs_two_people(
     assert workshop.approve(card, by=first).status == ApprovalStatus.PENDING
     with pytest.raises(Forbidden, match="together you count as one approval"):
         workshop.approve(card, by=second)
-    assert standing_of(card).stuck == "payments"
+    assert standing_of(card).stuck == ["payments"]
     Deputy.objects.all().delete()
     assert workshop.approve(card, by=second).status == ApprovalStatus.APPROVED
 
@@ -299,7 +299,7 @@ def test_an_unreadable_rule_does_not_relax_any_card(
     ApprovalRule.objects.update(conditions=["x"])
     with pytest.raises(Forbidden):
         workshop.approve(card, by=fay)
-    assert standing_of(card).stuck == "payments"
+    assert standing_of(card).stuck == ["payments"]
 
 
 def test_a_rule_that_nobody_can_meet_is_reported(
@@ -307,7 +307,9 @@ def test_a_rule_that_nobody_can_meet_is_reported(
 ) -> None:
     assert not standing_of(card).stuck
     fred.delete()
-    assert standing_of(card).stuck == "payments"
+    assert standing_of(card).stuck == ["payments"]
+    ApprovalRule.objects.update(name="")
+    assert standing_of(card).stuck, "a rule without a name is a rule"
 
 
 def test_a_vote_for_another_person_never_becomes_the_vote_of_the_deputy(

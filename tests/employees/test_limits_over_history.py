@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 
 from agents.employees.models import Employee, Grant
 from agents.runs.engine import lease
-from agents.runs.engine.loop import find_first_step
+from agents.runs.engine.loop import start_driving
 from agents.runs.engine.passes import ask_model, record_pass
 from agents.runs.models import ApprovalStatus, CallStatus, Run, RunStatus, ToolCall
 from tests import composed_probes
@@ -167,7 +167,7 @@ def test_a_limit_used_up_while_the_model_responded_applies(
     run = workshop.submit()
     my_lease = lease.acquire(run.pk)
     assert my_lease is not None
-    step = find_first_step(my_lease)
+    step = start_driving(my_lease)
     answer = ask_model(my_lease, step)
     assert [plan.permission for plan in answer.planned] == [Permission.AUTO]
     assert statuses(workshop.work()) == [SUCCEEDED]

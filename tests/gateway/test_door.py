@@ -31,7 +31,9 @@ def test_slow_previews_do_not_block_other_requests() -> None:
     ended = threading.Event()
     previews = [CALLS.submit(ended.wait) for _ in range(CALLS._max_workers)]
     try:
-        assert asyncio.run(asyncio.wait_for(door._find_caller("no key", None, ""), 20)) is None
+        assert (
+            asyncio.run(asyncio.wait_for(door._authenticate_caller("no key", None, ""), 20)) is None
+        )
     finally:
         ended.set()
         wait(previews)

@@ -21,7 +21,7 @@ from agents.gateway.receipts import Receipt, sign_receipt
 from agents.gateway.requests import ToolRequest, record_request
 from agents.platform.refusals import TooManyRequests
 from agents.runs.models import Approval, ApprovalStatus
-from agents.web.sockets.viewers import find_viewer
+from agents.web.sockets.viewers import authenticate_viewer
 from tests.features import feature
 from tests.workshop import Workshop
 
@@ -104,7 +104,7 @@ def test_an_agent_key_is_refused_by_all_pages_of_the_admin(approver: Approver) -
 
 def test_an_agent_key_is_refused_by_all_sockets(approver: Approver) -> None:
     scope = {"headers": [(b"authorization", f"Bearer {approver.secret}".encode())]}
-    assert async_to_sync(find_viewer)(scope) is None
+    assert async_to_sync(authenticate_viewer)(scope) is None
 
 
 def test_an_agent_key_can_only_use_its_own_asks(approver: Approver) -> None:

@@ -25,8 +25,8 @@ _STAYS_LOCKED = (
     "which every decision takes."
 )
 EQUIVALENT: dict[str, str] = {
-    "agents/notices/on_screen.py withdraw_next: not shown.exists() -> False": "It only spares a lock.",
-    "agents/notices/on_screen.py withdraw_next: first is None -> False": (
+    "agents/notices/on_screen.py _take_closed: not due.exists() -> False": "It only spares a lock.",
+    "agents/notices/on_screen.py _take_closed: first is None -> False": (
         "Another worker has just locked the rows; the thread would log an error and look again."
     ),
     "agents/runs/call_history.py EmployeeCalls._of_organization: "

@@ -14,13 +14,14 @@ from agents.employees.models import Employee, Grant
 from agents.notices import rule_watch
 from agents.notices.following import follow_run
 from agents.notices.models import Delivery, Notice
+from agents.notices.outbox import EventRows
 from agents.notices.rule_watch import RuleWatch
 from agents.notices.spreading import spread_notices
 from agents.notices.texts import describe
 from agents.runs import actions, schedules, stops
 from agents.runs.engine.transaction import run_transaction
 from agents.runs.events import LateEffect
-from agents.runs.models import Approval, ExitReason, Run, RunStatus, ToolCall
+from agents.runs.models import Approval, Event, EventType, ExitReason, Run, RunStatus, ToolCall
 from agents.standing_grants.making import revoke_grant
 from agents.standing_grants.models import StandingGrant
 from agents.standing_grants.preapprovals import end_grants
@@ -81,6 +82,14 @@ def test_a_card_creates_a_notice_that_names_its_run(workshop: Workshop) -> None:
         card.run_id,
     )
     assert notice.organization_id == card.organization_id
+
+
+def test_an_event_of_a_type_without_a_notice_is_refused(workshop: Workshop) -> None:
+    card = make_card(workshop)
+    rows = EventRows({card.pk: card}, {}, frozenset())
+    voted = Event(type=EventType.APPROVAL_VOTED, payload={"approval_id": str(card.pk)})
+    with pytest.raises(KeyError):
+        list(rows.list_notices(voted))
 
 
 def test_a_rolled_back_fact_creates_no_notice(workshop: Workshop) -> None:

@@ -3,21 +3,26 @@ each browser."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
+from datetime import timedelta
 
 import pytest
+from django.db.models.functions import Now
 from django.utils import timezone
 
 from agents.accounts.notice_facts import NoticeKind
 from agents.approvals.decisions import Decision, deny
 from agents.deliveries.channels.push import SILENT_PUSH_HOSTS, Subscription
+from agents.deliveries.engine import send_next
 from agents.notices.channels import add_browser
-from agents.notices.models import Channel, Delivery
-from agents.notices.on_screen import withdraw_next
+from agents.notices.models import Channel, ChannelKind, Delivery
+from agents.notices.on_screen import MAX_TRIES_TOGETHER, _take_closed, withdraw_next
 from agents.notices.outbox import add_notice, build_card_notice
 from agents.notices.spreading import spread_notices
+from agents.runs.engine.timing import timing
 from agents.runs.models import Approval, ApprovalStatus
-from tests.notices.test_web_push import send_all, tell_card
+from tests.notices.test_web_push import send_all, send_and_close, tell_card
 from tests.push_service import PushService
 from tests.world import World
 
@@ -136,6 +141,112 @@ def test_a_group_of_notifications_is_removed_with_its_last_card(
     assert service.messages == [
         {"close": [f"card-{pk}" for pk in cards] + ["several"], "waiting": 0}
     ]
+
+
+@pytest.fixture
+def closed(world: World, service: PushService, channel: Channel) -> int:
+    """Return the id of a card that was decided while the browser shows it."""
+    pk = tell_card(world)
+    send_all()
+    deny_card(world, pk)
+    service.messages.clear()
+    return pk
+
+
+def end_pauses() -> None:
+    Delivery.objects.update(due_at=Now())
+
+
+def test_a_push_service_that_fails_once_is_asked_again_to_remove_the_notification(
+    service: PushService, channel: Channel, closed: int
+) -> None:
+    service.status = 503
+    assert withdraw_next()
+    assert list_on_screen(channel) == [closed]
+    assert Channel.objects.get().problem == "127.0.0.1 responded with 503"
+    service.status = 201
+    assert not withdraw_next(), "it pauses"
+    end_pauses()
+    assert withdraw_next()
+    assert service.messages == [{"close": [f"card-{closed}", "several"], "waiting": 0}]
+    assert (list_on_screen(channel), Channel.objects.get().failing_since) == ([], None)
+
+
+def test_a_withdrawal_that_failed_for_good_is_left_to_the_next_notification(
+    world: World, service: PushService, channel: Channel, closed: int
+) -> None:
+    service.status = 503
+    attempts = 0
+    while withdraw_next():
+        attempts += 1
+        end_pauses()
+    assert 1 < attempts < MAX_TRIES_TOGETHER
+    service.status = 201
+    newest = tell_card(world)
+    send_all()
+    assert [message.get("close") for message in service.messages] == [[f"card-{closed}"]]
+    assert list_on_screen(channel) == [newest]
+
+
+def test_a_withdrawal_whose_worker_dies_is_repeated_after_its_try(
+    service: PushService, channel: Channel, closed: int
+) -> None:
+    assert _take_closed()  # and the worker is killed
+    assert not withdraw_next(), "its try is not over"
+    end_pauses()
+    assert withdraw_next()
+    assert [message["close"] for message in service.messages] == [[f"card-{closed}", "several"]]
+
+
+def test_a_failed_withdrawal_keeps_the_pause_that_the_service_asks_for(
+    world: World, service: PushService, channel: Channel, closed: int
+) -> None:
+    waiting = tell_card(world)
+    service.status, service.retry_after = 503, "7200"
+    assert withdraw_next()
+    asked = timezone.now() + timedelta(seconds=7000 * timing().scale)
+    assert {each.notice.approval_id for each in Delivery.objects.filter(due_at__gt=asked)} == {
+        closed,
+        waiting,
+    }
+
+
+def test_a_failed_notification_lets_withdrawals_from_its_browser_pause(
+    world: World, service: PushService, channel: Channel, closed: int
+) -> None:
+    tell_card(world)
+    service.status = 503
+    assert send_next(ChannelKind.PUSH)
+    assert not withdraw_next()
+
+
+def test_a_browser_that_is_gone_is_forgotten_after_three_withdrawals(
+    service: PushService, channel: Channel, closed: int
+) -> None:
+    service.status = 410
+    for _ in range(3):
+        assert Channel.objects.exists()
+        end_pauses()
+        assert withdraw_next()
+    assert not Channel.objects.exists()
+
+
+def test_a_card_that_closes_while_a_notification_is_sent_is_withdrawn_afterwards(
+    world: World, service: PushService, channel: Channel
+) -> None:
+    closed = tell_card(world)
+    send_all()
+    tell_card(world)
+    service.answering.clear()
+    sender = threading.Thread(target=send_and_close)
+    sender.start()
+    assert service.hanging.acquire(timeout=20)
+    deny_card(world, closed)
+    service.answering.set()
+    sender.join(20)
+    service.messages.clear()
+    assert withdraw_next()
+    assert service.messages == [{"close": [f"card-{closed}"], "waiting": 1}]
 
 
 def test_the_notification_of_an_expired_card_stays(

@@ -5,7 +5,7 @@ import pytest
 from agents.accounts.models import AuditEntry
 from agents.employees.models import Grant
 from agents.runs.engine import lease
-from agents.runs.engine.loop import find_first_step
+from agents.runs.engine.loop import start_driving
 from agents.runs.models import CallStatus, Run, RunStatus
 from tests.probes import Named, ShortEffect, reach
 from tests.recorder import Recorder
@@ -140,6 +140,6 @@ class TestAWorkerThatLostItsLease:
             assert my_lease is not None
             recorder.release("a")
         assert statuses(run) == [CallStatus.SUCCEEDED]
-        find_first_step(my_lease)
+        start_driving(my_lease)
         assert statuses(run) == [CallStatus.SUCCEEDED]
         lose_worker(run)

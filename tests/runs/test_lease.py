@@ -11,7 +11,7 @@ from django.db.models.functions import Now
 
 from agents.runs.engine import lease
 from agents.runs.engine.history import OpenCalls
-from agents.runs.engine.loop import advance, find_first_step
+from agents.runs.engine.loop import advance, start_driving
 from agents.runs.engine.passes import ask_model
 from agents.runs.engine.timing import MAX_CRASHES, clock_s, timing
 from agents.runs.engine.transaction import NO_STEP, Action, NextStep
@@ -123,7 +123,7 @@ class TestAFrozenDriver:
         workshop.play(asking(call("probe.effect", name="a")))
         run = workshop.submit()
         my_lease = acquire_lease(run)
-        step = find_first_step(my_lease)
+        step = start_driving(my_lease)
         assert step.action == Action.ASK
         return my_lease, step, workshop.drive(lose_worker(run))
 
@@ -359,7 +359,7 @@ class TestYielding:
         run = workshop.submit()
         my_lease = acquire_lease(run)
         my_lease.slice_ends = 0.0
-        assert find_first_step(my_lease) == NO_STEP
+        assert start_driving(my_lease) == NO_STEP
         run = again(run)
         assert (run.status, run.lease_owner, run.next_wake_at, run.crash_count) == (
             RunStatus.QUEUED,

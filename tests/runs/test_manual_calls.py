@@ -15,7 +15,7 @@ from agents.runs import actions, manual_calls
 from agents.runs.engine import lease
 from agents.runs.engine.context import load_context
 from agents.runs.engine.execution import start_ready
-from agents.runs.engine.loop import find_first_step
+from agents.runs.engine.loop import start_driving
 from agents.runs.engine.transaction import Action
 from agents.runs.models import CallStatus, ExitReason, Origin, Run, RunStatus
 from tests.features import feature
@@ -83,7 +83,7 @@ class TestAManualCall:
         run = submit_call(workshop, "probe.sleep", ms=1)
         my_lease = lease.acquire(run.pk)
         assert my_lease is not None
-        assert find_first_step(my_lease).action == Action.RUN_READY
+        assert start_driving(my_lease).action == Action.RUN_READY
         with my_lease.transaction() as tx:
             start_ready(tx, load_context(run.pk))
         run = workshop.drive(lose_worker(run))

@@ -9,7 +9,7 @@ from agents.insight.counting import count_batch, count_if_due
 from agents.insight.models import TotalUse
 from agents.runs import budgets
 from agents.runs.engine.lease import acquire
-from agents.runs.engine.loop import find_first_step
+from agents.runs.engine.loop import start_driving
 from agents.runs.engine.passes import ask_model, record_pass
 from agents.runs.models import Event, ExitReason, Run, RunStatus
 from tests.features import feature
@@ -216,7 +216,7 @@ def test_a_complete_response_to_a_run_cancelled_meanwhile_counts_as_usage(
     run = workshop.submit()
     lease = acquire(run.pk)
     assert lease is not None
-    step = find_first_step(lease)
+    step = start_driving(lease)
     answer = ask_model(lease, step)
     workshop.cancel(run)
     record_pass(lease, step, answer)

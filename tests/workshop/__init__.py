@@ -21,7 +21,7 @@ from agents.employees.models import Employee, Grant, ModelProvider, ProviderKind
 from agents.readers.reading import read_logs
 from agents.runs import actions
 from agents.runs.engine import lease
-from agents.runs.engine.loop import advance, find_first_step
+from agents.runs.engine.loop import advance, start_driving
 from agents.runs.engine.passes import ask_model, record_pass
 from agents.runs.engine.transaction import Action
 from agents.runs.models import Approval, ApprovalStatus, CallStatus, Event, Pass, Run, ToolCall
@@ -138,7 +138,7 @@ class Workshop:
     def approve(self, card: Approval, by: Membership | None = None, **more: Any) -> Approval:
         values = {
             "digest": card.digest,
-            "confirm": decisions.make_confirmation_phrase(card),
+            "confirm": decisions.make_confirmation_phrase(card) or "",
             **more,
         }
         return decisions.approve(by or self.approver, card.pk, decisions.Decision(**values))
@@ -246,7 +246,7 @@ def die_while_executing(run: Run) -> lease.Lease:
     killed."""
     my_lease = lease.acquire(run.pk)
     assert my_lease is not None
-    step = find_first_step(my_lease)
+    step = start_driving(my_lease)
     assert step.action == Action.ASK
     record_pass(my_lease, step, ask_model(my_lease, step))
     return my_lease

@@ -19,40 +19,38 @@ LOCAL = frozenset({"files", "schedule"})
 MAX_NAMED = 3
 
 
-def describe_staleness(card: Approval, records: Mapping[int, RecordState]) -> str:
-    """Explain why the call could not start as shown; empty if it could, or if the card shows that
-    it is done."""
-    return _join_problems(
-        list_problems(read_card(card).records, records)
-    ) or describe_local_staleness(card)
+def find_staleness(card: Approval, records: Mapping[int, RecordState]) -> str | None:
+    """Return the reason why the call could not start as shown; None if it could, or if the card
+    shows that it is done."""
+    if problems := list_problems(read_card(card).records, records):
+        return _join_problems(problems)
+    return find_local_staleness(card)
 
 
-def describe_tool_change(call: ToolCall, tool: Tool | None) -> str:
-    """Explain why today's tool could not run the call as shown; empty if it could."""
+def find_tool_staleness(call: ToolCall, tool: Tool | None) -> str | None:
+    """Return the reason why today's tool could not run the call as shown; None if it could."""
     if tool is None:
         withheld = load_toolbox(call.organization_id).policy.withheld
         return withheld.get(call.tool, f"The tool {call.tool} is no longer available.")
     if tool.definition_hash != call.definition_hash:
         return "The tool has changed since this request. If you approve, you are asked again for the new version."
-    return ""
+    return None
 
 
-def describe_local_staleness(card: Approval) -> str:
-    """Explain why a call of a local tool could not start as shown, by computing its effect again;
-    empty if it could."""
+def find_local_staleness(card: Approval) -> str | None:
+    """Return the reason why a call of a local tool could not start as shown, by computing its
+    effect again; None if it could."""
     if get_family(card) not in LOCAL:
-        return ""
+        return None
     effect = compute_effect_now(card)
     if isinstance(effect, ToolError):
         return effect.message.rstrip(".")
     if effect.preview.problem:
         return effect.preview.problem.rstrip(".")
     is_same = compute_digest(card.tool_call, effect.preview.as_json()) == card.digest
-    return "" if is_same else "The target has changed since the request"
+    return None if is_same else "The target has changed since the request"
 
 
 def _join_problems(problems: list[str]) -> str:
-    if not problems:
-        return ""
     more = f", and {len(problems) - MAX_NAMED} more" if len(problems) > MAX_NAMED else ""
     return ", ".join(islice(problems, MAX_NAMED)) + more

@@ -29,7 +29,7 @@ from agents.approvals.warnings.new_contacts import NewContacts, find_new_contact
 from agents.approvals.warnings.reach import count_objects
 from agents.approvals.warnings.same_targets import SameTargetCard, find_same_target_cards
 from agents.approvals.warnings.similar_names import SimilarName, find_similar_names
-from agents.approvals.warnings.stale_targets import describe_staleness
+from agents.approvals.warnings.stale_targets import find_staleness
 from agents.runs.models import Approval
 
 
@@ -44,7 +44,7 @@ class Surroundings:
         new_contacts: hosts, email addresses, accounts and recipients that the organization has not
             used before.
         same_target_cards: other open cards that affect the same targets.
-        staleness: the reason why the call could not start as shown.
+        staleness: the reason why the call could not start as shown; None if it could.
         done: the effect that already exists.
         total_objects: the number of all objects of the kind that the card affects.
         claim: the current claim on the card.
@@ -54,7 +54,7 @@ class Surroundings:
     similar_names: list[SimilarName] = field(default_factory=list)
     new_contacts: NewContacts = field(default_factory=NewContacts)
     same_target_cards: list[SameTargetCard] = field(default_factory=list)
-    staleness: str = ""
+    staleness: str | None = None
     done: DoneAlready | None = None
     total_objects: int | None = None
     claim: Claim | None = None
@@ -100,7 +100,7 @@ def load_surroundings(
     records = load_record_states(
         organization_id, (each for reading in readings.values() for each in reading.records)
     )
-    staleness = {card.pk: describe_staleness(card, records) for card in cards}
+    staleness = {card.pk: find_staleness(card, records) for card in cards}
     return {
         card.pk: Surroundings(
             warnings=_merge_card_warnings(
@@ -112,7 +112,7 @@ def load_surroundings(
             new_contacts=find_new_contacts(card),
             same_target_cards=same_targets.get(card.pk, []),
             staleness=staleness[card.pk],
-            done=find_done(card, is_stale=bool(staleness[card.pk])),
+            done=find_done(card, is_stale=staleness[card.pk] is not None),
             total_objects=count_objects(card),
             claim=facts.claims.get(card.tool_call_id),
         )

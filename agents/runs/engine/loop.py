@@ -49,15 +49,15 @@ def advance(run_id: int) -> None:
         return
     try:
         with keep_renewing(lease), restoring_correlation():
-            step = find_first_step(lease)  # 2
+            step = start_driving(lease)  # 2
             while step.action != Action.LEAVE:
                 step = _take_step(lease, step)
     except LeaseLost:
         logger.info("run %s: the lease was lost", run_id)
 
 
-def find_first_step(lease: Lease) -> NextStep:
-    """Settle the calls that the last driver left executing, and find the first step; one
+def start_driving(lease: Lease) -> NextStep:
+    """Settle the calls that the last driver left executing, and return the first step; one
     transaction."""
     with lease.transaction() as tx:
         log_for_organization(tx.run.organization_id)

@@ -16,7 +16,7 @@ from agents.approvals.requesters import describe_requesters
 from agents.approvals.votes import CardStanding, find_standings
 from agents.approvals.warnings.card_reading import get_preview
 from agents.approvals.warnings.restored import find_restore_warning
-from agents.approvals.warnings.stale_targets import describe_tool_change
+from agents.approvals.warnings.stale_targets import find_tool_staleness
 from agents.approvals.warnings.surroundings import CardFacts, Surroundings, load_surroundings
 from agents.employees.toolboxes import load_toolbox
 from agents.runs.engine.cards import SEND
@@ -152,9 +152,9 @@ class Card(OfAgents):
         return find_restore_warning(self.approval)
 
     @property
-    def obstacle(self) -> str:
-        """The reason why the call cannot start as shown, even if approved; usually empty."""
-        return describe_tool_change(self.call, self.tool)
+    def obstacle(self) -> str | None:
+        """The reason why the call cannot start as shown, even if approved; usually None."""
+        return find_tool_staleness(self.call, self.tool)
 
     @property
     def source_name(self) -> str:
@@ -274,9 +274,9 @@ class Card(OfAgents):
         return describe_origins(self.call)
 
     @cached_property
-    def confirmation_phrase(self) -> str:
-        """The phrase to type before approving; empty for most cards below the destructive level."""
-        return make_confirmation_phrase(self.approval) if self.is_open else ""
+    def confirmation_phrase(self) -> str | None:
+        """The phrase to type before approving; None for most cards below the destructive level."""
+        return make_confirmation_phrase(self.approval) if self.is_open else None
 
     @property
     def share(self) -> str:

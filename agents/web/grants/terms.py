@@ -86,7 +86,7 @@ def describe_grants(
     shown = []
     for row in rows:
         tool = toolbox.get_defined_tool(row.tool, row.definition_hash)
-        used = int(getattr(row, "used", 0))
+        used = int(row.used)  # type: ignore[attr-defined]
         terms = tuple(describe_terms(_list_params(row), _read_conditions(row.conditions)))
         state = _describe_state(row, tool, used, now)
         shown.append(ShownGrant(row, tool, used, state, terms, tuple(latest.get(row.pk, ()))))

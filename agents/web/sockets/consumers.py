@@ -37,7 +37,7 @@ from agents.web.sockets.feeds import (
 )
 from agents.web.sockets.inbox_feed import InboxFeed, InboxSubscriber
 from agents.web.sockets.run_feed import RunFeed, RunSubscriber, SocketMessage, read_messages
-from agents.web.sockets.viewers import Viewer, find_viewer
+from agents.web.sockets.viewers import Viewer, authenticate_viewer
 
 logger = logging.getLogger(__name__)
 
@@ -69,7 +69,7 @@ class FeedConsumer(AsyncJsonWebsocketConsumer, ABC):  # type: ignore[misc]  # Ch
         open socket."""
         await self.accept()
         try:
-            viewer = await find_viewer(self.scope)
+            viewer = await authenticate_viewer(self.scope)
             if viewer is None:
                 await self.close(int(CloseCode.NOT_LOGGED_IN))
             elif not await self.may_watch(viewer):

@@ -33,9 +33,9 @@ class Viewer:
 
 
 @database_to_async
-def find_viewer(scope: Scope) -> Viewer | None:
-    """Find the viewer by their API token if the client sent one, else by their session; None if
-    that is invalid."""
+def authenticate_viewer(scope: Scope) -> Viewer | None:
+    """Return the viewer by their API token if the client sent one, whose use this records, else by
+    their session; None if that is invalid."""
     headers = {name.lower(): value for name, value in scope["headers"]}
     scheme, _, secret = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
     if scheme.lower() == "bearer":

@@ -58,7 +58,7 @@ def upload(request: HttpRequest, member: Membership) -> HttpResponseBase:
         return _render_invalid_form(request, member, "Choose at least one file.", folder)
     outcomes = [_store_upload(member, folder, file) for file in uploads]
     target = names if FILE_STORE.get().is_folder(member.organization_id, names) else ()
-    if all(outcome.problem for outcome in outcomes):
+    if all(outcome.problem is not None for outcome in outcomes):
         response = _render_list(request, member, target, refused=outcomes, folder=folder)
         response.status_code = 422
         return response
@@ -141,10 +141,10 @@ class FileRow:
 
 @dataclass(frozen=True)
 class UploadOutcome:
-    """The outcome of one upload; `problem` is the reason of a refusal, or empty."""
+    """The outcome of one upload; `problem` is the reason of a refusal, or None."""
 
     name: str
-    problem: str = ""
+    problem: str | None = None
 
 
 def _render_list(
@@ -216,9 +216,9 @@ def _store_upload(member: Membership, folder: str, upload: UploadedFile[bytes]) 
 def _add_messages(request: HttpRequest, outcomes: list[UploadOutcome]) -> None:
     """Add messages for the next page: the uploaded files, and the reason for each refused one."""
     for outcome in outcomes:
-        if outcome.problem:
+        if outcome.problem is not None:
             messages.error(request, f"{outcome.name} was not uploaded: {outcome.problem}")
-    stored = [outcome.name for outcome in outcomes if not outcome.problem]
+    stored = [outcome.name for outcome in outcomes if outcome.problem is None]
     named = ", ".join(stored[:MAX_NAMED]) + (
         f" and {len(stored) - MAX_NAMED} more" if len(stored) > MAX_NAMED else ""
     )

@@ -72,7 +72,7 @@ def change_role(request: HttpRequest, member: Membership, membership_id: int) ->
     """Change a member's role; granting or removing the admin role needs confirmation."""
     role = request.POST.get("role", "")
     sentence = members.describe_role_change(member, membership_id, role)
-    if sentence and not _is_confirmed(request, sentence):
+    if sentence is not None and not _is_confirmed(request, sentence):
         return _ask_to_confirm(
             request, member, sentence, "Make admin" if role == Role.ADMIN else "Remove admin role"
         )

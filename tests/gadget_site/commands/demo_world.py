@@ -44,7 +44,7 @@ class DemoWorld:
 
     def approve(self, card: Approval) -> None:
         decision = decisions.Decision(
-            digest=card.digest, confirm=decisions.make_confirmation_phrase(card)
+            digest=card.digest, confirm=decisions.make_confirmation_phrase(card) or ""
         )
         decisions.approve(self.member("approver"), card.pk, decision)
 

@@ -88,7 +88,7 @@ def decide_next(site: Site, before: set[int], *, approves: bool) -> Approval:
     await_that(lambda: Approval.objects.exclude(pk__in=before).exists(), "a card comes", PATIENCE_S)
     card = Approval.objects.exclude(pk__in=before).select_related("tool_call").get()
     confirmed = (
-        {"confirm": decisions.make_confirmation_phrase(card)}
+        {"confirm": decisions.make_confirmation_phrase(card) or ""}
         if approves
         else {"reason": "Not now."}
     )

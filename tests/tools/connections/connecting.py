@@ -51,7 +51,7 @@ def read(source: Source) -> Source:
     """Read the description again, as the button does."""
     source = Source.objects.get(pk=source.pk)
     asked = refresh_source(source)
-    assert not asked.problem, asked.problem
+    assert asked.problem is None, asked.problem
     source.refresh_from_db()
     return source
 

@@ -114,7 +114,7 @@ def test_the_token_is_in_no_row_prompt_page_transcript_or_log_line(
         ),
         "pages": "".join(pages_of(workshop, run)),
         "log": "\n".join(lines),
-        "test": asked.summary + asked.problem,
+        "test": str(asked),
     }
     for place, text in places.items():
         assert FIRST not in text, place
@@ -158,9 +158,8 @@ class TestInstallationCredentials:
     def test_are_not_sent_to_a_server(self, workshop: Workshop, installation: None) -> None:
         with older_server() as server:
             source = connect_server(workshop, server, service="github")
-            assert (
-                "The credentials for 'github' are incomplete: token is missing."
-                in refresh_source(source).problem
+            assert "The credentials for 'github' are incomplete: token is missing." in str(
+                refresh_source(source).problem
             )
             assert server.asked == []
             set_credentials(workshop.organization, "github", token=FIRST)
@@ -185,8 +184,8 @@ def test_a_token_echoed_by_the_server_is_not_stored(workshop: Workshop, behavior
         source = connect_server(workshop, server, behavior)
         asked = refresh_source(source)
     rows = str([*Source.objects.values(), *SourceTool.objects.values()])
-    assert FIRST not in rows + asked.summary + asked.problem
-    assert "[hidden]" in (rows if behavior == "echoes" else asked.problem)
+    assert FIRST not in rows + str(asked)
+    assert "[hidden]" in (rows if behavior == "echoes" else str(asked))
     assert {row.tool for row in SourceTool.objects.all()} == (
         {"pets.save"} if behavior == "echoes" else set()
     )
