@@ -301,5 +301,5 @@ class Office:
         if standing is None:
             return
         assert standing.needs
-        stuck = set(standing.stuck.split(", ")) - {""}
+        stuck = set(standing.stuck)
         assert stuck == list_stuck_slowly(self.world), (self.world, standing)
