@@ -57,7 +57,7 @@ def test_a_value_from_outside_links_to_the_call_that_returned_it(workshop: Works
     assert '<a href="/runs/3/?call=7#call-7">Read a web page</a>.' in html
 
 
-def test_a_card_without_outside_values_has_no_such_line(workshop: Workshop) -> None:
+def test_a_card_without_outside_values_has_no_from_outside_line(workshop: Workshop) -> None:
     html = show_card(
         workshop, see("office@acme.example", origin=SeenIn.OWN, title="Search records")
     )

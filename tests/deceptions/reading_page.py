@@ -43,7 +43,8 @@ LOOK = """([place, text]) => {
 
 @dataclass(frozen=True)
 class Sight:
-    """The first sight of a reader: the sign, a disabled button, and a page that is too wide."""
+    """A reader's first look at a card: whether the warning is in view, the button is disabled, and
+    the page is too wide."""
 
     is_in_view: bool
     is_off: bool

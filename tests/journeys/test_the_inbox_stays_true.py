@@ -223,7 +223,7 @@ def test_a_truncated_list_is_filled_again(office: Office, visit: Visit) -> None:
     expect(rows(visitor)).to_have_count(2)
 
 
-def test_new_cards_appear_at_their_place_in_any_order(office: Office, visit: Visit) -> None:
+def test_new_cards_appear_at_their_place_when_sorted_by_risk(office: Office, visit: Visit) -> None:
     (deletion,) = waiting(office, 1, deletes=True)
     visitor = in_the_inbox(visit)
     visitor.page.goto("/approvals/?sort=risk")

@@ -108,7 +108,7 @@ def test_only_the_browser_can_decrypt_a_push(
 
 
 def test_the_example_of_rfc_8291_can_be_decrypted() -> None:
-    """The test's own browser reads the notification of the standard's appendix A."""
+    """The keys of a test browser decrypt the example in section 5 of the standard."""
     private = int.from_bytes(from_base64("q1dXpw3UpT5VOmu_cf_v6ih07Aems3njxI-JWgLcM94"), "big")
     keys = BrowserKeys(
         ec.derive_private_key(private, ec.SECP256R1()), from_base64("BTBZMqHH6r4Tts7J_aSIgg")

@@ -57,7 +57,7 @@ pytestmark = [
 
 @pytest.fixture
 def kim(workshop: Workshop) -> Employee:
-    """A colleague to whom the workshop's employee may delegate tasks, and delegates one."""
+    """A colleague to whom the workshop's employee may delegate tasks; its script delegates one."""
     colleague = hire(
         workshop,
         "Kim",

@@ -264,6 +264,20 @@ class TestAStop:
             release(approver, stop)
         assert "stopped" in AuditEntry.objects.get(action="stopped").action
 
+    def test_of_a_tool_does_not_end_side_work_of_other_organizations(
+        self, workshop: Workshop
+    ) -> None:
+        other = build_workshop("globex")
+        tool = "utility.calculate"
+        mine, foreign = workshop.submit().pk, other.submit().pk
+        with (
+            lease.watch_side_work(mine, tool) as ours,
+            lease.watch_side_work(foreign, tool) as theirs,
+        ):
+            stops.stop_tool(workshop.operator, tool)
+            eventually(ours.is_set)
+            assert not theirs.is_set()
+
 
 class TestTwoStops:
     def test_remain_in_effect_until_both_are_lifted(self, workshop: Workshop) -> None:
@@ -305,20 +319,6 @@ class TestTwoStops:
             (other.organization.pk, "utility.calculate")
         ]
         assert ToolRule.objects.count() == 2
-
-    def test_of_a_tool_do_not_end_side_work_of_other_organizations(
-        self, workshop: Workshop
-    ) -> None:
-        other = build_workshop("globex")
-        tool = "utility.calculate"
-        mine, foreign = workshop.submit().pk, other.submit().pk
-        with (
-            lease.watch_side_work(mine, tool) as ours,
-            lease.watch_side_work(foreign, tool) as theirs,
-        ):
-            stops.stop_tool(workshop.operator, tool)
-            eventually(ours.is_set)
-            assert not theirs.is_set()
 
 
 class TestAStoppedTool:

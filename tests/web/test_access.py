@@ -389,7 +389,7 @@ def test_a_get_request_to_the_logout_page_does_not_log_out(world: World) -> None
     assert client.get("/").status_code == 200
 
 
-def test_other_methods_are_refused_with_a_page(world: World) -> None:
+def test_an_unsupported_http_method_is_refused_with_a_page(world: World) -> None:
     response = world.client("admin").put(build_address(world, "approve"))
     assert (response.status_code, response["Allow"]) == (405, "POST")
     assert "This address does not accept this kind of request." in response.content.decode()

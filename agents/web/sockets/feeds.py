@@ -174,7 +174,7 @@ class Feed(ABC):
         except REDIS_FAILURES as error:
             if not self._lacks_bells:
                 logger.warning(
-                    "no bells for %s: %s; reading every %s s",
+                    "no hints from Redis for %s (%s): polling every %s s",
                     self.group,
                     type(error).__name__,
                     POLL_S,

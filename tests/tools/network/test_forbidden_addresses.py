@@ -248,7 +248,7 @@ def test_the_system_resolver_is_used_by_default(recorder: WebServer) -> None:
     before = recorder.connections
     assert refusal_of(GuardedClient(), f"http://localhost:{recorder.port}/").code in {
         ErrorCode.SECURITY_VIOLATION,
-        ErrorCode.NETWORK_ERROR,  # on machines where even localhost has no name
+        ErrorCode.NETWORK_ERROR,  # on machines that cannot resolve even localhost
     }
     assert recorder.connections == before
 

@@ -43,7 +43,7 @@ def shown(times: list[datetime]) -> list[str]:
     return [f"{time:%m-%d %H:%M %Z}" for time in times]
 
 
-# Both sides of a change, by hand
+# Both sides of a clock change, with expected times written by hand
 
 
 @pytest.mark.parametrize(

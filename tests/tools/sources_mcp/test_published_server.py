@@ -66,7 +66,7 @@ def test_the_server_lists_its_tools_in_the_newest_revision(server: Server) -> No
     "MCP servers over standard input and output and over streamable HTTP, in all revisions",
     "tools/sources/mcp/calls.py",
 )
-def test_the_tools_of_the_server_are_legal_and_return_data(server: Server) -> None:
+def test_a_tool_of_the_server_can_be_registered_and_returns_data(server: Server) -> None:
     tool = tool_of(server, "convert_time")
     toolbox = Toolbox()
     toolbox.register(tool)

@@ -136,7 +136,7 @@ def translate_call_error(title: str, error: BaseException, evidence: Evidence) -
         OUTCOME_UNKNOWN if the server responded with any other error.
 
     Raises:
-        ConnectionLostError: no response came, and none will.
+        ConnectionLostError: no usable response came, and none will.
     """
     cause, status = find_cause(error), evidence.status
     # The transport raised it; a faulty response says nothing about the effect.
@@ -186,8 +186,8 @@ def connection_lost_error(
     )
 
 
-def read_error(title: str, error: ToolError) -> ToolError:
-    """Build the error of a read to which the server sent an error; nothing has to be checked."""
+def build_read_error(title: str, error: ToolError) -> ToolError:
+    """Build the error of a read that failed on the server: nobody needs to check its effect."""
     return ToolError(
         ErrorCode.OPERATION_FAILED, f"{title} responded with an error.", words=error.words
     )

@@ -24,7 +24,7 @@ from tools.sources.external_tool import ExternalTool
 from tools.sources.mcp.calls import McpCall, send_call
 from tools.sources.mcp.definitions import Definition
 from tools.sources.mcp.display_text import clean_line
-from tools.sources.mcp.errors import ConnectionLostError, connection_lost_error, read_error
+from tools.sources.mcp.errors import ConnectionLostError, build_read_error, connection_lost_error
 from tools.sources.mcp.loop import LOOP
 from tools.sources.mcp.results import build_result
 from tools.sources.mcp.server_process import HIDDEN
@@ -102,7 +102,7 @@ class McpTool(ExternalTool):
             return hide_secrets(build_result(response, self._definition, self.name), secrets)
         except ToolError as error:
             is_failed_read = error.code is ErrorCode.OUTCOME_UNKNOWN and not self._is_write(context)
-            told = read_error(self._server.title, error) if is_failed_read else error
+            told = build_read_error(self._server.title, error) if is_failed_read else error
             raise hide_secrets_in_error(told, secrets) from error
 
     async def _call_server(self, params: dict[str, Any], context: ToolContext) -> Any:
