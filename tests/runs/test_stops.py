@@ -264,20 +264,6 @@ class TestAStop:
             release(approver, stop)
         assert "stopped" in AuditEntry.objects.get(action="stopped").action
 
-    def test_of_a_tool_does_not_end_side_work_of_other_organizations(
-        self, workshop: Workshop
-    ) -> None:
-        other = build_workshop("globex")
-        tool = "utility.calculate"
-        mine, foreign = workshop.submit().pk, other.submit().pk
-        with (
-            lease.watch_side_work(mine, tool) as ours,
-            lease.watch_side_work(foreign, tool) as theirs,
-        ):
-            stops.stop_tool(workshop.operator, tool)
-            eventually(ours.is_set)
-            assert not theirs.is_set()
-
 
 class TestTwoStops:
     def test_remain_in_effect_until_both_are_lifted(self, workshop: Workshop) -> None:
@@ -322,6 +308,18 @@ class TestTwoStops:
 
 
 class TestAStoppedTool:
+    def test_ends_no_side_work_of_other_organizations(self, workshop: Workshop) -> None:
+        other = build_workshop("globex")
+        tool = "utility.calculate"
+        mine, foreign = workshop.submit().pk, other.submit().pk
+        with (
+            lease.watch_side_work(mine, tool) as ours,
+            lease.watch_side_work(foreign, tool) as theirs,
+        ):
+            stops.stop_tool(workshop.operator, tool)
+            eventually(ours.is_set)
+            assert not theirs.is_set()
+
     def test_is_refused_with_the_name_of_the_person_who_stopped_it(
         self, workshop: Workshop
     ) -> None:
