@@ -8,6 +8,7 @@ from pydantic import BaseModel
 from agents.employees.models import Grant
 from agents.runs.models import CallStatus, Run
 from agents.standing_grants.changes import end_changed
+from agents.standing_grants.making import list_grants
 from agents.standing_grants.models import StandingGrant
 from agents.web.grants.terms import describe_grants
 from tests.standing_grants.granting import answered, equals, grant
@@ -68,9 +69,10 @@ class TestAStandingGrantForAPinnedEmployee:
     def test_is_shown_in_force_beside_a_newer_version(
         self, workshop: Workshop, toolbox: Toolbox
     ) -> None:
-        made = grant(workshop, Send.name, equals("text", "Hi"))
+        grant(workshop, Send.name, equals("text", "Hi"))
         toolbox.register(Send(version="2.0", display_name="Another one"))
-        (shown,) = describe_grants(workshop.organization, [made])
+        listed = list_grants(workshop.organization.pk)
+        (shown,) = describe_grants(workshop.organization, listed)
         assert (shown.state, shown.title) == ("", Send().title)
 
     def test_ends_when_its_version_is_replaced(self, workshop: Workshop, toolbox: Toolbox) -> None:
