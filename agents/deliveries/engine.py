@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import connection, transaction
 from django.db.models import F, QuerySet
+from django.db.models.expressions import Combinable
 from django.db.models.functions import Now
 
 from agents.deliveries.changes import end_deliveries
 from agents.deliveries.failures import DeliveryError
-from agents.deliveries.models import MAX_PROBLEM, DeliveryStatus
+from agents.deliveries.models import MAX_PROBLEM, DeliveryBase, DeliveryStatus
 from agents.deliveries.outboxes import LONGEST_PAUSE_S, OUTBOXES, DeliveryBatch, Outbox
 from agents.deliveries.receivers import Receivers
 from agents.platform.error_boundary import log_and_continue
@@ -85,11 +86,20 @@ def _begin_try(outbox: _Outbox, due: QuerySet[Any]) -> _Batch | None:
     same = rows.filter(**{outbox.receiver: receiver}, tries=first.tries).order_by("pk")
     until = first.taken_at + timedelta(seconds=outbox.try_s * timing().scale)
     batch = DeliveryBatch(outbox, receiver, outbox.choose(first, same), until)
-    outbox.select_all().filter(pk__in=batch.ids).update(tries=F("tries") + 1, due_at=until)
+    record_attempt(outbox.select_all(), batch.deliveries, until)
     outbox.hold(receiver, until)
-    for each in batch.deliveries:
-        each.tries += 1
     return batch
+
+
+def record_attempt(
+    rows: QuerySet[Any], deliveries: Collection[DeliveryBase], until: datetime | Combinable
+) -> None:
+    """Record the start of an attempt on these of the rows; from `until` on, another sender may
+    retry."""
+    started = rows.filter(pk__in=[each.pk for each in deliveries])
+    started.update(tries=F("tries") + 1, due_at=until)
+    for each in deliveries:
+        each.tries += 1
 
 
 def _find_first(outbox: _Outbox, rows: QuerySet[Any]) -> Any:

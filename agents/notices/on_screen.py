@@ -7,12 +7,12 @@ from collections.abc import Collection, Sequence
 from datetime import timedelta
 
 from django.db import transaction
-from django.db.models import F, QuerySet
+from django.db.models import QuerySet
 from django.db.models.functions import Now
 
 from agents.approvals.own_cards import count_pending_cards
 from agents.deliveries.channels.push import SILENT_PUSH_HOSTS, Subscription, push
-from agents.deliveries.engine import find_pause
+from agents.deliveries.engine import find_pause, record_attempt
 from agents.deliveries.failures import DeliveryError
 from agents.deliveries.outboxes import MAX_TRIES, Outbox
 from agents.notices.channels import note_failed, note_reached
@@ -94,10 +94,7 @@ def _take_closed() -> list[Delivery]:
             return []
         taken = list(rows.filter(channel=first.channel).order_by("pk")[:MAX_CLOSED])
         until = Now() + timedelta(seconds=Outbox.try_s * timing().scale)
-        begun = Delivery.objects.filter(pk__in=[each.pk for each in taken])
-        begun.update(tries=F("tries") + 1, due_at=until)
-    for each in taken:
-        each.tries += 1
+        record_attempt(Delivery.objects.all(), taken, until)
     return taken
 
 
