@@ -190,6 +190,22 @@ class TestOriginOnACard:
         assert email_of(other.work()).origin is SeenIn.OWN
 
 
+class ReadLetter(ReadPage):
+    """A tool of the installation that declares its texts as written by others."""
+
+    name = "probe.letter"
+    open_world = False
+    returns_outside_text = True
+
+
+def find_origin_after_letter(workshop: Workshop) -> SeenIn:
+    """Let the employee read the letter and use its address; return the origin on the card."""
+    workshop.play(
+        asking(call(ReadLetter.name, url="/invoice")), asking(update(workshop.record().pk))
+    )
+    return email_of(workshop.work()).origin
+
+
 class TestOutsideValuesStayOutside:
     def test_in_a_task_that_an_employee_wrote(self, workshop: Workshop) -> None:
         record = workshop.record()
@@ -337,26 +353,13 @@ class TestOutsideValuesStayOutside:
     def test_in_results_of_a_tool_that_declares_outside_text(
         self, workshop: Workshop, toolbox: Toolbox
     ) -> None:
-        class ReadLetter(ReadPage):
-            name = "probe.letter"
-            open_world = False
-            returns_outside_text = True
-
         toolbox.register(ReadLetter())
         Grant.objects.create(employee=workshop.employee, tool=ReadLetter.name)
-        workshop.play(
-            asking(call(ReadLetter.name, url="/invoice")), asking(update(workshop.record().pk))
-        )
-        assert email_of(workshop.work()).origin is SeenIn.OUTSIDE
+        assert find_origin_after_letter(workshop) is SeenIn.OUTSIDE
 
     def test_in_results_of_a_version_that_reads_pages_when_a_newer_one_does_not(
         self, workshop: Workshop, toolbox: Toolbox
     ) -> None:
-        class ReadLetter(ReadPage):
-            name = "probe.letter"
-            open_world = False
-            returns_outside_text = True
-
         class ReadOwnLetter(ReadLetter):
             version = "2.0"
             returns_outside_text = False
@@ -364,10 +367,7 @@ class TestOutsideValuesStayOutside:
         toolbox.register(ReadLetter())
         toolbox.register(ReadOwnLetter())
         Grant.objects.create(employee=workshop.employee, tool=ReadLetter.name, version="1.0")
-        workshop.play(
-            asking(call(ReadLetter.name, url="/invoice")), asking(update(workshop.record().pk))
-        )
-        assert email_of(workshop.work()).origin is SeenIn.OUTSIDE
+        assert find_origin_after_letter(workshop) is SeenIn.OUTSIDE
 
     @pytest.mark.parametrize("outcome", ["succeeded", "not_done"])
     def test_in_a_call_that_a_person_settles_as_succeeded(
