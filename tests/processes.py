@@ -3,6 +3,7 @@ own Redis."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 import shutil
@@ -14,7 +15,6 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote
@@ -34,6 +34,7 @@ from tests.fork_server import ForkedProcess, fork_server
 
 READY_PATIENCE_S = 150.0
 STOP_PATIENCE_S = 20.0
+PORTS = range(20_000, 32_768)
 
 
 class RealProcess:
@@ -211,7 +212,7 @@ class Installation:
         for folder in self._folder.glob("files/[0-9]*"):
             shutil.rmtree(folder, ignore_errors=True)
 
-    @contextmanager
+    @contextlib.contextmanager
     def without_redis(self) -> Iterator[None]:
         """Stop Redis while the block runs, and start an empty one at the same address
         afterwards."""
@@ -270,6 +271,13 @@ def current_database_url() -> str:
 
 
 def find_free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """Return a port of 127.0.0.1 that nobody uses, for a process that listens a few seconds later.
+
+    It lies below the ports that systems give out by themselves, so no connection and no server of
+    another test can take it in the meantime.
+    """
+    while True:
+        port = secrets.choice(PORTS)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port

@@ -4,7 +4,6 @@ store."""
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -13,6 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.error import URLError
 from urllib.request import urlopen
+
+from tests.processes import find_free_port
 
 PATIENCE_S = 40.0
 
@@ -30,9 +31,7 @@ def running_kinto(folder: Path) -> Iterator[str]:
         capture_output=True,
         env=environment,
     )
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = find_free_port()
     with log.open("wb") as output:
         process = subprocess.Popen(
             [program, "start", "--ini", str(settings), "--port", str(port)],

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.features import feature
+from tests.processes import find_free_port
 from tests.tools.sources_mcp.servers import FOLDER, PUBLISHED, called, failure_of, tool_of
 from tools.contract import ErrorCode, Level, NetworkAccess
 from tools.sources.mcp import PROCESS_POOL, HttpServer, Server, list_tools, suggest_level
@@ -23,9 +24,7 @@ PATIENCE_S = 30.0
 
 @pytest.fixture(scope="module")
 def over_http() -> Iterator[HttpServer]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = find_free_port()
     process = subprocess.Popen([sys.executable, str(FOLDER / "over_http.py"), str(port)])
     try:
         _wait_for(port)

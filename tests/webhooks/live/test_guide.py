@@ -20,6 +20,7 @@ from agents.webhooks.models import WebhookDelivery, WebhookDeliveryStatus, Webho
 from gadget_site.private_hosts import LOOPBACK
 from tests.awaiting import await_that
 from tests.faults.site import Site
+from tests.processes import find_free_port
 
 GUIDE = (settings.BASE_DIR / "docs" / "webhooks.md").read_text(encoding="utf-8")
 
@@ -43,9 +44,7 @@ def test_the_receiver_of_the_guide_works_as_printed(
     site: Site, tmp_path: Path, settings: Settings
 ) -> None:
     settings.ALLOWED_PRIVATE_HOSTS = LOOPBACK
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = find_free_port()
     (tmp_path / "receiver.py").write_text(read_block("python"), encoding="utf-8")
     (tmp_path / "python3").symlink_to(sys.executable)
     terms = WebhookTerms("Other system", f"http://127.0.0.1:{port}/", WebhookKind.values)
