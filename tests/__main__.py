@@ -1,9 +1,9 @@
 """Run the tests: `python -m tests [pytest arguments…]`, on SQLite, and those that need a database
 on PostgreSQL as well.
 
-Without paths, the fixed set of `tests/sampling.py` runs; `--all` runs the whole sets. At most three
-tests that fail in parallel runs are run again alone: a test that then passes is listed at the end,
-without failing the run.
+Without paths, the fixed set of `tests/sampling.py` runs; `--all` runs the whole sets. If tests of at
+most three files fail in parallel runs, they are run again alone: a test that then passes is listed
+at the end, without failing the run.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ one process.
 Five took as long as four, and each process makes the waits of the others longer.
 """
 EXTRA = {"sqlite": [], "postgresql": ["--database-tests-only"]}
-MOST_AGAIN = 3
-"""The number of failed tests, on each database, that are run again alone, because the machine may
-be at fault."""
+MOST_FILES_AGAIN = 3
+"""The number of files, on each database, whose failed tests are run again alone, because the machine
+may be at fault: one process that did not start fails all tests of its file."""
 LONGEST_FIXED_MIN = 15
 ROOT = Path(__file__).parents[1]
 
@@ -118,7 +118,7 @@ def _run_again(database: str, codes: dict[str, int]) -> list[str]:
     if codes[part] != pytest.ExitCode.TESTS_FAILED or not _failures_of(database).exists():
         return []
     failed = sorted(json.loads(_failures_of(database).read_text()))
-    if len(failed) > MOST_AGAIN:
+    if len({test.partition("::")[0] for test in failed}) > MOST_FILES_AGAIN:
         return []
     codes[part] = _start(database, [*_cache_of(database), *failed]).wait()
     left = json.loads(_failures_of(database).read_text()) if codes[part] else {}
