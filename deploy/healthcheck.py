@@ -13,7 +13,7 @@ PATIENCE_S = 4
 
 
 def check_web() -> None:
-    """Request /api/health under a name that ALLOWED_HOSTS admits."""
+    """Request /api/health with a host name that ALLOWED_HOSTS accepts."""
     host = os.environ.get("ALLOWED_HOSTS", "").partition(",")[0].strip().lstrip(".*") or "localhost"
     connection = HTTPConnection(
         "127.0.0.1", int(os.environ.get("PORT") or 8000), timeout=PATIENCE_S
@@ -25,7 +25,8 @@ def check_web() -> None:
 
 
 def check_heartbeat() -> None:
-    """Check the file that the part touches twice a second while its threads run."""
+    """Check the heartbeat file, which a worker or sweeper touches twice a second while its threads
+    run."""
     silent_s = time.time() - Path(os.environ["HEARTBEAT_FILE"]).stat().st_mtime
     if silent_s > FROZEN_AFTER_S:
         sys.exit(f"no heartbeat for {silent_s:.0f} s")

@@ -1,5 +1,5 @@
-"""The installation: settings, processes and commands. Every process needs the queue's application,
-so it loads here."""
+"""The installation: settings, processes and commands. Every process needs the Celery app, so this
+package imports it."""
 
 from gadget_site.celery import app
 

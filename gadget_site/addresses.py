@@ -58,8 +58,8 @@ def parse_database_url(url: str) -> DatabaseAddress:
 
 
 def parse_redis_url(url: str) -> str:
-    """Return the address if it is a valid `redis://`, `rediss://` or `unix://`; an empty text stays
-    empty."""
+    """Check a `redis://`, `rediss://` or `unix://` URL and return it unchanged; an empty text is
+    allowed."""
     if not url:
         return ""
     parts = _split_url(url)
@@ -89,7 +89,7 @@ def is_web_address(text: str) -> bool:
 
 
 def parse_web_address(text: str) -> str:
-    """Return the address if it is a valid `http://` or `https://`; an empty text stays empty."""
+    """Check an `http://` or `https://` URL and return it unchanged; an empty text is allowed."""
     if text and not is_web_address(text):
         raise WrongValueError(f"{hide_password(text)!r} is not an http:// or https:// address")
     return text
@@ -104,8 +104,8 @@ def parse_origins(text: str) -> tuple[str, ...]:
 
 
 def build_broker_url(redis_url: str) -> str:
-    """Return the address in Celery's form: a Unix socket is `redis+socket://`, its database
-    `virtual_host`."""
+    """Return the Redis URL in Celery's form, in which a Unix socket is `redis+socket://` and its
+    database `virtual_host`."""
     parts = urlsplit(redis_url)
     if parts.scheme != "unix":
         return redis_url

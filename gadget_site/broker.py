@@ -1,5 +1,5 @@
-"""Celery's connection to Redis: recovers quickly after a loss, and drops anything that is not our
-message."""
+"""Celery's connection to Redis: it recovers quickly after a loss, and drops queue elements that are
+not ours."""
 
 # mypy: disable-error-code="no-untyped-call, override"
 # (most of kombu has no types)
@@ -21,7 +21,7 @@ log = structlog.get_logger(__name__)
 
 
 class SturdyChannel(Channel):
-    """A channel that survives elements and keys that are not ours.
+    """A channel that survives foreign elements and keys in the queue.
 
     It keeps no copies of unacknowledged messages: sweepers and workers find the runs of lost hints.
     """
@@ -49,8 +49,8 @@ class SturdyChannel(Channel):
         return super().basic_consume(queue, no_ack, take, **options)
 
     def queue_declare(self, queue: str = "", *args: Any, **options: Any) -> Any:
-        """Delete keys of a wrong type first: every connection begins here, and such a key would end
-        it."""
+        """Declare the queue, after deleting keys of a wrong type: every connection begins here, and
+        such a key would break it."""
         self._delete_wrong_keys(
             {self._q_for_pri(queue, priority): "list" for priority in self.priority_steps}
         )
@@ -70,7 +70,7 @@ class SturdyChannel(Channel):
 
 
 class SturdyTransport(Transport):
-    """A transport that survives any element."""
+    """A transport that survives malformed elements in the queue."""
 
     Channel = SturdyChannel
 

@@ -11,7 +11,8 @@ SQLITE_START = "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA busy_ti
 SQLITE_PATIENCE_S = 20
 POOL_PATIENCE_S = 10
 RECONNECT_S = 5
-"""Kept short: pauses between attempts grow, and longer ones would miss the database's return."""
+"""Seconds of attempts to reconnect. Kept short: the pauses between attempts grow, and long ones
+would miss the database's return."""
 CONNECT_S = 5
 SILENT_LINK_S = 10
 KEEPALIVES = {

@@ -44,8 +44,8 @@ class ReporterWithoutValues(ExceptionReporter):
 
 
 def _hide_secrets(text: str) -> str:
-    """Hide the secrets of the logged organization and, because another one's may be at hand, those
-    of all others."""
+    """Hide the secrets of the logged organization and, because the error may contain others, those
+    of all organizations."""
     return KNOWN_SECRETS.redact(
         KNOWN_SECRETS.redact(text, HIDDEN, get_logged_organization()), HIDDEN
     )

@@ -97,7 +97,7 @@ class Redaction:
 
 @dataclass(frozen=True)
 class _Redacted:
-    """An argument of a message, redacted in both of its spellings."""
+    """An argument of a log line, with both its `str` and its `repr` redacted."""
 
     text: str
     representation: str
@@ -152,8 +152,8 @@ def build_logging_settings(site: SiteSettings) -> dict[str, Any]:
 
 
 def _build_name_processors(orchestrator_id: str) -> list[Any]:
-    """Add the installation's name to each line, if `gadget.yaml` sets one: several may share a
-    log."""
+    """Add the installation's name to each line, if `gadget.yaml` sets one: several installations
+    may share a log."""
     if orchestrator_id == DEFAULT_NAME:
         return []
     return [lambda _logger, _method, event: {**event, "orchestrator": orchestrator_id}]
@@ -198,6 +198,6 @@ def _build_logger_settings(level: str) -> dict[str, Any]:
         "mcp",
     )
     quiet = {name: {"level": "WARNING"} for name in chatty} if level != "DEBUG" else {}
-    # Without Redis, it logs a traceback every second; our feeds log the outage once.
+    # Without Redis, this logger writes a traceback every second; our feeds log the outage once.
     quiet["channels_redis.pubsub"] = {"level": "CRITICAL"}
     return {**quiet, "django": {"handlers": [], "level": "INFO", "propagate": True}}

@@ -11,8 +11,8 @@ from gadget_site.faults import WrongValueError
 from gadget_site.parsers import is_host
 
 ENCRYPTIONS = {"smtp": ("starttls", 587), "smtps": ("ssl", 465), "smtp+plain": ("none", 25)}
-"""Encryption and usual port by scheme; without encryption, passwords and messages can be read on
-the way."""
+"""Encryption and default port by scheme; without encryption, others can read passwords and e-mails
+in transit."""
 _SENDER = re.compile(r"[^@\s<>]+@[A-Za-z0-9.-]+")
 
 
@@ -54,5 +54,5 @@ def parse_mail_url(url: str) -> MailServer:
     encryption, usual_port = ENCRYPTIONS[parts.scheme]
     user, password = unquote(parts.username or ""), unquote(parts.password or "")
     if not (user + password).isascii():
-        raise WrongValueError("its user or password has other characters than ASCII")
+        raise WrongValueError("its user or password contains non-ASCII characters")
     return MailServer(parts.hostname or "", port or usual_port, user, password, encryption)

@@ -1,4 +1,4 @@
-"""Restrict WebSockets and agents to this host, and to pages of it and of ALLOWED_ORIGINS."""
+"""Restrict WebSockets and agents to this host, and to pages from this host or ALLOWED_ORIGINS."""
 
 from __future__ import annotations
 
@@ -55,7 +55,8 @@ class KnownHosts:
 
 
 def is_known_origin(scope: dict[str, Any]) -> bool:
-    """Return True if the Origin of this ASGI scope may open a socket."""
+    """Return True if this ASGI scope may open a socket: its Origin is known, or it has none and
+    sends a bearer token."""
     headers: dict[bytes, str] = {
         name.lower(): value.decode("latin-1") for name, value in scope["headers"]
     }

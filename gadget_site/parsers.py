@@ -20,8 +20,8 @@ _LABEL = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(?<!-)")
 
 
 def clean(text: str) -> str:
-    """Return the text without spaces around it; hidden characters and unexpanded variables are
-    errors."""
+    """Return the text without surrounding spaces; refuse hidden characters and unexpanded
+    variables."""
     if hidden := next((char for char in text if unicodedata.category(char) in HIDDEN), ""):
         fault = f"its value contains {_describe(hidden)}"
         raise WrongValueError(fault, "one line of visible characters")

@@ -1,4 +1,4 @@
-"""Parse the settings that list servers at private addresses that may be reached."""
+"""Parse the settings that list the permitted servers at private addresses."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def parse_private_hosts(text: str) -> PrivateHosts:
 
 
 def list_named_hosts(addresses: Iterable[str]) -> list[PrivateHost]:
-    """Return the host and port of each web address that the environment names; empty ones are
-    skipped."""
+    """Return the host and port of each web address from the environment; skip empty addresses and
+    invalid ports."""
     found = []
     for address in filter(None, addresses):
         parts = urlsplit(address)

@@ -10,7 +10,7 @@ from psycopg.abc import PQGen
 from psycopg.errors import _WaitTimeout
 
 STATEMENT_TIMEOUT_S = 30
-"""The server ends a longer statement (`statement_timeout`)."""
+"""Seconds after which the server ends a statement (`statement_timeout`)."""
 RESPONSE_TIMEOUT_S = STATEMENT_TIMEOUT_S + 5
 CHECK_TIMEOUT_S = 3.0
 WAKE_EVERY_S = 0.1
@@ -19,8 +19,8 @@ T = TypeVar("T")
 
 
 class TimeoutConnection(Connection[Any]):
-    """A connection that waits a little longer than a statement may take: then the server or the
-    link is gone.
+    """A connection that waits a little longer than a statement may take; after that, the server or
+    the link is gone.
 
     Attributes:
         response_timeout_s: None waits without a limit, for commands that also lift the server's
@@ -32,8 +32,8 @@ class TimeoutConnection(Connection[Any]):
     def wait(
         self, gen: PQGen[T], interval: float = WAKE_EVERY_S, timeout: float | None = None
     ) -> T:
-        """Close the connection on a timeout: a late response would be mistaken for the next
-        query's."""
+        """Wait for a response, and close the connection on a timeout: a late response would be
+        mistaken for the next query's."""
         if timeout is not None:
             return super().wait(gen, interval, timeout)
         try:
@@ -43,7 +43,7 @@ class TimeoutConnection(Connection[Any]):
             raise
 
     def execute(self, *args: Any, **options: Any) -> Any:
-        """Check a connection before the pool lends it. Only the pool calls this; a healthy
+        """Run the pool's check of a connection before it is lent, with a short timeout: a healthy
         connection responds fast."""
         usual, self.response_timeout_s = self.response_timeout_s, CHECK_TIMEOUT_S
         try:

@@ -1,4 +1,4 @@
-"""A setting, which is one environment variable, and the reader of all of them."""
+"""The class of a setting, which is one environment variable, and the reader of all settings."""
 
 from __future__ import annotations
 
@@ -14,17 +14,19 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Setting(Generic[T]):
-    """One environment variable: a row of the table. Read through an instance, it is the value.
+    """One setting, read from an environment variable. As an attribute of a `SettingsReader`, it is
+    its value.
 
     Attributes:
         parse: turns its text into the value, or raises WrongValueError.
-        default: the text that counts if the variable is unset or empty, or a function of the
-            settings that returns the value.
+        default: the text to parse if the variable is unset or empty, or a function of the settings
+            that returns the value.
         example: a valid value, for errors and the page.
         help: Markdown for docs/settings.md, which leaves out settings without it.
         shown_default: describes a default that is a function.
-        is_distinctive: True if a misspelled name means nothing else. Names close to our others,
-            such as `HOSTS`, are in wide use; our prefix makes every name distinctive.
+        is_distinctive: True if a near miss of the name can only be a misspelling. Names close to
+            other settings, such as `HOSTS`, are in wide use; our prefix makes every name
+            distinctive.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""The folder and the file that settings name."""
+"""Creation of the data folder, and reading of the configuration file, both named by settings."""
 
 from __future__ import annotations
 

@@ -50,7 +50,8 @@ THIS_MACHINE = "this machine while DEBUG is on, else none"
 
 
 def _use_own_key(load: Callable[[Path], str], example: str) -> Callable[[SiteSettings], str]:
-    """Return a default: the key in the data folder, created at its first use, while DEBUG is on."""
+    """Build a default that loads the key from the data folder, and creates it at its first use,
+    while DEBUG is on."""
 
     def load_own_key(site: SiteSettings) -> str:
         if not site.debug:
@@ -330,7 +331,8 @@ class SiteSettings(SettingsReader):
 
     @cached_property
     def config_text(self) -> str:
-        """The text of the file of tools; empty if there is none and none is named."""
+        """The text of the tools' configuration file; empty if GADGET_CONFIG is unset and there is
+        no `gadget.yaml`."""
         is_absent = not self.config_name and not self.config_file.exists()
         return "" if is_absent else read_config_text(self.config_file)
 
@@ -349,7 +351,8 @@ class SiteSettings(SettingsReader):
 
     @property
     def environment_name(self) -> Literal["development", "production"]:
-        """The name that tools see; a setting of its own, because workers switch DEBUG off."""
+        """The environment's name for tools; a separate setting, because workers switch DEBUG
+        off."""
         return "development" if self.debug else "production"
 
     @property

@@ -9,7 +9,7 @@ from agents.web.views.metrics import metrics
 from gadget_site.demo.login import DemoLogin
 
 OWN_PASSWORD = RedirectView.as_view(pattern_name="own-password")
-"""Replaces the admin's own pages, which neither limit attempts nor write audit entries."""
+"""Replaces the admin's password pages, which neither limit attempts nor write audit entries."""
 
 urlpatterns = [
     path("admin/password_change/", OWN_PASSWORD),

@@ -92,7 +92,7 @@ class _Start:
     process listens.
 
     Attributes:
-        failure: the sentence with which the process has to end; empty while there is none.
+        failure: the sentence to print when the process must exit; empty while nothing has failed.
     """
 
     def __init__(self) -> None:
@@ -104,7 +104,7 @@ class _Start:
             sys.exit(self.failure)
 
     def continue_in_background(self) -> None:
-        """Say that the web part is ready, or wait in a thread until it is."""
+        """Log that the web part is ready, or wait in a thread until it is."""
         if CLOSED.is_set():
             threading.Thread(target=self._wait, name="start", daemon=True).start()
         else:

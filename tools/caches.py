@@ -17,7 +17,7 @@ Value = TypeVar("Value")
 
 
 class Clearable(Protocol):
-    """Remembers something that can be read or counted again."""
+    """Holds values that can be loaded or computed again."""
 
     def clear(self) -> None: ...
 
@@ -26,7 +26,7 @@ _registered: WeakSet[Clearable] = WeakSet()
 
 
 def register(clearable: Clearable) -> None:
-    """Make `clear_caches` clear this, too."""
+    """Let `clear_caches` clear this object, too."""
     _registered.add(clearable)
 
 
@@ -40,8 +40,7 @@ def clear_caches() -> None:
 class Cache(Generic[Key, Value]):
     """Values by key; the least recently used ones are dropped for new ones.
 
-    A value that may become outdated holds or is stored under its version, or the time until which
-    it is valid.
+    A value that may become outdated must contain its version or expiry time, or have it in its key.
 
     Args:
         size: the largest sum of the values' weights.
@@ -72,8 +71,8 @@ class Cache(Generic[Key, Value]):
                 self._remove(next(iter(self._values)))
 
     def get_or_load(self, key: Key, load: Callable[[], Value]) -> Value:
-        """Return the value of this key; load and store it if there is none, or None. Two threads
-        may both load it."""
+        """Return the value of this key; load and store it if it is missing or None. Two threads may
+        both load it."""
         value = self.get(key)
         if value is None:
             value = load()

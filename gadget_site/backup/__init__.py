@@ -1,2 +1,2 @@
-"""Backups: one archive of the database and all files, taken while everything runs, restored while
-nothing does."""
+"""Backups: one archive of the database and all files, taken while Gadget runs and restored while it
+is stopped."""

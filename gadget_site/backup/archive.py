@@ -1,5 +1,5 @@
-"""The archive: a sealed, compressed tar whose last member is a signed manifest with the hash of
-every other one."""
+"""The backup archive: a sealed, compressed tar whose last member is a signed manifest with the hash
+of every other member."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _DAMAGE = (tarfile.TarError, EOFError, zlib.error, OSError, ValueError, Recursio
 
 
 class BackupError(Exception):
-    """A backup cannot be taken or restored; the text is for the person at the command line."""
+    """A backup cannot be taken or restored; the text is printed on the command line."""
 
 
 class Member(BaseModel):
@@ -80,14 +80,14 @@ class Manifest(BaseModel):
         return named.model_copy(update={"signature": named.expected_signature()})
 
     def expected_signature(self) -> str | None:
-        """Compute the expected signature; None if the archive was signed with none of the audit
-        keys."""
+        """Compute the signature that the manifest should have; None if its key is not one of the
+        audit keys."""
         text = canonical_json(self.model_dump(mode="json", exclude={"signature"}))
         return signatures.sign(_PURPOSE, text, self.key_id)
 
 
 class Writer:
-    """Writes members one after the other, and collects their hashes for the manifest."""
+    """Writes members into a new archive, and collects their hashes for the manifest."""
 
     def __init__(self, path: Path) -> None:
         self.members: dict[str, Member] = {}
@@ -112,10 +112,11 @@ class Writer:
         self.add(name, io.BytesIO(data), len(data))
 
     def add(self, name: str, source: BinaryIO, size: int, changed_ns: int | None = None) -> None:
-        """Add a member with the next `size` bytes; a later one of the same name replaces it.
+        """Add a member with the next `size` bytes of `source`; a later member of the same name
+        replaces it.
 
         Raises:
-            OSError: `source` is shorter.
+            OSError: `source` has fewer bytes.
         """
         member = tarfile.TarInfo(name)
         member.size, member.mode = size, 0o600
@@ -142,10 +143,11 @@ class _HashingReader(io.RawIOBase):
 
 
 def read_manifest(path: Path) -> Manifest:
-    """Read the whole archive and compare every member with the manifest.
+    """Verify every member of the archive against the manifest, and return the manifest.
 
     Raises:
-        BackupError: it is damaged, of another version, or not signed with one of the audit keys.
+        BackupError: the archive is damaged, from another version, or not signed with one of the
+            audit keys.
     """
     _check_seal(path)
     text, found = _read_contents(path)
@@ -159,7 +161,7 @@ def read_manifest(path: Path) -> Manifest:
 
 
 def _check_seal(path: Path) -> None:
-    """Check all bytes before any of them is unpacked."""
+    """Check the seal over the whole file before anything is unpacked."""
     try:
         with path.open("rb") as file:
             if (found := seal.read_seal(file)) is None:
@@ -188,8 +190,8 @@ def _read_contents(path: Path) -> tuple[bytes, dict[str, Member]]:
 
 
 def extract(path: Path, manifest: Manifest, top: str, into: Path) -> None:
-    """Write the members below `top` that the manifest names, without `top`, into an empty
-    folder."""
+    """Extract the manifest's members below the folder `top` into an empty folder, without `top` in
+    their paths."""
     with _read_members(path) as members:
         for member, source in members:
             inner = PurePosixPath(member.name)
@@ -248,10 +250,10 @@ def _measure(source: BinaryIO) -> Member:
 
 @contextmanager
 def _read_members(path: Path) -> Iterator[Iterator[tuple[tarfile.TarInfo, BinaryIO]]]:
-    """Yield the regular members in order; any fault of the archive becomes a BackupError.
+    """Open the archive and yield its regular members in order; raise BackupError if it is damaged.
 
-    The block ends with reading the rest of the archive, which finds damage in members that no
-    manifest names.
+    After the block, the rest of the archive is read, which finds damage in members that the
+    manifest does not name.
     """
     try:
         with gzip.open(path) as unpacked:
@@ -268,8 +270,8 @@ def _read_members(path: Path) -> Iterator[Iterator[tuple[tarfile.TarInfo, Binary
 
 
 def _forgetting(tar: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
-    """Yield the members in order; the list of earlier ones, which a stream never needs again, stays
-    empty."""
+    """Yield the members in order, and empty tarfile's list of earlier ones, which would otherwise
+    grow with the archive."""
     for member in tar:
         yield member
         tar.members.clear()  # type: ignore[attr-defined]

@@ -1,4 +1,5 @@
-"""Queries for both databases within the snapshot: the schema version, and the end of each audit."""
+"""Queries within the snapshot of either database: the applied migrations, and the head of each
+audit chain."""
 
 MIGRATIONS = "SELECT app, name FROM django_migrations ORDER BY id"
 HEADS = """

@@ -22,7 +22,7 @@ from gadget_site.backup.archive import BackupError, Manifest
 
 _PART = 1 << 20
 _DISCONNECT_S = 2.0
-"""The server needs a moment to forget a connection that was closed."""
+"""Seconds to wait until the server no longer lists closed connections."""
 _NO_LIMITS = (
     "SET LOCAL statement_timeout = 0",
     "SET LOCAL idle_in_transaction_session_timeout = 0",
@@ -53,7 +53,7 @@ class PostgresqlSnapshot:
         self.sequences = {name: last for name, last in _query_rows(_SEQUENCES) if last is not None}
 
     def dump(self, folder: Path) -> None:
-        """Write one file for each table, in the server's own text form, which is exact for every
+        """Write one file for each table, in the server's text format, which is exact for every
         type."""
         for table, columns in self.columns.items():
             with (
@@ -86,12 +86,12 @@ def refuse_while_used() -> None:
 
 
 def load(folder: Path, manifest: Manifest, newer: NewerLimits) -> None:
-    """Replace the contents of the database in one transaction, which also migrates and stops
-    everything."""
+    """Replace the contents of the database, migrate it and stop everything, all in one
+    transaction."""
     with transaction.atomic(), connection.cursor() as cursor:
         _lift_time_limits(cursor)
         _create_empty_tables(cursor, manifest)
-        # Migrations make keys immediate, but rows refer to later ones.
+        # Migrations make foreign keys immediate, but rows refer to rows that are loaded later.
         cursor.execute("SET CONSTRAINTS ALL DEFERRED")
         for table, columns in manifest.columns.items():
             with (
@@ -102,7 +102,7 @@ def load(folder: Path, manifest: Manifest, newer: NewerLimits) -> None:
                     copy.write(part)
         for name, last in manifest.sequences.items():
             cursor.execute("SELECT setval(quote_ident(%s)::regclass, %s)", [name, last])
-        # No table can be altered while checks of its rows are due.
+        # A table with pending constraint checks cannot be altered.
         cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
         call_command("migrate", verbosity=0)
         restored.stop_everything()
@@ -110,7 +110,7 @@ def load(folder: Path, manifest: Manifest, newer: NewerLimits) -> None:
 
 
 def _lift_time_limits(cursor: Any) -> None:
-    """Lift this transaction's limits: the server's own, and our limit on waiting for its
+    """Lift the time limits of this transaction: the server's, and our own limit for its
     responses."""
     for setting in _NO_LIMITS:
         cursor.execute(setting)
@@ -118,8 +118,8 @@ def _lift_time_limits(cursor: Any) -> None:
 
 
 def _connect_under_another_name() -> None:
-    """Rename our connections: the pool has several, and their name sets them apart from other
-    processes."""
+    """Reconnect under another application name, which sets our pooled connections apart from those
+    of other processes."""
     connections.close_all()
     connection.settings_dict["OPTIONS"]["application_name"] = "gadget restore"
     wrapper = connections["default"]
@@ -146,7 +146,7 @@ def _create_tables(cursor: Any, manifest: Manifest, applied: set[tuple[str, str]
 
 def _list_unknown_tables(apps: set[str]) -> list[str]:
     """List the tables that exist only in a newer version of these apps; they may refer to known
-    ones."""
+    tables."""
     own, known = tuple(f"{app}_" for app in apps), _list_tables()
     return [
         name

@@ -1,8 +1,8 @@
-"""Make a restored backup safe to start: it is unknown what happened since it was taken.
+"""Make a restored backup safe to start: nobody knows what happened after it was taken.
 
-Everything stays stopped until an admin has confirmed what limits people and employees, and lifts
-the stop. Everything that grants a right by itself ends, approved calls that had not started are
-asked again, unsent notices are dropped, and open cards carry a warning.
+Everything stays stopped until an admin has confirmed the limits of people and employees, and lifts
+the stop. Rights that work without a new decision end, approved calls that had not started need
+approval again, unsent notices are dropped, and open cards carry a warning.
 """
 
 from django.contrib.auth.hashers import make_password
@@ -36,14 +36,15 @@ RESTORED_SENTENCE = "A backup was restored."
 
 
 def stop_everything(*, is_repeated: bool = False) -> None:
-    """Stop everything in one transaction of plain statements, so that a restore can commit it with
-    the data.
+    """Stop everything in one transaction of plain statements, so that a restore can commit it
+    together with the data.
 
-    Everything that grants a right by itself ends too (gadget_site/backup/rights.py): a token, a
-    standing grant or a deputy that was ended since the backup would work again.
+    Rights that work without a new decision end too (gadget_site/backup/rights.py): otherwise a
+    token, standing grant or deputy revoked since the backup would work again.
 
     Args:
-        is_repeated: it was done for this restore, so what nobody was told of yet is the restore's.
+        is_repeated: True if this restore has stopped everything before; unsent notices are then its
+            own, and are kept.
     """
     with transaction.atomic():
         Installation.objects.update(folder_mark=installation.UNFINISHED_RESTORE)
@@ -83,17 +84,18 @@ def stop_everything(*, is_repeated: bool = False) -> None:
 def settle(made_at: str = "", *, has_lines: bool = False) -> dict[str, int]:
     """Stop everything, and settle runs, calls, cards and schedules so that people can continue.
 
-    May be repeated; what an interrupted one has told is kept. Return the number of each that
-    changed.
+    May be repeated; the notices of an interrupted restore are kept. Return the number of changes by
+    kind, such as `runs` and `schedules_paused`.
 
     Args:
         made_at: the time of the backup, if known.
-        has_lines: the restore wrote the limits to confirm together with the data.
+        has_lines: True if the restore has already written the limits to confirm, together with the
+            data.
     """
     folder_id = Installation.objects.values_list("folder_mark", flat=True).first()
     is_repeated = folder_id == installation.UNFINISHED_RESTORE
     stop_everything(is_repeated=is_repeated)
-    # An interrupted restore has written the lines already.
+    # An interrupted restore has already written the lines.
     if not has_lines and not is_repeated:
         write_lines()
     counts = recover_runs()
@@ -114,11 +116,11 @@ def settle(made_at: str = "", *, has_lines: bool = False) -> dict[str, int]:
 
 
 def recover_runs() -> dict[str, int]:
-    """Settle runs that were in progress at the time of the backup: it is unknown what happened
-    since.
+    """Settle the runs that were in progress at the time of the backup: nobody knows what happened
+    to them later.
 
-    Approvals whose call has not started are asked again, executing calls are settled as after a
-    lost worker, and leases are dropped. Return the number of each: {"runs", "asked_again",
+    Approvals whose call has not started are replaced by new cards, executing calls are settled as
+    after a lost worker, and leases are dropped. Return the number of each: {"runs", "asked_again",
     "unsettled"}.
     """
     counts = {"runs": 0, "asked_again": 0, "unsettled": 0}

@@ -35,7 +35,7 @@ from tools.registries.files import FILE_STORE, RESERVED
 
 @dataclass(frozen=True)
 class RestoredBackup:
-    """A restored backup, and the counts of everything that was settled afterwards."""
+    """A restored backup, and the counts from `restored.settle`."""
 
     manifest: Manifest
     counts: Mapping[str, int]
@@ -48,7 +48,7 @@ def restore(path: Path, *, force: bool = False) -> RestoredBackup:
     is stopped.
 
     Raises:
-        BackupError: nothing was touched.
+        BackupError: the backup cannot be restored here; database and files are unchanged.
     """
     manifest = read_manifest(path)
     backend = sqlite if connection.vendor == "sqlite" else postgresql

@@ -1,8 +1,7 @@
-"""Each table, and its part in a restore: rights that end, limits that an admin confirms, or
-neither.
+"""The effect of a restore on each table: its rights end, an admin confirms its limits, or neither.
 
-Nothing can know which rights were ended, and which limits were tightened, since the backup. A test
-fails for a table that is in none of the three lists.
+A restore cannot know which rights were revoked or which limits were tightened since the backup. A
+test fails for a table that is in none of the three lists.
 """
 
 ENDED = frozenset(
@@ -22,7 +21,8 @@ ENDED = frozenset(
         "webhooks.Webhook",
     }
 )
-"""Tables whose rows give access, decide or start something by themselves: the restore ends them."""
+"""Tables whose rows give access, or decide or start something without a person: the restore ends
+them."""
 
 CONFIRMED = frozenset(
     {
@@ -91,7 +91,7 @@ WITHOUT_RIGHTS = {
     "policy.PolicySnapshot": "a record of past rules",
     "policy.ShadowCard": "figures",
     "policy.ShadowVerdict": "figures",
-    "readers.ReaderCursor": "a place in a log; the restore passes over what nobody was told of",
+    "readers.ReaderCursor": "a position in a log; the restore skips unsent facts",
     "records.Draft": "data",
     "records.Draft_records": "data",
     "records.ListEntry": "data",

@@ -1,8 +1,8 @@
 """The seal at the front of an archive: a signature over all other bytes, which is checked before
 anything is unpacked.
 
-It is a separate gzip member, empty except for its comment, so that the archive stays one that every
-`tar` unpacks.
+It is a separate gzip member, empty except for its comment, so that any `tar` can still unpack the
+archive.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from agents.platform import signatures
 
 _PURPOSE = "sealed backup"
 _HEAD, _TAIL = b"\x1f\x8b\x08\x10\0\0\0\0\0\xff", b"\0\x03\0" + bytes(8)
-"""A gzip header that a comment follows; the comment's end, no content, its checksum and length."""
+"""The bytes around the comment: a gzip header before it; its end, no content, a checksum and a
+length after it."""
 _SEAL = re.compile(
     re.escape(_HEAD) + rb"gadget-backup ([0-9a-f]{8}) ([0-9a-f]{64})" + re.escape(_TAIL)
 )
@@ -33,7 +34,7 @@ class Seal:
     signature: str
 
     def fits(self, file: BinaryIO) -> bool:
-        """Return True if the rest of the file was sealed with the key."""
+        """Return True if the seal matches the rest of the file."""
         expected = signatures.sign(_PURPOSE, _hash_rest(file), self.key_id)
         return expected is not None and hmac.compare_digest(expected, self.signature)
 
@@ -46,7 +47,7 @@ def read_seal(file: BinaryIO) -> Seal | None:
 
 
 def write_seal(file: BinaryIO) -> None:
-    """Replace the first LENGTH bytes of a finished archive by its seal."""
+    """Replace the first LENGTH bytes of a finished archive with its seal."""
     file.seek(LENGTH)
     key_id = signatures.get_current_key_id()
     signature = signatures.sign(_PURPOSE, _hash_rest(file), key_id) or ""

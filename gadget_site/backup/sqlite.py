@@ -19,7 +19,7 @@ from gadget_site.backup.archive import BackupError, Manifest
 COPY = "gadget.sqlite3"
 _PATIENCE_S = 20
 _CLOSING_S = 3.0
-"""A process that has just been stopped may still be closing the database."""
+"""Seconds to wait for a stopped process that is still closing the database."""
 _LOOK_EVERY_S = 0.1
 
 
@@ -42,7 +42,8 @@ class SqliteSnapshot:
 
 @contextmanager
 def snapshot() -> Iterator[SqliteSnapshot]:
-    """Open a separate read transaction: SQLite's log preserves its view, and writers continue."""
+    """Open a separate read transaction: SQLite's write-ahead log preserves its view, and writers
+    continue."""
     with closing(sqlite3.connect(_get_file(), timeout=_PATIENCE_S, isolation_level=None)) as source:
         source.execute("BEGIN")
         yield SqliteSnapshot(source)
@@ -92,7 +93,7 @@ def load(folder: Path, _: Manifest, newer: NewerLimits) -> None:
 
 @contextmanager
 def _use_database(path: Path) -> Iterator[None]:
-    """Let Django work on this file within the block."""
+    """Make Django use the database in this file within the block."""
     ours = connection.settings_dict["NAME"]
     connections.close_all()
     connection.settings_dict["NAME"] = str(path)

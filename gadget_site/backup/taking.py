@@ -40,21 +40,22 @@ README_TEXT = """\
 A backup of Gadget, taken at {made_at}.
 
 THIS ARCHIVE HOLDS NO KEYS. Keep SECRET_KEY, GADGET_ENCRYPTION_KEYS and GADGET_AUDIT_KEYS elsewhere:
-without the last two it cannot be restored. It does hold everything else, passwords as hashes and your
-customers' data as it is: keep it safe.
+without the last two it cannot be restored. It does hold everything else: passwords as hashes, and your
+customers' data unencrypted. Keep it safe.
 
 To restore it, with Gadget stopped on every machine:  python manage.py restore FILE
 """
 _RECENT_NS = 2_000_000_000
-"""A file changed this shortly before its copy may have changed again with the same time."""
+"""Nanoseconds: a file that changed this shortly before its copy may change again without a new
+time."""
 
 
 def back_up(path: Path, *, force: bool = False) -> Manifest:
-    """Write the whole archive or none of it, and read it back to verify it.
+    """Write a backup to `path`, completely or not at all, and read it back to verify it.
 
     Raises:
-        BackupError: `path` exists and `force` is not given, it cannot be written, or the database
-            is newer.
+        BackupError: `path` exists and `force` is not given, the archive cannot be written, or a
+            newer version migrated the database.
     """
     _check_target(path, force)
     if newer := list_unknown_migrations():
@@ -123,7 +124,7 @@ def _write(temporary: Path, work: Path) -> None:
 
 
 class _FileCopier:
-    """Copies files; the second time only new and changed ones.
+    """Copies files into the archive; the second time only new and changed ones.
 
     Attributes:
         names: the members of the files found the last time.
@@ -149,7 +150,7 @@ class _FileCopier:
         return self._copied.get(path) == (entry.size, entry.changed_ns)
 
     def _copy_file(self, organization_id: int, path: str, entry: FolderEntry) -> bool:
-        """Copy the file; False if it is gone."""
+        """Copy the file; return False if it no longer exists."""
         copied_ns = time.time_ns()
         try:
             source = FILE_STORE.get().open_file(organization_id, entry.names)

@@ -14,8 +14,8 @@ from gadget_site.demo.staff import OUTSIDER, PEOPLE
 
 USERNAMES = (*PEOPLE, OUTSIDER)
 MAX_CHECKED = 25
-"""Each check takes as long as a login. No account can be given the demo's password later
-(NotTheDemoPassword)."""
+"""The most accounts to check, because each check takes as long as a login. No account can be given
+the demo's password later (NotTheDemoPassword)."""
 
 
 class OpenDemoAccountsError(Exception):
@@ -39,8 +39,8 @@ class NotTheDemoPassword:
 def find_open_accounts() -> list[str]:
     """Return the names of active accounts that have the demo's password.
 
-    Checks the demo's usernames first, then at accounts with the demo's email domain (renamed ones,
-    too), at members of its organizations and at superusers: 25 in all.
+    Checks at most 25 accounts: the demo's usernames first, then accounts with the demo's email
+    domain (renamed ones, too), members of its organizations, and superusers.
     """
     users = User.objects.filter(is_active=True).order_by("pk")
     related = Q(email__endswith=f"@{EMAIL_DOMAIN}") | Q(is_superuser=True)
@@ -56,7 +56,7 @@ def check_before_listening() -> str:
     """Return a warning about open accounts; empty if there are none, or while DEBUG is on.
 
     Raises:
-        OpenDemoAccountsError: there are some, and other machines could connect to HOST.
+        OpenDemoAccountsError: there are open accounts, and other machines could connect to HOST.
     """
     names = [] if settings.DEBUG else find_open_accounts()
     if not names:
@@ -78,7 +78,7 @@ def describe(names: list[str]) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Return True if only this machine can reach what listens on this host."""
+    """Return True if only this machine can connect to a server that listens on this host."""
     try:
         return ip_address(host).is_loopback
     except ValueError:

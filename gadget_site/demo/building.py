@@ -26,7 +26,7 @@ REAL_MODEL_PROVIDER = "Real model"
 
 @dataclass(frozen=True)
 class RealModel:
-    """The real model of one more employee; `usual` is its name if `model` is empty."""
+    """A real model for one more demo employee; `usual` is the model's name if `model` is empty."""
 
     kind: ProviderKind
     base_url: str
@@ -138,8 +138,8 @@ def _add_member(organization: Organization, username: str, role: Role, built: De
 
 
 def _add_address(organization: Organization, user: User) -> None:
-    """Give a member an address, so that the page of notices shows what would be sent; none where
-    mail is sent."""
+    """Give a member an email address, so that the notices page shows what would be sent; skip this
+    if mail is really sent."""
     if not can_send_mail():
         membership = Membership.objects.get(organization=organization, user=user)
         if not Channel.objects.filter(membership=membership).exists():
@@ -188,7 +188,7 @@ def _add_employee(
         "example_tasks": list(worker.example_tasks),
     }
     if not (is_new or built.resets):
-        if not employee.model:  # the demo of a version that kept scripts in the database
+        if not employee.model:  # an older version kept the demo's scripts in the database
             _update_row(employee, {"model": worker.model}, built)
         return employee
     _update_row(employee, wanted, built)

@@ -1,8 +1,7 @@
-"""One click on the login page logs in as one of the demo's people, while DEBUG is on and the demo's
-accounts exist.
+"""One-click login as one of the demo's people, while DEBUG is on and the demo's accounts exist.
 
-Only browsers on this machine are offered it, and only while no other machine can reach Gadget: a
-button asks for no password.
+Only browsers on this machine get the buttons, and only while no other machine can reach Gadget,
+because a button asks for no password.
 """
 
 from collections.abc import Callable
@@ -30,14 +29,14 @@ PEOPLE = {
 
 @dataclass(frozen=True)
 class DemoPerson:
-    """A person of the demo as a button of the login page."""
+    """A demo person with a button on the login page."""
 
     username: str
     description: str
 
 
 def offer_demo_people(request: HttpRequest) -> dict[str, Callable[[], list[DemoPerson]]]:
-    """Give templates `demo_people()`, a context processor of Django."""
+    """Provide `demo_people()` to templates, as a Django context processor."""
     return {"demo_people": lambda: list_demo_people(request)}
 
 

@@ -35,7 +35,7 @@ def remove() -> Removal:
     """Remove both organizations, their audit included, in one transaction, and then their files.
 
     Raises:
-        DemoAtWorkError: nothing was removed.
+        DemoAtWorkError: a demo run is in progress; nothing was removed.
     """
     removal = Removal()
     with transaction.atomic():
@@ -79,8 +79,7 @@ def _remove_organization(organization: Organization) -> None:
 
 
 def _remove_account(user: User, removal: Removal) -> None:
-    """Remove an account that only the demo needs; keep one that others need, and record the
-    reason."""
+    """Remove an account that only the demo needs; keep any other, and record the reason."""
     name = user.username
     if user.is_superuser or user.email != f"{name}@{EMAIL_DOMAIN}":
         removal.kept.append(f"{name}: it is not the demo's own account")

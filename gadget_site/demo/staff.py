@@ -48,7 +48,7 @@ class Worker:
     """One employee of the demo.
 
     Attributes:
-        model: name of a file in `scripts/`, without `.yaml`; or of a real model.
+        model: the name of a script in `scripts/`, without `.yaml`, or of a real model.
         delegates: names of the employees it may delegate to.
     """
 

@@ -52,7 +52,8 @@ class RequestSender:
         return str(parse_cookie(self.cookies).get(settings.SESSION_COOKIE_NAME, ""))
 
     def is_logged_in(self) -> bool:
-        """Look in the database for a valid token, or a session whose user may still log in."""
+        """Return True if the database has the token or the session, and its user may still log
+        in."""
         scheme, _, token = self.authorization.partition(" ")
         if scheme.lower() == "bearer":
             return authenticate_token(token.strip()) is not None

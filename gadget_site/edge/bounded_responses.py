@@ -63,6 +63,6 @@ class _Response:
 
 
 def _get_announced_length(headers: Any) -> int | None:
-    """Return the Content-Length among these headers."""
+    """Return the value of the Content-Length header; None if it is missing or not a number."""
     values = [value for name, value in headers if name.lower() == b"content-length"]
     return int(values[0]) if values and values[0].isdigit() else None

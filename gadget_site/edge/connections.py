@@ -20,7 +20,7 @@ from gadget_site.edge.bounded_responses import WITHOUT_BODY
 log = structlog.get_logger(__name__)
 
 LINGER_S = 5
-"""The time for which a refused client may keep sending: closed at once, it might never see the
+"""Seconds for which a refused client may keep sending: if closed at once, it might never see the
 response."""
 
 TOO_LARGE = (413, "Content Too Large", "too_large", "The request is too large.")
@@ -45,7 +45,7 @@ class BoundedRequest(WebRequest):  # type: ignore[misc]
     """One request, from its head to the end of its response."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        # Twisted would parse forms in the event loop, and their result would not be read.
+        # Twisted would parse forms in the event loop, and nothing would read the result.
         super().__init__(*args, **{**kwargs, "parsePOSTFormSubmission": False})
         self._limit = WITHOUT_LOGIN
         self._received = 0
@@ -79,7 +79,7 @@ class BoundedRequest(WebRequest):  # type: ignore[misc]
             super().handleContentChunk(data)
 
     def requestReceived(self, command: bytes, path: bytes, version: bytes) -> None:  # noqa: N802
-        """Pass the whole request on."""
+        """Pass a complete request on, unless it was refused."""
         if not self._is_refused:
             super().requestReceived(command, path, version)
 
@@ -99,8 +99,8 @@ class BoundedRequest(WebRequest):  # type: ignore[misc]
     # Our own additions
 
     async def _admit(self, sender: RequestSender, path: str, length: int | None) -> None:
-        """Accept more from logged-in people; nothing is read from the connection until that is
-        known."""
+        """Raise the limit for logged-in people; reading pauses until the database has identified
+        the sender."""
         transport = self.transport
         try:
             limit = await database_sync_to_async(get_body_limit, thread_sensitive=False)(
@@ -110,7 +110,7 @@ class BoundedRequest(WebRequest):  # type: ignore[misc]
             log.warning("the database could not identify the sender of a large request", path=path)
             limit = 0
         self._limit = max(limit, WITHOUT_LOGIN)
-        # A chunked request may be small, and have its response by now.
+        # A chunked request may be small, and already have its response.
         if length is not None and length > limit:
             self._refuse(TOO_LARGE if limit else DATABASE_AWAY)
         transport.resumeProducing()

@@ -1,4 +1,4 @@
-"""Serve one path by a separate application."""
+"""Serve one path with a separate application."""
 
 from __future__ import annotations
 

@@ -37,7 +37,8 @@ class TrustedProxies:
 
 
 def clean(scope: dict[str, Any]) -> dict[str, Any]:
-    """Return the request as the client sent it, with the origin that trusted proxies report."""
+    """Return the ASGI scope without proxy headers, with the client address and scheme that trusted
+    proxies report."""
     own: Headers = [header for header in scope["headers"] if not _is_proxy_header(header[0])]
     forwarded: Headers = [header for header in scope["headers"] if _is_proxy_header(header[0])]
     flag = [(FORWARDED_HEADER, b"1")] if forwarded else []
@@ -78,7 +79,8 @@ def _find_client(client: list[Any], peer: Address, forwarded: list[str]) -> list
 
 
 def _choose_scheme(forwarded: Iterable[str], otherwise: str) -> str:
-    """Return the last scheme: the nearest proxy added it."""
+    """Return the last forwarded scheme, which the nearest proxy added; `otherwise` if it is missing
+    or invalid."""
     last = ([otherwise, *forwarded])[-1].lower()
     return last if last in ("http", "https") else otherwise
 
@@ -89,7 +91,8 @@ def _is_trusted(address: Address) -> bool:
 
 
 def _parse(text: str) -> Address | None:
-    """Return the address in `192.0.2.1`, `192.0.2.1:80`, `2001:db8::1` or `[2001:db8::1]:80`."""
+    """Parse an address such as `192.0.2.1`, `192.0.2.1:80`, `2001:db8::1` or `[2001:db8::1]:80`;
+    None if it is invalid."""
     host = text.strip()
     if host.startswith("["):
         host = host[1:].partition("]")[0]

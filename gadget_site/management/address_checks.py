@@ -13,8 +13,8 @@ from gadget_site.management.findings import Finding
 
 
 def check_addresses() -> Iterator[Finding]:
-    """Check that hosts, origins and proxies fit together; a mismatch shows only on access from
-    another machine."""
+    """Check that hosts, origins and proxies match; a mismatch only shows when another machine
+    connects."""
     findings = [*_check_origins(), *_check_proxies()]
     yield from findings or [Finding("addresses", "hosts, origins and proxies match")]
 
@@ -30,12 +30,12 @@ def _check_origins() -> Iterator[Finding]:
                 fix,
             )
         if origin.startswith("http://") and not settings.DEBUG and not is_loopback(host):
-            text = f"{origin} is not encrypted: passwords and cookies can be read on the way"
+            text = f"{origin} is not encrypted: passwords and cookies can be read in transit"
             yield Finding("addresses", text, f"serve https, and set ALLOWED_ORIGINS=https://{host}")
 
 
 def _check_proxies() -> Iterator[Finding]:
     """Report a missing proxy: Gadget itself speaks http, so a proxy must terminate https."""
     if settings.GADGET_ORIGIN and not settings.GADGET_TRUSTED_PROXIES:
-        text = "people use https, but no proxy is trusted: all of them seem to come from the proxy's address, by http"
+        text = "Gadget is served over https, but no proxy is trusted: all requests seem to come from the proxy by http"
         yield Finding("addresses", text, "set TRUSTED_PROXIES to the address of your proxy")

@@ -1,5 +1,5 @@
-"""The doctor's checks of this machine: the installation's folder, its permissions, room to write,
-demo accounts."""
+"""The doctor's checks of this machine: the installation's folder, its permissions, free space, demo
+accounts."""
 
 from __future__ import annotations
 

@@ -43,13 +43,14 @@ CLIENT_CONNECTIONS = """
     SELECT count(*), count(*) FILTER (WHERE application_name = 'gadget') FROM pg_stat_activity
     WHERE coalesce(backend_type, 'client backend') = 'client backend'
 """
-"""An unprivileged user does not see the kind of other users' processes."""
+"""Counts client connections; an unprivileged user cannot see the `backend_type` of other users'
+processes."""
 WITH_EVERYTHING = "start everything with `make run`, or only this process: "
 ALONE = "start it with your process manager: "
 
 
 def check_installation() -> Iterator[Finding]:
-    """Yield all findings, in the order in which to fix them; an unreachable service is asked only
+    """Yield all findings, in the order in which to fix them; an unreachable service is tried only
     once."""
     yield from check_settings()
     yield from check_addresses()
@@ -274,8 +275,8 @@ def check_encryption() -> Iterator[Finding]:
 
 
 def check_audit() -> Finding:
-    """Check that every key that signed the audit is here; `verify_audit` checks the signatures
-    themselves."""
+    """Check that every key that signed the audit is configured; `verify_audit` checks the
+    signatures themselves."""
     key_ids = AuditEntry.objects.order_by().values_list("key_id", flat=True).distinct()
     if missing := sorted(key_id for key_id in key_ids if not signatures.is_known(key_id)):
         text = f"entries are signed with the key {', '.join(missing)}, which GADGET_AUDIT_KEYS does not hold"

@@ -1,5 +1,5 @@
-"""Write the lines of several processes to one output: prefixed with the part's name, or as JSON
-with it as a field."""
+"""Write the lines of several processes to one output, each with the name of its part: as a prefix,
+or as a field of JSON."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class PartsOutput:
         self._as_json = as_json
 
     def write(self, part: str, line: str) -> None:
-        """Write a line of this part."""
+        """Write one line, labeled with the name of its part."""
         self._output.write(
             _add_part(part, line) if self._as_json else f"{part:<{NAME_WIDTH}} | {line}\n"
         )

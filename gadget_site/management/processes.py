@@ -24,7 +24,7 @@ class ProcessSpec:
 
 
 def build_redis_process() -> ProcessSpec:
-    """Return the embedded Redis of this data folder."""
+    """Return the process of the embedded Redis server for this data folder."""
     script = redis_server.__file__  # run by its path, so that it loads nothing else
     return ProcessSpec(
         "redis", (sys.executable, script, str(settings.GADGET_DATA_DIR)), is_quiet=True

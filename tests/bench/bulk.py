@@ -53,7 +53,7 @@ def _measure(act: Callable[[], object]) -> float:
 
 
 def _ask(site: Worksite) -> None:
-    """Let every run wait for its cards."""
+    """Start every run, and wait until its cards are pending."""
     for run in range(RUNS):
         names = [f"{run}-{number}" for number in range(CARDS_IN_A_RUN)]
         site.enqueue(

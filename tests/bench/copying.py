@@ -37,8 +37,8 @@ def insert(
 def copied(
     model: type[models.Model], changed: dict[str, str], with_id: bool = False
 ) -> dict[str, str]:
-    """Return the source's columns, with some changed, and without the primary key unless
-    requested."""
+    """Return an expression for each column: the source's own, or a changed one; without the primary
+    key unless requested."""
     fields = [field for field in model._meta.concrete_fields if with_id or not field.primary_key]
     return {
         str(each.column): changed.get(str(each.column), f'source."{each.column}"')

@@ -53,7 +53,7 @@ MAX_TRIES = 3
 
 @dataclass
 class _Person:
-    """The keys of a person on one page, and the bytes that reach it."""
+    """A person on one page, with the keys they press and the bytes that reach the page."""
 
     page: Page
     keys: int = 0

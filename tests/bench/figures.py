@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 LEAST = 2
-"""The least number of repetitions, even on a slow machine."""
+"""The minimum number of repetitions, even on a slow machine."""
 
 
 @dataclass(frozen=True)

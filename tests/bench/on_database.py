@@ -73,7 +73,7 @@ class Results:
 
 
 def main() -> None:
-    """Write the results as JSON to the given file."""
+    """Run the benchmarks, and write the results as JSON to the given file."""
     parser = argparse.ArgumentParser()
     parser.add_argument("output", type=Path)
     parser.add_argument("--repeats", type=int, required=True)

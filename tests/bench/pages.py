@@ -94,7 +94,7 @@ def pages(repeats: int) -> list[Figure]:
 
 
 def _with_many(long: Run) -> dict[str, str]:
-    """Measure the pages with 100,000 runs."""
+    """Return the paths of the pages to measure with 100,000 runs, by the name of the figure."""
     return {
         "start": "/",
         "runs": "/runs/",
@@ -114,7 +114,8 @@ def _with_many(long: Run) -> dict[str, str]:
 
 
 def _with_most(site: Worksite) -> dict[str, str]:
-    """Measure the pages with a million runs and a million entries."""
+    """Return the paths of the pages to measure with a million runs and a million entries, by the
+    name of the figure."""
     yesterday = timezone.now().date() - timedelta(days=1)
     return {
         "runs, of a million": "/runs/",

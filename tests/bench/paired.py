@@ -28,7 +28,7 @@ PAIRS = 25
 
 
 class Side:
-    """One checkout with its own database."""
+    """One of the two checkouts, with its own process and database."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process

@@ -1,4 +1,4 @@
-"""Measures actions, named by the lines of its input, in the checkout where it is started.
+"""Measures the actions that the lines of its input name, in the checkout where it is started.
 
 `tests/bench/paired.py` starts it by its path, once in today's checkout and once in an older one. So
 it uses only code that both have, and imports nothing from its own folder.
@@ -36,7 +36,7 @@ READS = 5
 CROWD = 50
 """Runs that wait while the sweeper searches for due work."""
 TIMES = 4
-"""Repetitions of an act in one measure."""
+"""Repetitions of an action in one measurement."""
 
 
 def main() -> None:

@@ -1,2 +1,2 @@
-"""The figures of the house: the structure of the code, the distances for a reader, and sizes. They
-judge nothing."""
+"""Figures about the code: its structure, the jumps that a reader has to follow, and its sizes. No
+figure fails a test."""

@@ -1,4 +1,4 @@
-"""`make house`: print the figures of the house, and the lists behind them. Nothing is judged."""
+"""`make house`: print figures about the code, and the lists behind them. No figure fails a test."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MEASURES: Mapping[str, tuple[Callable[[], Part], ...]] = {
     "sizes": (measure_sizes,),
     "pages": (measure_pages,),
 }
-"""The separate measures, in the order of the table."""
+"""The measures by name, in the order of the table."""
 
 
 def describe_checkout() -> str:
@@ -43,10 +43,10 @@ def describe_checkout() -> str:
 
 
 def main() -> int:
-    """Measure the points and print them; return 0."""
+    """Run the chosen measures, print their figures and lists, and return 0."""
     parser = argparse.ArgumentParser(prog="python -m tests.house", description=__doc__)
-    parser.add_argument("--only", choices=MEASURES, help="measure one point")
-    parser.add_argument("--short", action="store_true", help="print the table alone")
+    parser.add_argument("--only", choices=MEASURES, help="run one measure only")
+    parser.add_argument("--short", action="store_true", help="print only the table")
     options = parser.parse_args()
     parts = [
         measure()

@@ -1,11 +1,11 @@
-"""Record the hops between modules of an action through our code.
+"""Record how an action hops between the modules of our code.
 
-A *hop* is a call of a named function in another module than that of its caller. Only our own
+A *hop* is a call of a named function in a different module from its caller's. Only our own
 functions count, so a call through Django or the standard library belongs to our function that made
 it. Properties, comprehensions and resumed generators do not count. Threads of tools are not
 followed.
 
-A *return* is a hop to a module to which an earlier hop led, where hops to the same module in a row
+A *return* is a hop to a module that an earlier hop has visited; consecutive hops to the same module
 count as one visit.
 """
 
@@ -34,7 +34,7 @@ class Hop:
 
 @dataclass
 class HopRecorder:
-    """Records the hops of one thread; `note` is for `sys.setprofile`."""
+    """Records the hops of one thread, once `note` is passed to `sys.setprofile`."""
 
     hops: list[Hop] = field(default_factory=list)
     _generators: set[FrameType] = field(default_factory=set)
@@ -72,7 +72,7 @@ class HopRecorder:
 
 
 def is_property(frame: FrameType) -> bool:
-    """Return True for the call of a property."""
+    """Return True if the frame belongs to a property."""
     owner = type(frame.f_locals.get("self"))
     found = inspect.getattr_static(owner, frame.f_code.co_name, None)
     return isinstance(found, property) or type(found).__name__ == "cached_property"

@@ -1,4 +1,4 @@
-"""The folders of `agents/` and `tools/`, and the imports between them: circles, arrows, layers."""
+"""The folders of `agents/` and `tools/`, and the imports between them: cycles, arrows, layers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.source_tree import is_within, product
 Graph = Mapping[str, frozenset[str]]
 
 DOORS = frozenset({"urls", "routing", "apps", "api", "admin", "mcp_server", "web", "worker"})
-"""Folders and files of `agents/` that are no subjects."""
+"""Folders and files of `agents/` that are not subjects."""
 
 
 def draw_graph(top: str) -> Graph:
@@ -32,8 +32,8 @@ def draw_graph(top: str) -> Graph:
 
 
 def find_reachable(graph: Graph, start: str) -> frozenset[str]:
-    """Find the folders to which the arrows lead from here; the start is included only if a circle
-    leads back."""
+    """Find all folders to which imports lead from `start`; it is included only if a cycle leads
+    back to it."""
     found: set[str] = set()
     waiting = [start]
     while waiting:
@@ -44,7 +44,7 @@ def find_reachable(graph: Graph, start: str) -> frozenset[str]:
 
 
 def find_knots(graph: Graph) -> list[frozenset[str]]:
-    """Find the sets of folders that import each other in circles, largest first."""
+    """Find the sets of folders that import each other in cycles, largest first."""
     reachable = {folder: find_reachable(graph, folder) for folder in graph}
     knots = {
         frozenset(
@@ -57,7 +57,7 @@ def find_knots(graph: Graph) -> list[frozenset[str]]:
 
 
 def count_floors(graph: Graph) -> int:
-    """Return the length of the longest way down, where a knot counts as one folder."""
+    """Return the number of folders on the longest path of imports; a knot counts as one folder."""
     knots = find_knots(graph)
     names = {
         folder: next((min(knot) for knot in knots if folder in knot), folder) for folder in graph
@@ -78,7 +78,7 @@ def count_floors(graph: Graph) -> int:
 
 
 def read_floors(top: str) -> tuple[tuple[str, ...], ...]:
-    """Read the layers from the test of the architecture, in its present or older form."""
+    """Read the layers from the architecture test, whose older versions name them `LAYERS`."""
     named = getattr(test_architecture, "FLOORS", None) or getattr(test_architecture, "LAYERS", {})
     floors: tuple[tuple[str, ...], ...] = named.get(top, ())
     return floors
@@ -94,7 +94,7 @@ def measure_knots(top: str) -> Part:
         f" ({len(tied - DOORS)} of {len(graph.keys() - DOORS)} subjects)" if top == "agents" else ""
     )
     figures = (
-        Figure(f"{top}: folders in circles", f"{len(tied)} of {len(graph)}{subjects}", "0"),
+        Figure(f"{top}: folders in cycles", f"{len(tied)} of {len(graph)}{subjects}", "0"),
         Figure(f"{top}: arrows between folders", str(sum(map(len, graph.values())))),
         Figure(f"{top}: floors in the test of the architecture", str(len(floors)), "at most 10"),
         Figure(f"{top}: floors that the imports need", str(count_floors(graph))),

@@ -1,4 +1,4 @@
-"""The words and the pictures of the documentation."""
+"""Counts of the words and pictures of the documentation."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def list_pictures() -> list[Path]:
 
 
 def find_shown(page: Path) -> set[Path]:
-    """Find the files whose pictures the page shows."""
+    """Find the picture files that the page shows."""
     targets = [first or second for first, second in SHOWN.findall(page.read_text(encoding="utf-8"))]
     return {(page.parent / target).resolve() for target in targets if "://" not in target}
 
 
 def measure_pages() -> Part:
-    """Measure the pages for people and those under docs/internals/, and their pictures."""
+    """Count the words of the pages for people and under docs/internals/, and the pictures."""
     words = {page: count_words(page) for page in sorted(DOCS.rglob("*.md"))}
     internal = {page: number for page, number in words.items() if INTERNALS in page.parents}
     pictures = list_pictures()

@@ -16,8 +16,8 @@ TRIES, DELIVERY = "F('tries') + 1", "Delivery"
 """The statement that counts an attempt of a delivery, and the name of delivery models."""
 EVENT_TYPES = "EventType"
 MANY = 1 / 3
-"""The share of event types that a place must name to be listed: it may describe events, or only
-choose some."""
+"""The share of event types that a place must name to be counted; one that names fewer may only
+choose some events."""
 
 
 def list_judgments() -> list[str]:
@@ -36,7 +36,7 @@ def list_judgments() -> list[str]:
 
 
 def list_engines() -> list[str]:
-    """List the files that count an attempt of a delivery."""
+    """List the files that count attempts of deliveries."""
     return [
         module.place
         for module in product()
@@ -87,7 +87,7 @@ def list_places(types: dict[str, str]) -> Iterator[tuple[int, str]]:
 
 
 def measure_repeated() -> Part:
-    """Measure by rules of thumb; the lists show the places found."""
+    """Count the places that repeat such logic, by rules of thumb, and list them."""
     types = read_event_types()
     judgments, engines = list_judgments(), list_engines()
     places = sorted(

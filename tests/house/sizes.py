@@ -18,7 +18,7 @@ from tests.source_tree import ROOT, functions_in, length_of, product
 
 COLUMNS = 100
 PRAGMA = re.compile(r"#\s*(noqa|type: ignore|pragma|fmt:|ruff:)")
-"""A comment for a tool."""
+"""A comment that instructs a tool."""
 
 
 def reformat(columns: int) -> list[str]:
@@ -82,8 +82,7 @@ def count_docstring_lines(text: str) -> int:
 
 
 def measure_sizes() -> Part:
-    """Measure the product's files as they are, and formatted for the width that figures are
-    compared at."""
+    """Measure the product's files as written, and formatted for COLUMNS columns."""
     texts = [module.text for module in product()]
     narrow = reformat(COLUMNS)
     lines = count_lines(texts)

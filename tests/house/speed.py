@@ -24,7 +24,7 @@ def find_name(node: ast.expr) -> str:
 
 
 def list_calls(module: Module, name: str) -> list[int]:
-    """List the lines at which something of this name is called."""
+    """List the line numbers of the calls of this name."""
     calls = (node for node in ast.walk(module.tree) if isinstance(node, ast.Call))
     return [node.lineno for node in calls if find_name(node.func) == name]
 
@@ -42,7 +42,7 @@ def is_of_queries(module: Module) -> bool:
 
 
 def measure_queries() -> Part:
-    """Measure the compiled queries, and their files."""
+    """Count the compiled queries, and the lines of their files."""
     holders = [(module, len(list_calls(module, COMPILED))) for module in product()]
     holders = [
         (module, number) for module, number in holders if number or defines(module, COMPILED)
@@ -83,7 +83,8 @@ def list_caches(module: Module) -> Iterator[str]:
 
 
 def is_cache(node: ast.Assign | ast.AnnAssign) -> bool:
-    """Return True if the variable is named for a cache, or holds an object of a class that is."""
+    """Return True if the variable is named for a cache, or holds an object whose class is named for
+    one."""
     target = node.targets[0] if isinstance(node, ast.Assign) else node.target
     if not isinstance(node.value, ast.Call | ast.Dict):
         return False
@@ -92,7 +93,7 @@ def is_cache(node: ast.Assign | ast.AnnAssign) -> bool:
 
 
 def count_emptied() -> int:
-    """Count the statements of the fixture that empties caches by hand."""
+    """Count the statements with which the fixture empties caches one by one."""
     conftest = next(module for module in modules() if module.place == "tests/conftest.py")
     bodies = [function.body for name, function in conftest.functions if name == EMPTYING]
     return sum(
@@ -116,7 +117,7 @@ def count_calls(name: str) -> int:
 
 
 def measure_caches() -> Part:
-    """Measure the caches, and how many of them tests empty by hand."""
+    """Count the caches, and those that tests empty one by one."""
     caches = [cache for module in product() for cache in list_caches(module)]
     figures = (
         Figure("caches", str(len(caches))),

@@ -1,4 +1,4 @@
-"""A figure with the aim of the design, and the lists below the table."""
+"""The table of figures with the design's aims, and the lists below it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Listing:
 
 @dataclass(frozen=True)
 class Part:
-    """The figures of one point, with their lists."""
+    """The figures of one measure, with their lists."""
 
     figures: tuple[Figure, ...]
     listings: tuple[Listing, ...] = ()

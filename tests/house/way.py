@@ -1,4 +1,4 @@
-"""The way of a write through all of our code: task, card, approval, write, answer."""
+"""The path of a write through all of our code: task, card, approval, write, answer."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def follow_warm_write() -> dict[str, list[Hop]]:
 
 
 def measure_way() -> Part:
-    """Measure the way, and list its functions."""
+    """Count the hops of a write, and list the functions on its path."""
     steps = follow_warm_write()
     hops = [hop for each in steps.values() for hop in each]
     modules = {hop.module for hop in hops}

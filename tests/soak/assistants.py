@@ -1,8 +1,8 @@
 """Command-line assistants as MCP clients: the real programs, with a stub that speaks the protocol
 of each one's model.
 
-The stub requests the calls that the soak wants, and receives the results as an assistant shows them
-to its model.
+The stub requests the calls that the soak chooses, and receives the results in the form in which an
+assistant shows them to its model.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ class Event:
 
 
 class Wire:
-    """The protocol of a model's server: how it is requested, and how it answers."""
+    """The protocol between an assistant and the server of its model."""
 
     def read(self, body: Any) -> Turn:
-        """Read a request."""
+        """Parse a request."""
         raise NotImplementedError
 
     def write(self, call: Call | None, number: int) -> Iterator[Event]:
-        """Write the answer: a call of a tool, or the final answer."""
+        """Yield the events of a response: a call of a tool, or the final answer."""
         raise NotImplementedError
 
 
@@ -254,13 +254,13 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(content)
 
     def log_message(self, *_: object) -> None:
-        """Stay silent."""
+        """Log nothing for a request."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where an assistant starts: its own home directory, Gadget's address and key, and the address
-    of its model."""
+    """The start settings of an assistant: its own home directory, Gadget's address and key, and the
+    address of its model."""
 
     home: Path
     url: str

@@ -41,7 +41,7 @@ KINDS = {kind.name: kind for kind in (*LIBRARIES, *ASSISTANTS)}
 GUIDANCE = "Do not ask for the same call again"
 TICKET = re.compile(r"\bt-\d+\b")
 MANY = 60
-"""Number of records whose list is too long to be sent twice."""
+"""The number of records in a list that is too long to be sent twice."""
 
 
 def main() -> int:
@@ -123,8 +123,7 @@ def drive(site: Site, name: str) -> None:
 
 
 def _read_much(client: Client) -> None:
-    """Read a long result through the model: its beginning says how to get the rest, up to the
-    end."""
+    """Read a long list, and check that the result for the client's model has a bounded length."""
     said = client.call("data__searchRecords", {"region": "US", "limit": 50})
     assert "Listed" in said, said
     assert len(said) < 40_000, f"{len(said)} characters"

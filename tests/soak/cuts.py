@@ -109,7 +109,7 @@ def _listen_to_hosts(installation: Installation) -> None:
 
 
 class Cuts:
-    """Cuts off one host at a time, silently, and checks the readiness of the web part meanwhile."""
+    """Silently cuts off one host at a time, and checks the readiness of the web part meanwhile."""
 
     unit = "cuts"
 
@@ -129,7 +129,8 @@ class Cuts:
         ]
 
     def replace_the_dead(self) -> None:
-        """Record and replace the processes that ended: a cut must not end any."""
+        """Report the processes that ended, because a cut must not end any, and drop them from the
+        list."""
         for process in self._installation.processes:
             if not process.is_alive:
                 self._found.append(
@@ -182,7 +183,7 @@ class Cuts:
             return [(address, port) for address, port in cursor.fetchall()]
 
     def _list_dead_connections(self) -> list[tuple[str, int]]:
-        """List the sessions from the hosts whose other end no longer exists."""
+        """List the sessions from the hosts whose client no longer exists."""
         listed, clients = self._list_connections(), [WEB, *WORKERS]
         alive = set[tuple[str, int]]().union(*map(self._network.list_sockets, clients))
         addresses = set(map(self._network.address, clients))

@@ -38,7 +38,7 @@ POLL_S = 0.05
 BETWEEN_KILLS_S = (1.0, 4.0)
 SLOWEST_ANSWER_S = 0.3
 TIMING_SCALE = 0.05
-"""A message that was hit by a kill is begun again after 15 seconds."""
+"""At this scale, sending that a kill interrupted is repeated after 15 seconds."""
 WITH_CANARIES = 500
 
 
@@ -93,7 +93,7 @@ def _kill_senders(cards: int, chance: random.Random) -> None:
                 flush=True,
             )
             print(
-                f"  the last cards were told {time.monotonic() - made:.0f} s after they were made",
+                f"  the last notice was sent {time.monotonic() - made:.0f} s after the cards were created",
                 flush=True,
             )
 
@@ -108,7 +108,7 @@ class Senders:
         self._plan_next()
 
     def kill_if_due(self) -> None:
-        """Kill one of them at its time, and start another."""
+        """Kill one worker if it is time, and start another."""
         if time.monotonic() < self._due_at:
             return
         self.kills += 1

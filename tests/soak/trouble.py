@@ -37,8 +37,8 @@ def _cut_trace(lines: list[str]) -> list[str]:
 
 
 class Trouble(Protocol):
-    """Harms a running installation; `done` counts every kind of harm, and `unit` names the kind
-    that goals count."""
+    """Harms a running installation; `done` counts each kind of harm, and goals count the kind in
+    `unit`."""
 
     unit: str
     done: Counter[str]

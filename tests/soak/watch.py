@@ -1,4 +1,4 @@
-"""Checks that need constant observation: ended rows do not change, and no due run stays without a
+"""Checks that need constant observation: ended rows do not change, and every due run gets a
 driver."""
 
 from __future__ import annotations

@@ -312,8 +312,8 @@ def _update_row(source: Source, row: SourceTool, each: DescribedTool) -> SourceT
     if was_accepted and row.accepted_hash != each.hash:
         row.accepted_definition = row.definition
     if row.hash != each.hash or not source.is_mcp:
-        # An equal one of an MCP server is kept: by hiding the tool for a while, the server could
-        # change what the hash leaves out.
+        # An MCP server's definition with an equal hash is kept: otherwise, by hiding the tool for a
+        # while, the server could change what the hash leaves out.
         row.definition = dict(each.definition)
     row.title, row.tags = each.title[:200], list(each.tags)
     row.hash, row.inferred_level, row.gone_at = each.hash, each.inferred_level.value, None
@@ -321,7 +321,8 @@ def _update_row(source: Source, row: SourceTool, each: DescribedTool) -> SourceT
 
 
 def _carry_over_level(row: SourceTool, inferred: Level) -> str:
-    """Adapt the admin's level to a new inferred level: a lower one is reset, others only rise."""
+    """Return the admin's level for a new inferred level: one below the old inferred level is reset,
+    others only rise."""
     before = Level(row.inferred_level)
     if not row.level or inferred is before:
         return row.level

@@ -27,7 +27,7 @@ class ConnectedSource(LoadedSource):
     """The chosen tools of an organization's source; a tool that cannot be built is withheld.
 
     Args:
-        rows: its chosen tools, at least one. They are released at the start; another start reads
+        rows: its chosen tools, at least one. The first start frees these rows; a later one loads
             them again.
         credentials: the organization's own credentials, by service; its sources get no others.
         reach: the hosts that its admins allow.

@@ -106,7 +106,8 @@ class Contact:
 
     Attributes:
         kind: HOST, EMAIL, ACCOUNT or RECIPIENT.
-        value: as written, but accounts without spaces, hosts and email addresses in lower case.
+        value: as written, except that accounts have no spaces, and hosts and email addresses are in
+            lower case.
         field: the name of the field that holds it.
     """
 
@@ -214,8 +215,8 @@ def describe_likeness(value: str, other: str, *, is_number: bool = False) -> str
     """Describe how a value resembles another, e.g. `differs by one character from`; empty if not.
 
     Args:
-        is_number: a different digit makes another value, not the next in a series such as mail1,
-            mail2.
+        is_number: True for account numbers and the like, where one other digit is suspicious; in
+            names such as mail1 and mail2, it is not.
     """
     one, two = value.casefold(), other.casefold()
     if one == two or min(len(one), len(two)) < MIN_LENGTH_TO_COMPARE:

@@ -131,10 +131,10 @@ def _build_rule(hint: Any) -> ValueRule:
 
 
 class Settlement:
-    """The check of one tool.
+    """The check and conversion of everything that one tool declares.
 
     Attributes:
-        place: the name that is being read, to be named if the tool's own code fails.
+        place: the name of the part that is being read, for the error if the tool's own code fails.
     """
 
     def __init__(self, tool: Any) -> None:

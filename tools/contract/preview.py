@@ -10,7 +10,8 @@ from tools.contract.errors import ErrorCode, ToolError
 from tools.contract.values import CHECKED_AGAIN, Count, PlainObject, Text, WrittenText
 
 NO_PREVIEW = "This tool has no preview."
-"""The problem of a tool that shows only its params; any other means that the effect is unknown."""
+"""The problem of a tool that shows only its params; any other problem means that the effect is
+unknown."""
 
 REFUSED = "refused"
 """The effect of a call that its tool now refuses; the problem gives the reason."""

@@ -17,7 +17,8 @@ def format_name(name: str) -> str:
 
 
 def format_value(value: Any) -> str:
-    """Format a value for a sentence: one word as it is, other text quoted, no value as `empty`."""
+    """Format a value for a sentence: plain words unquoted, other text quoted, no value as
+    `empty`."""
     if value is None or value == "":
         return "empty"
     if isinstance(value, bool):

@@ -81,7 +81,8 @@ def _get_guard() -> RequestGuard:
 
 
 class _GuardedStream(httpcore2.NetworkStream):
-    """A stream that limits the bytes received and each step's time, a read's by the guard alone."""
+    """A stream that limits the bytes received and the time of each step; only the guard limits the
+    time of a read."""
 
     def __init__(self, inner: httpcore2.NetworkStream, host: str) -> None:
         self._inner = inner

@@ -59,7 +59,7 @@ Deletions = tuple[FolderEntry, ...]
 
 @dataclass(frozen=True)
 class FileStore:
-    """Files by organization. The functions raise ToolError where they refuse.
+    """Files by organization. The functions raise ToolError to refuse an operation.
 
     Attributes:
         largest_file: bytes.
@@ -72,7 +72,8 @@ class FileStore:
         write_file: stores the parts; the last argument is called before the last step and may
             raise.
         list_deletions: lists what a deletion would remove.
-        delete_files: deletes; the last argument is called with the entries before, and may raise.
+        delete_files: deletes a file or folder; the last argument is called with the entries before
+            that, and may raise.
         keep_result_files: keeps the files that a call of this level in this run returned.
         list_organizations: lists the ids of organizations that have files.
         list_all_entries: yields every file and folder with the organization's id.

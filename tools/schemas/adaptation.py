@@ -29,9 +29,10 @@ _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 _LEFT_TO_THE_SERVER = frozenset(
     {"uniqueItems", "patternProperties", "$schema", "$id", "$comment", "x-mcp-header"}
 )
-"""Keywords only for the server: sets are unordered, and name patterns may take forever to match.
+"""Keywords that only the server uses: sets are unordered, and name patterns may take forever to
+match.
 
-`x-mcp-header` asks a client for HTTP headers. This client is Gadget, whoever is shown the tool.
+`x-mcp-header` asks the client for HTTP headers, and the client is Gadget, not the model.
 """
 
 
@@ -61,7 +62,7 @@ class SchemaAdapter:
     """Adapts schemas for a model.
 
     Attributes:
-        is_reserved: tells if a param of this name must get another one.
+        is_reserved: returns True if a param of this name must be renamed.
         clean: cleans a description, and shortens it to a number of characters.
     """
 

@@ -27,7 +27,7 @@ _NO_FORMATS = FormatChecker(formats=())
 
 
 def refuse_illegal_schema(schema: Mapping[str, Any]) -> None:
-    """Refuse what is not a schema of Draft 2020-12.
+    """Refuse a schema that is not valid in Draft 2020-12.
 
     Raises:
         IllegalSchemaError: with the place and the reason, as part of a sentence.
@@ -85,7 +85,7 @@ def translate_bounds(node: dict[str, Any]) -> None:
 
 
 def _translate_required(before: Mapping[str, Any], node: dict[str, Any]) -> None:
-    """Translate Draft 3's `required: true`, which stood in the property, not in the object."""
+    """Translate Draft 3's `required: true`, which belonged to the property, not to the object."""
     if isinstance(node.get("required"), bool):
         del node["required"]
     properties = before.get("properties")

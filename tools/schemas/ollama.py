@@ -1,4 +1,5 @@
-"""Simplify schemas for Ollama: put what it ignores, such as bounds, into the descriptions."""
+"""Simplify schemas for Ollama: move the rules that it ignores, such as bounds, into
+descriptions."""
 
 import json
 from collections.abc import Mapping

@@ -11,7 +11,7 @@ from tools.schemas.types import describe_type, name_type
 
 _DEEPEST = 20
 _DEEPEST_LISTED = 5
-"""Dots in a path: a schema may refer to itself."""
+"""The most dots in a listed path, because a schema may refer to itself."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class CallSchema:
     has_defaults: bool
 
     def list_params(self) -> list[SchemaParam]:
-        """List the params; those of a closed object replace it."""
+        """List the params; a closed object is replaced by the params inside it."""
         return list(self._list_params(self.root, "", is_there=True))
 
     def find_missing(self, paths: Iterable[str]) -> str:

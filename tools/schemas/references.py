@@ -63,7 +63,7 @@ def list_choices(schema: Mapping[str, Any]) -> list[Any]:
 
 
 def leave_out_null(choices: Iterable[Any]) -> list[Any]:
-    """Return the choices without null, which pydantic adds to what is optional."""
+    """Return the choices without null, which pydantic adds to optional fields."""
     return [
         each for each in choices if not (isinstance(each, Mapping) and each.get("type") == "null")
     ]

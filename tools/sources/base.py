@@ -1,4 +1,4 @@
-"""The interface of a tool source, and the base class of ours."""
+"""The interface of a tool source, and the base class of Gadget's own sources."""
 
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence

@@ -34,8 +34,9 @@ SHIPPED_CATEGORIES = frozenset(
         *("results", "schedule", "search_google", "system", "utility", "web"),
     }
 )
-"""The categories of all tools that ship, for these alone, even if the office is switched off: cards
-and pages know by the category that a call is about records, files or schedules."""
+"""The categories of the tools that ship. No other tool may have them, even if the office is
+switched off: cards and pages recognize by the category that a call is about records, files or
+schedules."""
 
 
 class PluginError(ValueError):

@@ -27,7 +27,7 @@ class Voter:
     """A person with their role and groups at this moment.
 
     Attributes:
-        may_approve: an active member with the approver role.
+        may_approve: True for an active member with the approver role.
         groups: the ids of their groups.
         deputy_for: the people whose deputy they are at this moment. Chains are not followed, but
             each of these people has a `deputy_for`, too, because a person and their deputy never
@@ -98,7 +98,7 @@ class RuleTerms:
             matches every card.
         needed: the number of people.
         group: the group that they belong to; None for every approver.
-        excludes_requesters: whoever asked for the call or edited it does not count.
+        excludes_requesters: True if people who asked for the call or edited it do not count.
         escalates_after, second_group: after this time, people of the second group count as well.
     """
 
@@ -145,7 +145,7 @@ class RuleTerms:
 
 
 ONE_MORE = "one more approval, because the rules have changed"
-"""The need of a card whose votes suffice only since its rules have changed."""
+"""The need of a card whose votes suffice only because its rules have changed."""
 ANY_APPROVER = RuleTerms(0, "one approver")
 """The rule for a card that no other rule matches."""
 TWO_PERSON_RULE = RuleTerms(0, "two-person rule", excludes_requesters=True)
@@ -173,7 +173,7 @@ class Entitlement:
     Attributes:
         vote: the vote that the person may cast; None if they may not approve the card, or no vote
             is missing.
-        completes: the card is approved with this approval.
+        completes: True if this approval is the last that the card needs.
         refusal: the reason why they may not approve it.
     """
 
@@ -252,7 +252,8 @@ def may_decide(
 def _may_finish(
     person: Voter, card: RuledCard, states: Collection[RuleState], *, has_voted: bool
 ) -> Entitlement:
-    """Determine if the person may approve a card with enough votes since the rules became easier.
+    """Determine if the person may approve a card that has enough votes only because its rules
+    became easier.
 
     One more approval by somebody who counts is needed, because nobody saw the card as approved when
     the last vote was cast.

@@ -65,7 +65,7 @@ class ToolHistory(Protocol):
 
 @dataclass(frozen=True)
 class After:
-    """The call that must have succeeded before.
+    """A requirement that another call has succeeded before.
 
     Attributes:
         tool, param: the earlier call's tool and param.

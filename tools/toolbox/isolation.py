@@ -42,7 +42,7 @@ def run_isolated(
     work: Callable[[], Value],
     let_through: tuple[type[BaseException], ...] = (),
 ) -> Value:
-    """Run `work` and return its value, converted to what the method declares.
+    """Run `work` and return its value, converted to the type that the method declares.
 
     In-process tools are trusted code that may fail in any way, including `SystemExit`,
     `KeyboardInterrupt` and `MemoryError`. The full exception is logged. The model only sees a code,

@@ -1,4 +1,4 @@
-"""Rate limits: at most a number of calls in any period, wherever it begins."""
+"""Rate limits: a maximum number of calls in any sliding period."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FORGOTTEN_EVERY_S = 60.0
 
 
 class RateLimiter(Protocol):
-    """A counter of calls."""
+    """A limiter that counts calls by key."""
 
     def seconds_to_wait(self, key: str, limit: RateLimit) -> float:
         """Count this call and return 0 if it may run, else the seconds until a call may run."""

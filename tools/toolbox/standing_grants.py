@@ -93,7 +93,7 @@ def find_need_of_person(call: AskingCall) -> Objection | None:
 
 
 def find_end(call: AskingCall, grant: GrantTerms) -> Objection | None:
-    """Find the change that has ended the grant for good; None if there is none."""
+    """Find the change that has permanently ended the grant; None if there is none."""
     is_raised = any(cause.kind is CauseKind.RAISED_LEVEL for cause in call.causes)
     return find_change(
         grant, call.definition, call.account, call.level if is_raised else grant.level

@@ -1,5 +1,5 @@
-"""`manage.py adopt_folder`: makes this data folder's files the installation's, after a deliberate
-move."""
+"""`manage.py adopt_folder`: accepts the files in this data folder as the installation's, after a
+deliberate move."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from agents.platform.models import Installation
 
 
 class Command(BaseCommand):
-    """Accepts the folder; processes with another one no longer start."""
+    """Accepts the folder; processes that use another one no longer start."""
 
     help = "Accept the `files` folder in this data folder as the installation's, e.g. after the old one was lost."
 

@@ -13,7 +13,7 @@ from agents.platform.schema_version import WrongSchemaError, check_schema
 
 class Command(migrate.Command):
     """Waits for the server, then migrates without a time limit: building an index of a large table
-    takes long."""
+    can take long."""
 
     def handle(self, *args: Any, **options: Any) -> None:
         if refusal := wait_for_server():

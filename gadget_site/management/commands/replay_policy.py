@@ -20,9 +20,10 @@ WORDS = {
     ReplayOutcome.MISSING.value: "name a snapshot that is missing",
     ReplayOutcome.UNREADABLE.value: "have a snapshot or facts that cannot be read",
 }
-"""The outcomes besides equal and different."""
+"""Words for the outcomes besides equal and different."""
 MAX_EXPLAINED = 100
-"""The most reasons why calls were not replayed that are printed; others are only counted."""
+"""The maximum number of calls for which the report says why they were not replayed; others are only
+counted."""
 
 
 class Command(BaseCommand):

@@ -1,4 +1,4 @@
-"""Let a new key sign the receipts of asks."""
+"""`manage.py rotate_receipt_key`: creates a new key that signs the receipts of asks."""
 
 from __future__ import annotations
 
@@ -15,5 +15,5 @@ class Command(BaseCommand):
     def handle(self, *_: Any, **__: Any) -> None:
         key = rotate_signing_key()
         self.stdout.write(
-            f"The key {key.key_id} signs from now on. The last one is served for {KEYS_ARE_KNOWN.days} more days."
+            f"The key {key.key_id} signs from now on. The previous key is served for {KEYS_ARE_KNOWN.days} more days."
         )

@@ -1,4 +1,4 @@
-"""The client of fastmcp."""
+"""Drives the MCP client of fastmcp."""
 
 import asyncio
 

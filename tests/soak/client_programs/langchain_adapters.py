@@ -1,4 +1,4 @@
-"""The client of langchain-mcp-adapters."""
+"""Drives the MCP client of langchain-mcp-adapters."""
 
 import asyncio
 

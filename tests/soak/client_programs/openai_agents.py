@@ -1,4 +1,4 @@
-"""The client of openai-agents: the model reads the return value of a function tool."""
+"""Drives the MCP client of openai-agents, whose model reads the return value of a function tool."""
 
 import asyncio
 import json

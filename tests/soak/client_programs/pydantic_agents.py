@@ -1,4 +1,4 @@
-"""The client of pydantic-ai."""
+"""Drives the MCP client of pydantic-ai."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""The official Python SDK."""
+"""Drives the client of the official Python SDK for MCP."""
 
 import asyncio
 

@@ -1,4 +1,5 @@
-// The official TypeScript SDK. Each line of input names a call, and each line of output is its result.
+// Drives the client of the official TypeScript SDK for MCP. Each line of input names a call, and
+// each line of output is its result.
 import { createInterface } from "node:readline";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";

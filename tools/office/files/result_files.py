@@ -13,10 +13,11 @@ from tools.registries.files import Names, StagedFile, join_path
 
 FOLDER = "results"
 MOST_FROM_READS = 20
-"""Files that the reads of one run may keep; writes are approved one by one."""
+"""The limit of files that the reads of one run may keep; writes need none, because each is
+approved."""
 _DIGITS = 16
 _LONGEST_NAME = 80
-"""Characters, which take at most four bytes each."""
+"""In characters, each of which takes at most four bytes."""
 _REPLACED = frozenset('/<>:"|?*\\%')
 
 

@@ -22,7 +22,7 @@ class CsvRecord:
 
 
 class CsvRecords:
-    """The records of the lines, each read once.
+    """An iterable of the records in these lines; each record is read only once.
 
     Args:
         lines: the lines with their line breaks.

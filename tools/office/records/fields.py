@@ -67,7 +67,8 @@ def _check_attributes(value: dict[str, JsonValue]) -> dict[str, JsonValue]:
 
 
 def convert_to_text(value: Any) -> Any:
-    """Convert a number, which many models send for an id."""
+    """Convert a whole number to text, because many models send one as an id; return other values
+    unchanged."""
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 

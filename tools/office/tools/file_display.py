@@ -10,7 +10,7 @@ from tools.registries.files import FolderEntry
 
 LONGEST_LINE = 2_000
 MAX_CHARACTERS_SHOWN = 50_000
-"""The limit for one result."""
+"""The most characters of text in one result."""
 
 EMPTY_FOLDER = "an empty folder"
 

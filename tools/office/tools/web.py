@@ -1,4 +1,5 @@
-"""Tools of the category web: pages, domains and companies. Their results are text by strangers."""
+"""Tools of the category web: pages, domains and companies. Strangers write the text of their
+results."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

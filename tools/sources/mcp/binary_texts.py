@@ -185,7 +185,8 @@ def _replace_wrapped(text: str) -> str:
 def _find_wrapped(
     places: Iterator[tuple[int, int, str]],
 ) -> Iterator[tuple[int, int, Encoded | None]]:
-    """Yield the place of each group of neighboring lines of one length, and the data that it is."""
+    """Yield the start and end of each group of neighboring lines of one length, and the data in it,
+    if any."""
     group: list[str] = []
     begin = finish = 0
     for start, end, written in places:

@@ -97,7 +97,7 @@ class HeardBody:
 
     Attributes:
         content: the bytes so far.
-        is_stream: it is a stream of events.
+        is_stream: True for a stream of events.
     """
 
     def __init__(self) -> None:

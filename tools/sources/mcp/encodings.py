@@ -17,7 +17,7 @@ SHORTEST_DECLARED = 64
 LONGEST_DIGEST = 128
 """Up to this length, characters may be a hash or an id, even beside a media type."""
 LONGEST_KEPT = 8_192
-"""The longest address, signed token, key or certificate; these are no binary content."""
+"""The longest address, signed token, key or certificate; these are not binary content."""
 SHORTEST_LIST = 512
 """The length from which a list of numbers counts as bytes if they are as varied as bytes."""
 _SAMPLE = 20_000
@@ -77,7 +77,7 @@ def recognize_run(run: str, *, is_declared: bool = False) -> Encoded | None:
     """Recognize a text without white space as data; None for words, ids, keys and addresses.
 
     Args:
-        is_declared: it stands beside a media type, so it may be short.
+        is_declared: True if a media type accompanies the text, which may then be short.
     """
     if len(run) < (SHORTEST_DECLARED if is_declared else SHORTEST_RUN) or not run.isascii():
         return None

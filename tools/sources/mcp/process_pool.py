@@ -35,7 +35,7 @@ class PoolLimits:
     Attributes:
         idle_s: seconds without a call after which a process is ended.
         start_s: seconds from the start until the protocol is ready.
-        starts: starts of one server in `starts_s` seconds.
+        starts, starts_s: the most starts of one server, and the seconds in which they are counted.
         liveness_s: seconds for the response to a ping, after a call timed out without any message
             from the server.
     """

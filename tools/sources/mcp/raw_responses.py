@@ -177,7 +177,8 @@ def find_response(
 
 
 def find_words(value: Any) -> str:
-    """Return the text of an error in any form: itself, or the first one under a usual key."""
+    """Return the words of an error in any form: a text, the first text under a usual key, or else
+    the JSON."""
     if isinstance(value, str):
         return value[:_MAX_WORDS_LENGTH]
     if isinstance(value, dict):

@@ -122,7 +122,8 @@ class LeafList:
     """The values of some params that are worth looking for.
 
     Attributes:
-        unread: the number of values, or of parts of values, that are too many to be looked for.
+        unread: the number of values and parts of values that are not looked for, because there are
+            too many.
     """
 
     leaves: tuple[Leaf, ...]

@@ -35,8 +35,8 @@ class Sighting:
         tool, call_id, run_id: the call whose result has the value; empty if the origin is not a
             call.
         title: the tool's name for people, or another description of the source.
-        is_stored: the call is the one that stored the value; `title` is still the tool that brought
-            it.
+        is_stored: True if `call_id` is the call that stored the value; `title` still names the tool
+            that brought it in.
         keys: digests of the value and of its parts, by which they are recognized once stored.
     """
 

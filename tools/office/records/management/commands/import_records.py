@@ -1,4 +1,4 @@
-"""`manage.py import_records`: business records from a CSV file."""
+"""`manage.py import_records`: imports business records from a CSV file."""
 
 from pathlib import Path
 from typing import Any
