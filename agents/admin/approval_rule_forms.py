@@ -28,7 +28,7 @@ CONDITION = {
     "comparison": "condition_comparison",
     "value": "condition_value",
 }
-"""The form's fields, by the blanks of the condition."""
+"""The form's field for each blank of the condition."""
 SCOPE = ("tool", "category", "level", "employee")
 NOTHING_CHOSEN = {
     "employee": "every employee",
@@ -52,14 +52,14 @@ def find_organization(form: forms.ModelForm[Any], cleaned: dict[str, Any]) -> Or
 
 
 def format_count(number: int, noun: str) -> str:
-    """Format a number of things, e.g. `1 hour`."""
+    """Format a number with its noun, e.g. `1 hour`."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def refuse_taken_name(
     form: forms.ModelForm[Any], cleaned: dict[str, Any], organization: Organization
 ) -> None:
-    """Add an error if another row of the organization has the name."""
+    """Add an error to the form if another row of the organization has the entered name."""
     others = type(form.instance)._default_manager.exclude(pk=form.instance.pk)
     if others.filter(organization=organization, name=cleaned.get("name", "")).exists():
         form.add_error(
@@ -303,7 +303,7 @@ class ApprovalRuleForm(ConfirmationForm):
         yield from self._list_new_people(cleaned, name)
 
     def _list_new_people(self, cleaned: dict[str, Any], name: str) -> Iterator[str]:
-        """List the people who count from now on and did not count before."""
+        """Describe the people whose approvals count from now on and did not count before."""
         before = ApproverGroup.objects.filter(pk=self.initial["group"]).first()
         if before is not None and before != cleaned["group"]:
             who = f"people of {cleaned['group']}" if cleaned["group"] else "all approvers"

@@ -43,7 +43,7 @@ class MomentField(forms.DateTimeField):
 
 
 class MomentInput(forms.DateTimeInput):
-    """The input of a date and time, which looks like the other inputs."""
+    """An input for a date and time, styled like the other inputs."""
 
     input_type = "datetime-local"
 
@@ -162,7 +162,7 @@ class ApproverGroupAdmin(ConfigurationAdmin):
         return response
 
     def render_delete_form(self, request: HttpRequest, context: dict[str, Any]) -> HttpResponse:
-        """Explain why a group that a rule names stays."""
+        """Explain on the page why a group that a rule names cannot be deleted."""
         response: HttpResponse = super().render_delete_form(
             request, {**context, "sentence": _explain_use(context["object"])}
         )
@@ -170,7 +170,7 @@ class ApproverGroupAdmin(ConfigurationAdmin):
 
 
 def _explain_use(group: ApproverGroup) -> str | None:
-    """Explain which rules name the group; None if none does."""
+    """Return a sentence about the rules that name the group; None if there are none."""
     rules = ApprovalRule.objects.filter(Q(group=group) | Q(second_group=group)).order_by("name")
     names = ", ".join(f"“{name}”" for name in rules.values_list("name", flat=True))
     return (
@@ -238,7 +238,7 @@ class ApprovalRuleAdmin(ConfigurationAdmin):
 
 
 class DeputyForm(forms.ModelForm):  # type: ignore[type-arg]
-    """A member's deputy, who is another member of the organization, for a time."""
+    """A member's deputy for a limited time, who is another member of the organization."""
 
     starts_at = MomentField(label="From", help_text="Time in UTC.")
     ends_at = MomentField(label="Until", help_text="Time in UTC. Set it to now to end this early.")
@@ -278,7 +278,7 @@ class DeputyForm(forms.ModelForm):  # type: ignore[type-arg]
 
 @admin.register(Deputy)
 class DeputyAdmin(ConfigurationAdmin):
-    """Deputies of members, each for a time."""
+    """Deputies of members, each for a limited time."""
 
     form = DeputyForm
     immutable_fields = ("member", "deputy")

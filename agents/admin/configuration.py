@@ -140,8 +140,8 @@ class ConfigurationAdmin(ScopedAdmin):
     def construct_change_message(
         self, request: HttpRequest, form: Any, formsets: Any, add: bool = False
     ) -> Any:
-        """Return the history's sentence, which names what was added to a list and removed from it,
-        e.g. tools."""
+        """Return the sentence for the history, with the entries added to and removed from each
+        list, e.g. tools."""
         if add:
             return super().construct_change_message(request, form, formsets, add)
         details = self.describe_change(form, change=True)

@@ -156,8 +156,8 @@ class EmployeeForm(ConfirmationForm):
         return lines
 
     def clean(self) -> dict[str, Any]:
-        """Check that the tools and the provider belong to the organization, and that it has the
-        model or script."""
+        """Check that the tools and the provider belong to the organization, and that the model or
+        script can be used."""
         cleaned = super().clean() or {}
         self._check_tools(cleaned.get("allowed_tools", ()), cleaned.get("limits", {}))
         self._check_delegates(cleaned)

@@ -46,8 +46,8 @@ PATH_TO_ORGANIZATION: dict[type[Model], str] = {
     AllowedHost: "organization",
     User: "memberships__organization",
 }
-"""Lookup from each model to its organization, also of records (records.py); another model cannot be
-shown."""
+"""The lookup from each model to its organization; records.py adds the models of records. A model
+without a lookup cannot be shown."""
 
 
 def get_user(request: HttpRequest) -> User:
@@ -97,7 +97,7 @@ class ScopedRelatedFilter(RelatedFieldListFilter):
 
 
 def _preselect_only_choice(field: forms.ModelChoiceField[Any]) -> None:
-    """Select the only choice of a field, and drop its empty one."""
+    """Preselect the choice of a field that has only one, and drop the empty choice."""
     assert field.queryset is not None
     offered = field.queryset.order_by("pk")[:2]
     if len(offered) == 1:
@@ -111,7 +111,7 @@ class ScopedAdmin(ModelAdmin):  # type: ignore[misc]
     separately.
 
     Attributes:
-        may_add, may_change, may_delete: the actions of this page, for anybody who has access.
+        may_add, may_change, may_delete: the actions that the page offers to people with access.
     """
 
     may_add = may_change = may_delete = True

@@ -1,5 +1,5 @@
-"""Operations on asks: an agent asks before it acts, redeems the approval, and says what happened;
-people read."""
+"""Operations on asks: an agent asks before it acts, redeems the approval, and reports the outcome;
+people can only read."""
 
 from __future__ import annotations
 

@@ -210,8 +210,8 @@ def _build_detail(
 
 
 def _list_terms(grant: StandingGrant) -> tuple[list[dict[str, Any]], list[str]]:
-    """List the conditions and the free params; none if they are damaged: then it approves
-    nothing."""
+    """List the conditions and the free params; both are empty if the stored terms are damaged,
+    because the grant then approves nothing."""
     try:
         terms = grant.as_terms()
     except ValueError:

@@ -51,7 +51,7 @@ _FINISHED = {"succeeded": "runs_succeeded", "failed": "runs_failed", "cancelled"
 
 
 _response: Cache[str, tuple[float, bytes]] = Cache(1)
-"""This process's newest response, and when it ends by the monotonic clock."""
+"""This process's newest response, and the monotonic time at which it expires."""
 _rendering = threading.Lock()
 
 

@@ -51,7 +51,7 @@ class EventRows:
 
     @classmethod
     def load(cls, events: Sequence[Event]) -> EventRows:
-        """Load them with three queries for any number of events."""
+        """Load the rows with at most three queries, for any number of events."""
         card_ids = [
             int(event.payload["approval_id"]) for event in events if event.type in _CARD_TYPES
         ]

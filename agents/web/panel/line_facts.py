@@ -80,8 +80,8 @@ class LineFacts:
 
     @cached_property
     def answers(self) -> frozenset[str]:
-        """The answers that `run_finished` events show, of which the last may directly follow the
-        batch."""
+        """The answers that `run_finished` events show, including an end that may directly follow
+        the batch."""
         ends = [
             event.payload.get("answer", "")
             for event in self.events

@@ -177,7 +177,7 @@ def resolve(request: HttpRequest, member: Membership, approval_id: int) -> HttpR
 
 
 def _read_decision(request: HttpRequest, **more: Any) -> decisions.Decision:
-    """Read what the form of every decision sends."""
+    """Read the fields that the forms of all decisions send."""
     return decisions.Decision(
         digest=_read_text(request, "digest"),
         decision_id=_read_text(request, "decision_id"),
