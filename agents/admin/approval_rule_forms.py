@@ -36,11 +36,11 @@ NOTHING_CHOSEN = {
     "second_group": "no second group",
 }
 MAX_HOURS = 720
-OTHER_CARDS = "Other cards need one approver, unless another rule is for them."
-ITS_CARDS = "Its cards need one approver, unless another rule is for them."
+OTHER_CARDS = "Other cards need one approver, unless another rule covers them."
+ITS_CARDS = "Its cards need one approver, unless another rule covers them."
 SIMULATE = "_simulate"
 """The name of the button that simulates the rule instead of saving it."""
-KEPT_CONDITIONS = "This rule has conditions that cannot be edited here. They stay as they are."
+KEPT_CONDITIONS = "This rule has conditions that cannot be edited here. They stay unchanged."
 
 
 def find_organization(form: forms.ModelForm[Any], cleaned: dict[str, Any]) -> Organization | None:
@@ -110,7 +110,7 @@ class ApprovalRuleForm(ConfirmationForm):
         strip=False,
         max_length=2_000,
         widget=UnfoldAdminTextareaWidget(attrs={"rows": 2, "spellcheck": "false"}),
-        help_text="If the parameter is a list, one entry like this is enough.",
+        help_text="If the parameter is a list, one matching entry is enough.",
     )
     needed = forms.IntegerField(
         label="People needed",
@@ -242,7 +242,8 @@ class ApprovalRuleForm(ConfirmationForm):
         level = cleaned.get("level", "")
         if tool and level and Level(level).rank < tool.level.rank:
             self.add_error(
-                "level", f"{name} has the level {tool.level.value}, so no card of it is lower."
+                "level",
+                f"{name} has the level {tool.level.value}. Choose that level or a higher one.",
             )
         if not self.fields["condition_param"].disabled:
             self._store_condition(cleaned, tool)

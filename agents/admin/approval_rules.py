@@ -107,7 +107,7 @@ class ApproverGroupForm(ConfirmationForm):
         if able >= len(before):
             return
         for rule in self.instance.rules.filter(is_active=True, needed__gt=able).order_by("name"):
-            needs = f"“{rule.name}” needs {rule.needed} approvals of {cleaned['name']}"
+            needs = f"“{rule.name}” needs {rule.needed} approvals from {cleaned['name']}"
             has = f"which now has {format_count(able, 'active approver')}"
             yield f"{needs}, {has}. Its cards can’t be approved until you fix this."
 
@@ -248,7 +248,7 @@ class DeputyForm(forms.ModelForm):  # type: ignore[type-arg]
         fields = ("member", "deputy", "starts_at", "ends_at")
         help_texts = {
             "member": "The person who is away.",
-            "deputy": "Decides in this person's name. Counts only while both can approve, and only as one voice.",
+            "deputy": "Decides in this person's name while both can approve. Together they count as one approval.",
         }
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -262,7 +262,9 @@ class DeputyForm(forms.ModelForm):  # type: ignore[type-arg]
         member, deputy = cleaned.get("member"), cleaned.get("deputy")
         if member is not None and deputy is not None:
             if member == deputy:
-                self.add_error("deputy", "Nobody is their own deputy. Choose another member.")
+                self.add_error(
+                    "deputy", "A member cannot be their own deputy. Choose another member."
+                )
             elif member.organization_id != deputy.organization_id:
                 self.add_error(
                     "deputy",
@@ -270,7 +272,7 @@ class DeputyForm(forms.ModelForm):  # type: ignore[type-arg]
                 )
         starts_at, ends_at = cleaned.get("starts_at"), cleaned.get("ends_at")
         if starts_at is not None and ends_at is not None and ends_at <= starts_at:
-            self.add_error("ends_at", "This is not after the start. Choose a later time.")
+            self.add_error("ends_at", "The end must be after the start. Choose a later time.")
         elif not self.instance.pk and ends_at is not None and ends_at <= timezone.now():
             self.add_error("ends_at", "This time is over. Choose a later one.")
         return cleaned

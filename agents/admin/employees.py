@@ -136,7 +136,7 @@ class EmployeeForm(ConfirmationForm):
         mode: str = self.cleaned_data["mode"]
         if mode not in {*MODES, *(named for tool in self.catalog for named in tool.modes or ())}:
             raise forms.ValidationError(
-                f"No tool names the mode {mode!r} any more. Choose another one."
+                f"No tool belongs to the mode {mode!r} now. Choose another one."
             )
         return mode
 

@@ -18,7 +18,8 @@ from tools.sources.risks import list_risks
 MAX_CHARACTERS = 400_000
 """Characters of definitions on one page, shared by its tools."""
 MAX_PARAMS = 1_000
-"""The most params listed for one tool: references can expand to any number. The schema is shown too."""
+"""The most params listed for one tool: references can expand to any number. The schema is shown,
+too."""
 CONTEXT_CHARACTERS = 60
 """Characters shown before and after a change in a long text."""
 INTERNAL_KEYS = frozenset({"hash"})

@@ -118,7 +118,7 @@ class SourceForm(PrivateNetworkForm):
             )
         for field in REQUIRED_FIELDS.get(cleaned.get("authentication", ""), ()):
             if field in self.fields and not cleaned.get(field):
-                self.add_error(field, "This kind of authentication requires it.")
+                self.add_error(field, "This kind of authentication requires this field.")
         return cleaned
 
     def _check_address(self, field: str, address: str) -> None:

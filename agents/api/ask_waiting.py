@@ -27,8 +27,8 @@ _PATH = re.compile(r"/api/asks/(\d{1,18})/?")
 _MAX_WAIT_S = 30.0
 _CLOCK_MARGIN_S = 0.1
 MAX_WAITING = 100
-"""The most requests of one key that wait for decisions in one process; further ones get a response at
-once."""
+"""The most requests of one key that wait for decisions in one process; further ones get a response
+immediately."""
 
 
 class AskWaiting:

@@ -89,7 +89,7 @@ class StandingGrantDetail(BaseModel):
     expires_at: datetime
     ended_because: str
     paused_because: str = Field(
-        description="Why it leaves some calls to a person now, or with the status `paused` every call; empty for none."
+        description="Why some calls need a person now, or with the status `paused` every call; empty if none does."
     )
 
 

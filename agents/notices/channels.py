@@ -173,7 +173,7 @@ def add_chat(member: Membership, address: str, *, is_shared: bool = False) -> Ch
     """
     address = address.strip()
     if is_shared and not member.may(Role.ADMIN):
-        raise Forbidden("Only admins add addresses for the whole organization.")
+        raise Forbidden("Only admins can add addresses for the whole organization.")
     # Imported on first use, because it takes 25 MB.
     find_service: Callable[[str], str] = import_string(
         "agents.deliveries.channels.chat.find_service"

@@ -80,7 +80,7 @@ def choose_level(request: HttpRequest, member: Membership) -> HttpResponseBase:
         set_level(member, action, level)
     except Invalid as refusal:
         return _render(request, member, refusal)
-    messages.success(request, f"{action} has the level {level} now.")
+    messages.success(request, f"{action} now has the level {level}.")
     return redirect("agents")
 
 

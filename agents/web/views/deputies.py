@@ -85,4 +85,4 @@ def _read_day(request: HttpRequest, name: str) -> date | None:
     try:
         return date.fromisoformat(typed)
     except ValueError:
-        raise Invalid(name, "This is not a day. Write it like 2026-11-30.") from None
+        raise Invalid(name, "This is not a date. Enter one such as 2026-11-30.") from None

@@ -90,7 +90,7 @@ def notification_list(request: HttpRequest, member: Membership) -> HttpResponseB
     """
     of_all = request.GET.get("all") == "1"
     if of_all and not member.may(Role.ADMIN):
-        raise Forbidden("Only admins see the notifications of other people.")
+        raise Forbidden("Only admins can see the notifications of other people.")
     rows = select_deliveries(member, of_all=of_all)
     if request.GET.get("failed") == "1":
         rows = rows.filter(status=DeliveryStatus.FAILED)
@@ -189,7 +189,7 @@ def follow(request: HttpRequest, member: Membership, run_id: int) -> HttpRespons
         follow_run(member, run_id)
         if not any(channel.confirmed_at for channel in list_channels(member)):
             messages.info(
-                request, "Add an e-mail address under “Notices”, so that we can tell you."
+                request, "Add an e-mail address under “Notices”, so that we can notify you."
             )
     return redirect("run", run_id)
 

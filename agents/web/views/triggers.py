@@ -101,7 +101,7 @@ def trigger_page(request: HttpRequest, member: Membership, trigger_id: int) -> H
         changes.edit_trigger(member, trigger_id, _read_terms(request))
     except (Invalid, Conflict, NotFound) as refusal:
         return _render_one(request, member, trigger, refusal)
-    messages.success(request, "The trigger was saved. It works on your behalf now.")
+    messages.success(request, "The trigger was saved. It now works on your behalf.")
     return redirect("trigger", trigger_id)
 
 
