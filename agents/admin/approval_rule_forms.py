@@ -169,7 +169,8 @@ class ApprovalRuleForm(ConfirmationForm):
             field.choices = [("", every), *((choice, choice) for choice in choices)]
 
     def _offer_own_rows(self, name: str, nothing: str) -> None:
-        """Offer only rows of the organization, once it is known, and a label for no row."""
+        """Offer only rows of the organization, once that is known, and label the empty choice with
+        `nothing`."""
         field = self.fields.get(name)
         if not isinstance(field, forms.ModelChoiceField) or field.queryset is None:
             return

@@ -257,7 +257,8 @@ class DeputyForm(forms.ModelForm):  # type: ignore[type-arg]
             self.initial["starts_at"] = timezone.now().replace(second=0, microsecond=0)
 
     def clean(self) -> dict[str, Any]:
-        """Check that both are members of one organization, and that the time is not empty."""
+        """Check that member and deputy are two people of one organization, and that the end is
+        after the start."""
         cleaned = super().clean() or {}
         member, deputy = cleaned.get("member"), cleaned.get("deputy")
         if member is not None and deputy is not None:

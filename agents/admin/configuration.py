@@ -126,8 +126,8 @@ class ConfigurationAdmin(ScopedAdmin):
         return super().render_change_form(request, context, *args, **kwargs)
 
     def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        """Retry once after an integrity error: validation then reports what a concurrent request
-        has saved."""
+        """Retry once after an integrity error: the second validation reports the conflict with a
+        concurrent request."""
         view = super().changeform_view
         try:
             response: HttpResponseBase = view(request, *args, **kwargs)

@@ -1,4 +1,4 @@
-"""Allowed hosts: those that tools reach without approval, and those in a private network."""
+"""Allowed hosts: hosts that tools reach without approval, and hosts in a private network."""
 
 from __future__ import annotations
 

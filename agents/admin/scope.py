@@ -1,4 +1,4 @@
-"""Access to rows in the admin: only those of organizations in which the person is an admin."""
+"""Access to rows in the admin, limited to organizations in which the person is an admin."""
 
 from __future__ import annotations
 
@@ -127,8 +127,8 @@ class ScopedAdmin(ModelAdmin):  # type: ignore[misc]
     def get_paginator(
         self, request: HttpRequest, queryset: Any, per_page: int, *args: Any, **kwargs: Any
     ) -> Any:
-        """Count the entries of one row's history, which are few; the lists of rows are not
-        counted."""
+        """Return a paginator that counts the entries of one row's history, which are few; for lists
+        of rows, one that does not count."""
         if queryset.model is LogEntry:
             return Paginator(queryset, per_page, *args, **kwargs)
         return super().get_paginator(request, queryset, per_page, *args, **kwargs)

@@ -1,4 +1,4 @@
-"""Operations on approval rules and their groups: read them. They are created and changed in the
+"""Operations that read approval rules and their groups; people create and change them in the
 admin."""
 
 from __future__ import annotations

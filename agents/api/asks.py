@@ -173,7 +173,7 @@ def create_ask(request: HttpRequest, payload: NewAsk) -> Status[AskDetail]:
 
 @router.get("", response=AskList, summary="List asks")
 def list_asks(request: HttpRequest, filters: Query[AskFilter]) -> AskList:
-    """List an agent's own asks, or for a member those of the organization, newest first."""
+    """List asks, newest first: an agent's own, or for a member those of the organization."""
     rows = _select(request)
     if filters.effect_key:
         rows = rows.filter(effect__key=filters.effect_key)
@@ -200,7 +200,8 @@ def cancel_asks(request: HttpRequest, payload: CancelledEffects) -> CancelledAsk
     "/{ask_id}", response=AskDetail, summary="Get one ask", openapi_extra=document_problems(404)
 )
 def get_ask(request: HttpRequest, ask_id: PathId, waiting: Query[WaitQuery]) -> AskDetail:
-    """Return the ask. With `wait_s`, the response comes when it is decided, or after that time."""
+    """Return the ask. With `wait_s`, the response comes when the ask is decided, or after that
+    time."""
     ask = get_row(_select(request), ask_id, "ask")
     state = load_state(ask)
     if state.is_waiting and isinstance(_get_caller(request), AgentKey):

@@ -85,7 +85,8 @@ class ApprovalDetail(BaseModel):
 
 
 class DecisionResult(BaseModel):
-    """The result of one decision of a bulk request: the status and code that it would get alone."""
+    """The result of one decision of a bulk request: the status and code that a request for it alone
+    would get."""
 
     approval_id: str
     status: int = Field(examples=[200, 409])

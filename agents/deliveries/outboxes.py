@@ -74,7 +74,7 @@ class DeliveryBatch(Generic[D, R]):
 
 
 class Outbox(ABC, Generic[D, R]):
-    """The deliveries by one kind of channel, with what their subject knows about them.
+    """The deliveries by one kind of channel, with the queries and steps that their subject defines.
 
     Attributes:
         kind: the kind of channel.

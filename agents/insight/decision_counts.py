@@ -160,7 +160,8 @@ def _lock_head(organization_id: int) -> DecisionHead | None:
 
 
 def _begin_again_if_late(head: DecisionHead, *, is_ahead: bool) -> None:
-    """Count everything again if decisions were recorded late, such as those of an import."""
+    """Count everything again if decisions were recorded late, such as those of an import, or if the
+    clock was ahead."""
     first = get_midnight(get_today() - timedelta(days=KEPT_DAYS))
     newer = select_decisions(head.organization_id).filter(pk__gt=head.newest_id)
     late = newer.filter(decided_at__gte=first, decided_at__lt=head.until)

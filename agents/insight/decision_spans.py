@@ -158,7 +158,8 @@ def classify_reason(reason: str) -> str:
 
 
 def _load_rows(organization_id: int, since: datetime, until: datetime | None) -> list[_Row]:
-    """Load the decided cards of the span, those around it, and three of each person before them."""
+    """Load the decided cards in and around the span, and three earlier cards of each person who
+    decided them."""
     every = select_decisions(organization_id)
     start = since - MARGIN
     near = every.filter(decided_at__gte=start)

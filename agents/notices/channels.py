@@ -249,7 +249,8 @@ def note_failed(channel: Channel, error: DeliveryError, pause: timedelta | None)
 
 
 def forget_channel(channel: Channel) -> None:
-    """Remove a channel whose address no longer exists, and notify its owner by the others."""
+    """Remove a channel whose address no longer exists, and notify its owner by their other
+    channels."""
     with transaction.atomic():
         whose = channel.membership
         tell(
@@ -273,7 +274,7 @@ def list_channels(member: Membership) -> list[Channel]:
 
 
 def _select_own(member: Membership) -> QuerySet[Channel]:
-    """Select the channels that the member has added, and for an admin those for everyone."""
+    """Select the channels that the member has added, and for an admin also those for everyone."""
     of_all = (
         Q(is_shared=True, membership__organization_id=member.organization_id)
         if member.may(Role.ADMIN)

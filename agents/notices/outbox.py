@@ -148,8 +148,8 @@ def write_notices(events: Sequence[Event]) -> None:
 
 
 def write_organization_notices(events: Sequence[OrganizationEvent]) -> None:
-    """Write the notices of these events of organizations; a person with a removed account is left
-    out, and so are those who ended their own standing grant."""
+    """Write the notices of these events of organizations, except for people whose account was
+    removed or who ended their own standing grant."""
     for_one = {event.payload["user_id"] for event in events} - {None}
     users = {None, *User.objects.filter(pk__in=for_one).values_list("pk", flat=True)}
     add_notices(

@@ -234,7 +234,7 @@ SHELLS = re.compile(
 )
 """Programs that run one of their arguments as a command."""
 PATHS = re.compile(r"(?i).*(path|file|folder|directory|dir)s?(_?name)?")
-"""Names of params that hold paths."""
+"""Names of params that contain paths."""
 PLAIN_WORD = re.compile(r"[\w@%+=:,./~^-]*")
 SEPARATORS = re.compile(r"[;&|<>(){}`$\r\n\"']")
 INNER_OPTION = re.compile(r"^\s*(?:--?[\w-]+=|-\w)")
@@ -609,7 +609,7 @@ def real_paths(call: Call, name: str, given: Json) -> Iterator[str]:
 
 
 def paths_of(name: str, given: Json) -> Iterator[str]:
-    """Yield the values of a field that holds paths."""
+    """Yield the values of a field that contains paths, by its name."""
     if PATHS.fullmatch(name):
         yield from values_of(given)
 
@@ -974,7 +974,8 @@ class Findings:
 
 
 def check(assistant: str, settings: str | None = None, *, waits: bool, lives: bool = False) -> int:
-    """Check everything that calls need to be held; return the number of problems."""
+    """Check everything that the hook needs in order to hold calls; return the number of
+    problems."""
     findings = Findings()
     try:
         config = load_config()
@@ -1358,8 +1359,8 @@ def read_link(path: Path) -> str:
 
 
 def can_replace(path: Path) -> bool:
-    """Return True if this user can write what is here, or put something else here or in the place
-    of a folder above."""
+    """Return True if this user can write this file or folder, or replace it or a folder above
+    it."""
     user = os.geteuid() if hasattr(os, "geteuid") else None
     if has_power_over(path, user):
         return True

@@ -279,8 +279,8 @@ def _get_door(_: requests.Session, url: str) -> BaseAdapter:  # noqa: ARG001 - t
 
 
 def may_reach(host: str, hosts: Collection[str]) -> bool:
-    """Return True if the host is one of these or a subdomain of one, or one of GADGET_CHAT_HOSTS
-    for OWN_HOST."""
+    """Return True if the host is one of `hosts`, or a subdomain of one; OWN_HOST stands for those
+    of GADGET_CHAT_HOSTS."""
     is_known = any(host == each or host.endswith(f".{each}") for each in hosts if each != OWN_HOST)
     return is_known or (OWN_HOST in hosts and _is_named(host))
 

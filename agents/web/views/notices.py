@@ -83,8 +83,8 @@ def notices_page(request: HttpRequest, member: Membership) -> HttpResponseBase:
 
 @member_view("GET")
 def notification_list(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Show the notifications of the member, or with `?all=1` for an admin those of everybody; the
-    newest first.
+    """Show the member's notifications, newest first; with `?all=1`, an admin sees those of all
+    members.
 
     `?before=` is the id of the last one shown; `?failed=1` shows only failed ones.
     """

@@ -299,7 +299,7 @@ async function showGone(row) {
   }
   row.classList.add("gone");
   linkOf(row).title = "Decided elsewhere";
-  await refreshIfChanged(paneCard(), "Somebody else just changed this card. ");
+  await refreshIfChanged(paneCard(), "Someone else just changed this card. ");
 }
 
 async function reload() {
