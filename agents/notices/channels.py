@@ -167,7 +167,7 @@ def add_chat(member: Membership, address: str, *, is_shared: bool = False) -> Ch
         is_shared: the address is for the whole organization.
 
     Raises:
-        Forbidden: only admins add addresses for the whole organization.
+        Forbidden: only admins can add addresses for the whole organization.
         Invalid: it is not an address of a supported service, or names a server that is not allowed.
         Conflict: it was added before, or there are too many.
     """
