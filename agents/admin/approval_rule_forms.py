@@ -28,7 +28,7 @@ CONDITION = {
     "comparison": "condition_comparison",
     "value": "condition_value",
 }
-"""The form's fields, by the blanks of the condition."""
+"""The form's field for each blank of the condition."""
 SCOPE = ("tool", "category", "level", "employee")
 NOTHING_CHOSEN = {
     "employee": "every employee",
@@ -36,11 +36,11 @@ NOTHING_CHOSEN = {
     "second_group": "no second group",
 }
 MAX_HOURS = 720
-OTHER_CARDS = "Other cards need one approver, unless another rule is for them."
-ITS_CARDS = "Its cards need one approver, unless another rule is for them."
+OTHER_CARDS = "Other cards need one approver, unless another rule covers them."
+ITS_CARDS = "Its cards need one approver, unless another rule covers them."
 SIMULATE = "_simulate"
 """The name of the button that simulates the rule instead of saving it."""
-KEPT_CONDITIONS = "This rule has conditions that cannot be edited here. They stay as they are."
+KEPT_CONDITIONS = "This rule has conditions that cannot be edited here. They stay unchanged."
 
 
 def find_organization(form: forms.ModelForm[Any], cleaned: dict[str, Any]) -> Organization | None:
@@ -52,14 +52,14 @@ def find_organization(form: forms.ModelForm[Any], cleaned: dict[str, Any]) -> Or
 
 
 def format_count(number: int, noun: str) -> str:
-    """Format a number of things, e.g. `1 hour`."""
+    """Format a number with its noun, e.g. `1 hour`."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def refuse_taken_name(
     form: forms.ModelForm[Any], cleaned: dict[str, Any], organization: Organization
 ) -> None:
-    """Add an error if another row of the organization has the name."""
+    """Add an error to the form if another row of the organization has the entered name."""
     others = type(form.instance)._default_manager.exclude(pk=form.instance.pk)
     if others.filter(organization=organization, name=cleaned.get("name", "")).exists():
         form.add_error(
@@ -110,7 +110,7 @@ class ApprovalRuleForm(ConfirmationForm):
         strip=False,
         max_length=2_000,
         widget=UnfoldAdminTextareaWidget(attrs={"rows": 2, "spellcheck": "false"}),
-        help_text="If the parameter is a list, one entry like this is enough.",
+        help_text="If the parameter is a list, one matching entry is enough.",
     )
     needed = forms.IntegerField(
         label="People needed",
@@ -169,7 +169,8 @@ class ApprovalRuleForm(ConfirmationForm):
             field.choices = [("", every), *((choice, choice) for choice in choices)]
 
     def _offer_own_rows(self, name: str, nothing: str) -> None:
-        """Offer only rows of the organization, once it is known, and a label for no row."""
+        """Offer only rows of the organization, once that is known, and label the empty choice with
+        `nothing`."""
         field = self.fields.get(name)
         if not isinstance(field, forms.ModelChoiceField) or field.queryset is None:
             return
@@ -242,7 +243,8 @@ class ApprovalRuleForm(ConfirmationForm):
         level = cleaned.get("level", "")
         if tool and level and Level(level).rank < tool.level.rank:
             self.add_error(
-                "level", f"{name} has the level {tool.level.value}, so no card of it is lower."
+                "level",
+                f"{name} has the level {tool.level.value}. Choose that level or a higher one.",
             )
         if not self.fields["condition_param"].disabled:
             self._store_condition(cleaned, tool)
@@ -303,7 +305,7 @@ class ApprovalRuleForm(ConfirmationForm):
         yield from self._list_new_people(cleaned, name)
 
     def _list_new_people(self, cleaned: dict[str, Any], name: str) -> Iterator[str]:
-        """List the people who count from now on and did not count before."""
+        """Describe the people whose approvals count from now on and did not count before."""
         before = ApproverGroup.objects.filter(pk=self.initial["group"]).first()
         if before is not None and before != cleaned["group"]:
             who = f"people of {cleaned['group']}" if cleaned["group"] else "all approvers"

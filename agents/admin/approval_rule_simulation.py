@@ -1,4 +1,4 @@
-"""The way from the form of an approval rule to the simulator."""
+"""Links from the form of an approval rule to the simulator."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def simulate_form(request: HttpRequest, rule: ApprovalRule) -> HttpResponse:
     """Simulate the rule as entered in its form.
 
     Raises:
-        Forbidden: the person is not an admin of its organization, or another one is their active
-            one.
-        Invalid: there is nothing to simulate.
+        Forbidden: the person is not an admin of the rule's organization, or uses Gadget as a member
+            of another one.
+        Invalid: the rule changes nothing, or its conditions cannot be read.
     """
     return show_simulation(request, _find_member(request, rule), _build_change(rule))
 
@@ -36,8 +36,11 @@ def build_removal_address(rule: ApprovalRule) -> str:
 
 
 def _find_member(request: HttpRequest, rule: ApprovalRule) -> Membership:
-    """Return the membership with which the person uses Gadget; the simulator's pages have no
-    other."""
+    """Return the session's membership, which the simulator's pages use too.
+
+    Raises:
+        Forbidden: it is not that of an admin of the rule's organization.
+    """
     member = load_session_member(get_user(request), request.session)
     if (
         member is None

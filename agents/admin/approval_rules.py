@@ -43,7 +43,7 @@ class MomentField(forms.DateTimeField):
 
 
 class MomentInput(forms.DateTimeInput):
-    """The input of a date and time, which looks like the other inputs."""
+    """An input for a date and time, styled like the other inputs."""
 
     input_type = "datetime-local"
 
@@ -107,7 +107,7 @@ class ApproverGroupForm(ConfirmationForm):
         if able >= len(before):
             return
         for rule in self.instance.rules.filter(is_active=True, needed__gt=able).order_by("name"):
-            needs = f"“{rule.name}” needs {rule.needed} approvals of {cleaned['name']}"
+            needs = f"“{rule.name}” needs {rule.needed} approvals from {cleaned['name']}"
             has = f"which now has {format_count(able, 'active approver')}"
             yield f"{needs}, {has}. Its cards can’t be approved until you fix this."
 
@@ -162,7 +162,7 @@ class ApproverGroupAdmin(ConfigurationAdmin):
         return response
 
     def render_delete_form(self, request: HttpRequest, context: dict[str, Any]) -> HttpResponse:
-        """Explain why a group that a rule names stays."""
+        """Explain on the page why a group that a rule names cannot be deleted."""
         response: HttpResponse = super().render_delete_form(
             request, {**context, "sentence": _explain_use(context["object"])}
         )
@@ -170,7 +170,7 @@ class ApproverGroupAdmin(ConfigurationAdmin):
 
 
 def _explain_use(group: ApproverGroup) -> str | None:
-    """Explain which rules name the group; None if none does."""
+    """Return a sentence about the rules that name the group; None if there are none."""
     rules = ApprovalRule.objects.filter(Q(group=group) | Q(second_group=group)).order_by("name")
     names = ", ".join(f"“{name}”" for name in rules.values_list("name", flat=True))
     return (
@@ -238,7 +238,7 @@ class ApprovalRuleAdmin(ConfigurationAdmin):
 
 
 class DeputyForm(forms.ModelForm):  # type: ignore[type-arg]
-    """A member's deputy, who is another member of the organization, for a time."""
+    """A member's deputy for a limited time, who is another member of the organization."""
 
     starts_at = MomentField(label="From", help_text="Time in UTC.")
     ends_at = MomentField(label="Until", help_text="Time in UTC. Set it to now to end this early.")
@@ -248,7 +248,7 @@ class DeputyForm(forms.ModelForm):  # type: ignore[type-arg]
         fields = ("member", "deputy", "starts_at", "ends_at")
         help_texts = {
             "member": "The person who is away.",
-            "deputy": "Decides in this person's name. Counts only while both can approve, and only as one voice.",
+            "deputy": "Decides in this person's name while both can approve. Together they count as one approval.",
         }
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -257,12 +257,15 @@ class DeputyForm(forms.ModelForm):  # type: ignore[type-arg]
             self.initial["starts_at"] = timezone.now().replace(second=0, microsecond=0)
 
     def clean(self) -> dict[str, Any]:
-        """Check that both are members of one organization, and that the time is not empty."""
+        """Check that member and deputy are two people of one organization, and that the end is
+        after the start."""
         cleaned = super().clean() or {}
         member, deputy = cleaned.get("member"), cleaned.get("deputy")
         if member is not None and deputy is not None:
             if member == deputy:
-                self.add_error("deputy", "Nobody is their own deputy. Choose another member.")
+                self.add_error(
+                    "deputy", "A member cannot be their own deputy. Choose another member."
+                )
             elif member.organization_id != deputy.organization_id:
                 self.add_error(
                     "deputy",
@@ -270,7 +273,7 @@ class DeputyForm(forms.ModelForm):  # type: ignore[type-arg]
                 )
         starts_at, ends_at = cleaned.get("starts_at"), cleaned.get("ends_at")
         if starts_at is not None and ends_at is not None and ends_at <= starts_at:
-            self.add_error("ends_at", "This is not after the start. Choose a later time.")
+            self.add_error("ends_at", "The end must be after the start. Choose a later time.")
         elif not self.instance.pk and ends_at is not None and ends_at <= timezone.now():
             self.add_error("ends_at", "This time is over. Choose a later one.")
         return cleaned
@@ -278,7 +281,7 @@ class DeputyForm(forms.ModelForm):  # type: ignore[type-arg]
 
 @admin.register(Deputy)
 class DeputyAdmin(ConfigurationAdmin):
-    """Deputies of members, each for a time."""
+    """Deputies of members, each for a limited time."""
 
     form = DeputyForm
     immutable_fields = ("member", "deputy")

@@ -19,12 +19,12 @@ def get_organization_id(row: Model) -> int:
 
 
 def format_kind(row: Model) -> str:
-    """Return the kind as the audit's actions spell it, e.g. `tool_rule`."""
+    """Return the row's kind as the audit's actions spell it, e.g. `tool_rule`."""
     return str(row._meta.verbose_name).lower().replace(" ", "_")
 
 
 def format_subject(row: Model) -> str:
-    """Return the subject as the audit spells it, e.g. `employee:7`."""
+    """Return the row as the audit names it, e.g. `employee:7`."""
     return f"{format_kind(row)}:{row.pk}"
 
 

@@ -126,8 +126,8 @@ class ConfigurationAdmin(ScopedAdmin):
         return super().render_change_form(request, context, *args, **kwargs)
 
     def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        """Retry once after an integrity error: validation then reports what a concurrent request
-        has saved."""
+        """Retry once after an integrity error: the second validation reports the conflict with a
+        concurrent request."""
         view = super().changeform_view
         try:
             response: HttpResponseBase = view(request, *args, **kwargs)
@@ -140,8 +140,8 @@ class ConfigurationAdmin(ScopedAdmin):
     def construct_change_message(
         self, request: HttpRequest, form: Any, formsets: Any, add: bool = False
     ) -> Any:
-        """Return the history's sentence, which names what was added to a list and removed from it,
-        e.g. tools."""
+        """Return the sentence for the history, with the entries added to and removed from each
+        list, e.g. tools."""
         if add:
             return super().construct_change_message(request, form, formsets, add)
         details = self.describe_change(form, change=True)

@@ -136,7 +136,7 @@ class EmployeeForm(ConfirmationForm):
         mode: str = self.cleaned_data["mode"]
         if mode not in {*MODES, *(named for tool in self.catalog for named in tool.modes or ())}:
             raise forms.ValidationError(
-                f"No tool names the mode {mode!r} any more. Choose another one."
+                f"No tool belongs to the mode {mode!r} now. Choose another one."
             )
         return mode
 
@@ -156,8 +156,8 @@ class EmployeeForm(ConfirmationForm):
         return lines
 
     def clean(self) -> dict[str, Any]:
-        """Check that the tools and the provider belong to the organization, and that it has the
-        model or script."""
+        """Check that the tools and the provider belong to the organization, and that the model or
+        script can be used."""
         cleaned = super().clean() or {}
         self._check_tools(cleaned.get("allowed_tools", ()), cleaned.get("limits", {}))
         self._check_delegates(cleaned)

@@ -15,7 +15,7 @@ from tools.contract import SHORTEST_SECRET, Tool
 
 SHORT = 60
 FIELD_NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
-"""Name of a field of credentials."""
+"""The pattern of a name of a credentials field."""
 COMMON_VALUE = (
     "The log and tool results would hide this {kind} everywhere. "
     "Enter a value that does not appear in ordinary text."
@@ -25,8 +25,8 @@ NOT_INSTALLED = "it is not installed"
 
 
 def find_secret_fault(value: str) -> str | None:
-    """Explain why a value cannot be a secret; None if it can: a common value would be hidden in
-    ordinary texts, too.
+    """Return the reason why a value cannot be a secret, because ordinary texts contain it; None if
+    it can.
 
     Values shorter than `SHORTEST_SECRET` are never hidden.
     """

@@ -1,4 +1,4 @@
-"""Allowed hosts: those that tools reach without approval, and those in a private network."""
+"""Allowed hosts: hosts that tools reach without approval, and hosts in a private network."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class HostForm(PrivateNetworkForm):
 
     @property
     def is_opened(self) -> bool:
-        """True if a superuser has already allowed it."""
+        """True if a superuser has already allowed private access to this host."""
         return self._was_ticked and self.instance.opened_by_superuser
 
     @property

@@ -60,7 +60,7 @@ class LimitsWidget(forms.Widget):
         return ""
 
     def value_from_datadict(self, data: Mapping[str, Any], files: Any, name: str) -> list[Row]:
-        """Return the sentences that were filled in, in their order; a removed one has `remove`."""
+        """Return the filled-in sentences in their order; one to remove has the key `remove`."""
         place = re.compile(rf"{re.escape(name)}-(\d{{1,4}})-([a-z]+)")
         rows: dict[int, Row] = {}
         for key in data:

@@ -117,8 +117,8 @@ class OrganizationAdmin(ConfigurationAdmin):
     def save_model(
         self, request: HttpRequest, obj: Model, form: forms.ModelForm[Any], change: bool
     ) -> None:
-        """Make a superuser who has no organization an admin of the one that they create: every page
-        needs one."""
+        """Make a superuser without an organization an admin of the new one, because every page
+        needs an organization."""
         super().save_model(request, obj, form, change)
         user = get_user(request)
         if change or Membership.objects.filter(user=user).exists():
@@ -158,7 +158,7 @@ class MembershipForm(ConfirmationForm):
         return cleaned
 
     def list_consequences(self, cleaned: dict[str, Any]) -> Iterator[str]:
-        """List a new admin."""
+        """Describe the rights of a new admin."""
         if cleaned["role"] == Role.ADMIN:
             yield members.describe_admin_rights(cleaned["username"])
 
@@ -206,7 +206,7 @@ class ChangedMembershipForm(ConfirmationForm):
         fields = ("role",)
 
     def list_consequences(self, cleaned: dict[str, Any]) -> Iterator[str]:
-        """List the consequence of making somebody an admin, or of removing that role."""
+        """Describe the consequence of granting or removing the admin role."""
         if self.administrator is None:
             return
         sentence = members.describe_role_change(

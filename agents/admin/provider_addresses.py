@@ -14,11 +14,11 @@ SCHEMES = ("https", "http")
 
 @dataclass(frozen=True)
 class FoundAddress:
-    """The address for what a person typed.
+    """The address found for the text that a person typed.
 
     Attributes:
         fault: the reason why it is not accepted; None if it is.
-        note: which of two addresses was found to work, in a sentence.
+        note: a sentence about the address that was chosen of two; empty if only one was possible.
     """
 
     address: str
@@ -27,7 +27,8 @@ class FoundAddress:
 
 
 def find_address(kind: str, typed: str) -> FoundAddress:
-    """Find the address that was meant, and the reason if it is not accepted."""
+    """Find the address that a person means, or the reason why it is refused; without a scheme, try
+    both."""
     typed = typed.strip()
     if not typed or "://" in typed:
         return FoundAddress(typed, _explain_refusal(kind, typed))
@@ -41,8 +42,8 @@ def find_address(kind: str, typed: str) -> FoundAddress:
 
 
 def _choose(typed: str, problems: dict[str, ProviderError | None]) -> FoundAddress:
-    """Choose the scheme over which the server responds as a model's server, else the one over which
-    it responds."""
+    """Choose the scheme with which the server works as a model server, else one with which it
+    responds at all."""
     working = [scheme for scheme in SCHEMES if problems[scheme] is None]
     responding = [scheme for scheme in SCHEMES if not _is_silent(problems[scheme])]
     found = next(iter([*working, *responding]), None)

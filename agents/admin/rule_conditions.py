@@ -26,7 +26,7 @@ def read_blanks(stored: Sequence[Any], tool: Tool | None) -> Row:
         tool: the tool that the rule names, if it is installed.
 
     Raises:
-        TypeError, ValueError: three blanks cannot hold what is stored.
+        TypeError, ValueError: the stored conditions do not fit into three blanks.
     """
     if not stored:
         return {}

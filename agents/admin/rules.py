@@ -79,8 +79,8 @@ class RuleForm(ConfirmationForm):
 
 @admin.register(ToolRule)
 class ToolRuleAdmin(ConfigurationAdmin):
-    """Levels raised for all employees. It shows stopped tools; people stop and resume them on the
-    stops page."""
+    """Tool levels raised for all employees. The list also shows stopped tools, which people stop
+    and resume on the stops page."""
 
     form = RuleForm
     immutable_fields = ("organization", "tool")

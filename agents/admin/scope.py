@@ -1,4 +1,4 @@
-"""Access to rows in the admin: only those of organizations in which the person is an admin."""
+"""Access to rows in the admin, limited to organizations in which the person is an admin."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ PATH_TO_ORGANIZATION: dict[type[Model], str] = {
     AllowedHost: "organization",
     User: "memberships__organization",
 }
-"""Lookup from each model to its organization, also of records (records.py); another model cannot be
-shown."""
+"""The lookup from each model to its organization; records.py adds the models of records. A model
+without a lookup cannot be shown."""
 
 
 def get_user(request: HttpRequest) -> User:
@@ -97,7 +97,7 @@ class ScopedRelatedFilter(RelatedFieldListFilter):
 
 
 def _preselect_only_choice(field: forms.ModelChoiceField[Any]) -> None:
-    """Select the only choice of a field, and drop its empty one."""
+    """Preselect the choice of a field that has only one, and drop the empty choice."""
     assert field.queryset is not None
     offered = field.queryset.order_by("pk")[:2]
     if len(offered) == 1:
@@ -111,7 +111,7 @@ class ScopedAdmin(ModelAdmin):  # type: ignore[misc]
     separately.
 
     Attributes:
-        may_add, may_change, may_delete: the actions of this page, for anybody who has access.
+        may_add, may_change, may_delete: the actions that the page offers to people with access.
     """
 
     may_add = may_change = may_delete = True
@@ -127,8 +127,8 @@ class ScopedAdmin(ModelAdmin):  # type: ignore[misc]
     def get_paginator(
         self, request: HttpRequest, queryset: Any, per_page: int, *args: Any, **kwargs: Any
     ) -> Any:
-        """Count the entries of one row's history, which are few; the lists of rows are not
-        counted."""
+        """Return a paginator that counts the entries of one row's history, which are few; for lists
+        of rows, one that does not count."""
         if queryset.model is LogEntry:
             return Paginator(queryset, per_page, *args, **kwargs)
         return super().get_paginator(request, queryset, per_page, *args, **kwargs)

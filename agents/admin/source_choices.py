@@ -51,8 +51,8 @@ class SubmittedChoices:
         return wanted != self.get_shown_state(row) or self.has_accept_tick(row)
 
     def has_conflict(self, row: SourceTool) -> bool:
-        """Return True if somebody else has set the tool to another state since, and not the one
-        this person wants."""
+        """Return True if somebody else has meanwhile set the tool to a state that this person
+        neither saw nor wants."""
         wanted = _encode(is_chosen=self.is_ticked(row), level=self.get_level(row))
         return self.is_touched(row) and encode_state(row) not in (self.get_shown_state(row), wanted)
 

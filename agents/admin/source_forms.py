@@ -39,8 +39,8 @@ REFRESH_FIELDS = frozenset(
         "is_active",
     }
 )
-"""Fields that decide which server is contacted with which credentials; a change reads the
-description again."""
+"""Fields that decide which server is contacted with which credentials; changing one causes the
+description to be read again."""
 VISIBILITY_CONDITIONS = {
     name: f"typeof authentication === 'undefined' || {condition}"
     for name, condition in {
@@ -64,8 +64,8 @@ SERVICE_HELP = (
 
 
 class SourceForm(PrivateNetworkForm):
-    """The fields of every kind. The page sets `kind`; `summary` describes the kind where people
-    choose one."""
+    """The fields that all kinds share. The page sets `kind`; `summary` describes the kind where
+    people choose one."""
 
     kind = SourceKind.OPENAPI
     summary = ""
@@ -118,7 +118,7 @@ class SourceForm(PrivateNetworkForm):
             )
         for field in REQUIRED_FIELDS.get(cleaned.get("authentication", ""), ()):
             if field in self.fields and not cleaned.get(field):
-                self.add_error(field, "This kind of authentication requires it.")
+                self.add_error(field, "This kind of authentication requires this field.")
         return cleaned
 
     def _check_address(self, field: str, address: str) -> None:

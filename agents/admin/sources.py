@@ -178,8 +178,8 @@ class SourceAdmin(ConfigurationAdmin):
         bump_tools_version(obj.organization_id)
 
     def delete_model(self, request: HttpRequest, obj: Model) -> None:
-        """Delete the grants and rules of its tools too: another source of the same name would
-        inherit them."""
+        """Delete the source with the grants and rules of its tools: another source of the same name
+        would inherit them."""
         assert isinstance(obj, Source)
         bump_tools_version(obj.organization_id)
         grants, rules = _find_grants(obj), _find_rules(obj)
@@ -295,7 +295,7 @@ def _build_tools_url(source: Source, why: str) -> str:
 
 
 def _find_grants(source: Source) -> QuerySet[Grant]:
-    """Find the grants of its tools to employees of its organization."""
+    """Find the grants of the source's tools to employees of its organization."""
     names = list(source.tools.values_list("tool", flat=True))
     grants = Grant.objects.filter(employee__organization_id=source.organization_id, tool__in=names)
     return grants.select_related("employee").order_by("tool", "employee_id")

@@ -1,4 +1,5 @@
-"""API tokens: created here or by `manage.py create_api_token`, shown once, and revoked for good."""
+"""API tokens: created here or by `manage.py create_api_token`, shown once, and revoked
+permanently."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ class LimitsField(forms.Field):
         self.stored: list[Row] = []
 
     def offer(self, catalog: Iterable[Tool], stored: list[Row]) -> None:
-        """Offer the tools of the catalog, and accept the stored sentences as they are.
+        """Offer the tools of the catalog, and accept the stored sentences unchecked.
 
         A stored sentence may name a tool that is no longer installed.
         """

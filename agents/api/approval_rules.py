@@ -1,4 +1,4 @@
-"""Operations on approval rules and their groups: read them. They are created and changed in the
+"""Operations that read approval rules and their groups; people create and change them in the
 admin."""
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ groups_router = Router(tags=["Approval rules"])
 
 
 class ApprovalRuleDetail(BaseModel):
-    """One approval rule; an empty text or a null stands for any."""
+    """One approval rule; an empty text or null matches any value."""
 
     id: str
     name: str
@@ -38,7 +38,7 @@ class ApprovalRuleDetail(BaseModel):
     )
     escalate_hours: int | None
     second_group_id: str | None = Field(
-        description="The group that counts as well once the card has waited that long."
+        description="The group whose people count as well after `escalate_hours`."
     )
 
 

@@ -118,10 +118,10 @@ def undo_many(request: HttpRequest, payload: BulkUndo) -> DecisionResults:
     openapi_extra=document_problems(403, 404),
 )
 def undo_bulk(request: HttpRequest, bulk_id: PathUuid) -> UndoneBulk:
-    """Undo all your approvals with this `bulk_id` at once: none of their calls starts any more.
+    """Undo all your approvals with this `bulk_id` at once: no further call of theirs starts.
 
-    Their cards are then renewed one by one; `GET /api/approvals/bulks/{bulk_id}` tells how many
-    calls had started.
+    Their cards are then renewed one by one; `GET /api/approvals/bulks/{bulk_id}` returns how many
+    calls had already started.
     """
     member = get_member(request)
     if not member.may(Role.APPROVER):
@@ -184,7 +184,7 @@ def show_approval(request: HttpRequest, approval_id: PathId) -> ApprovalDetail:
 )
 def approve(request: HttpRequest, approval_id: PathId, payload: ApproveRequest) -> ApprovalDetail:
     """Approve the call, so that it can start; if an approval rule needs more people, the card keeps
-    waiting for these.
+    waiting for them.
 
     With `params`, nothing is approved: `next_approval_id` names the changed card.
     """
@@ -228,7 +228,7 @@ def deny(request: HttpRequest, approval_id: PathId, payload: DenyRequest) -> App
     openapi_extra=document_problems(403, 404, 409, 410, 412),
 )
 def dismiss(request: HttpRequest, approval_id: PathId, payload: DismissRequest) -> ApprovalDetail:
-    """Dismiss a card whose call would change nothing any more; nothing runs, and the card becomes
+    """Dismiss a card whose call would no longer change anything; nothing runs, and the card becomes
     `answered`."""
     member = get_member(request)
     decision = decisions.Decision(
@@ -288,7 +288,7 @@ def _filter_approvals(rows: QuerySet[Approval], filters: ApprovalFilter) -> Quer
 
 
 def _take_newest(member: Membership, filters: ApprovalFilter) -> Page[Approval]:
-    """Return a page, newest first: from the index of a run, of a status or of all cards."""
+    """Return a page, newest first, read from the index of a run, of a status, or of all cards."""
     rows = _select_approvals(member).order_by("-pk")
     if filters.run_id is not None:
         return take_page(start_at_cursor(_filter_approvals(rows, filters), filters), filters)

@@ -27,7 +27,8 @@ _PATH = re.compile(r"/api/asks/(\d{1,18})/?")
 _MAX_WAIT_S = 30.0
 _CLOCK_MARGIN_S = 0.1
 MAX_WAITING = 100
-"""Requests of one key that may wait for decisions in one process; more get a response at once."""
+"""The most requests of one key that wait for decisions in one process; further ones get a response
+immediately."""
 
 
 class AskWaiting:
@@ -54,7 +55,7 @@ class AskWaiting:
         await self._application(scope, receive, send)
 
     async def _wait(self, scope: dict[str, Any], wait_s: float) -> None:
-        """Wait for the decision, and until it cannot be undone."""
+        """Wait for the decision, and then until it can no longer be undone."""
         ends_at = time.monotonic() + wait_s
         if (state := await _find_undecided(scope)) is not None and self._waiting[
             state.ask.key_id
@@ -120,8 +121,8 @@ def _find_undecided(scope: dict[str, Any]) -> AskState | None:
 
 @database_to_async
 def _find_time_to_undo(scope: dict[str, Any]) -> float:
-    """Return the seconds in which the approval of the agent's own ask can still be undone; 0
-    without any."""
+    """Return how many seconds are left to undo the approval of the agent's own ask; 0 if it cannot
+    be undone."""
     state = _load_own(scope)
     if state is None or state.call.status != CallStatus.APPROVED or state.card.start_after is None:
         return 0.0

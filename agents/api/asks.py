@@ -1,5 +1,5 @@
-"""Operations on asks: an agent asks before it acts, redeems the approval, and says what happened;
-people read."""
+"""Operations on asks: an agent asks before it acts, redeems the approval, and reports the outcome;
+people can only read."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ AskStatus = Literal[
 
 
 class NewAsk(BaseModel):
-    """An action about which an agent asks."""
+    """An action for which an agent requests approval."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -61,10 +61,11 @@ class NewAsk(BaseModel):
         Level.DESTRUCTIVE, description="Raised to the organization's level for the action."
     )
     sentence: str = Field(
-        "", description="What the agent will do, in its own words; shown as unverified."
+        "", description="What the agent will do, in the agent's own words; shown as unverified."
     )
     effect: str = Field(
-        "", description="What will change then, in its own words; shown as unverified."
+        "",
+        description="What the action will change, in the agent's own words; shown as unverified.",
     )
     effect_key: str = Field(
         "", description="Names the business effect: two open asks never share one."
@@ -132,7 +133,7 @@ class CancelledEffects(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     effect_key_prefix: str = Field(
-        min_length=8, max_length=200, description="How their effect keys begin."
+        min_length=8, max_length=200, description="The beginning of their effect keys."
     )
 
 
@@ -161,8 +162,8 @@ class WaitQuery(BaseModel):
     openapi_extra=document_problems(403, 409, 422),
 )
 def create_ask(request: HttpRequest, payload: NewAsk) -> Status[AskDetail]:
-    """Make a card for an action that the agent takes itself; a repeated or open equal ask returns
-    200."""
+    """Create a card for an action that the agent takes itself (201). A repeated ask, or an equal
+    one that is open, is returned again (200)."""
     fields = payload.model_dump()
     ask, is_new = submit(
         _get_key(request), AskedRequest(**{**fields, "level": payload.level.value})
@@ -172,7 +173,7 @@ def create_ask(request: HttpRequest, payload: NewAsk) -> Status[AskDetail]:
 
 @router.get("", response=AskList, summary="List asks")
 def list_asks(request: HttpRequest, filters: Query[AskFilter]) -> AskList:
-    """List an agent's own asks, or for a member those of the organization, newest first."""
+    """List asks, newest first: an agent's own, or for a member those of the organization."""
     rows = _select(request)
     if filters.effect_key:
         rows = rows.filter(effect__key=filters.effect_key)
@@ -199,7 +200,8 @@ def cancel_asks(request: HttpRequest, payload: CancelledEffects) -> CancelledAsk
     "/{ask_id}", response=AskDetail, summary="Get one ask", openapi_extra=document_problems(404)
 )
 def get_ask(request: HttpRequest, ask_id: PathId, waiting: Query[WaitQuery]) -> AskDetail:
-    """Return the ask. With `wait_s`, the response comes when it is decided, or after that time."""
+    """Return the ask. With `wait_s`, the response comes when the ask is decided, or after that
+    time."""
     ask = get_row(_select(request), ask_id, "ask")
     state = load_state(ask)
     if state.is_waiting and isinstance(_get_caller(request), AgentKey):
@@ -214,7 +216,7 @@ def get_ask(request: HttpRequest, ask_id: PathId, waiting: Query[WaitQuery]) -> 
     openapi_extra=document_problems(403, 404, 409, 410, 422),
 )
 def redeem_ask(request: HttpRequest, ask_id: PathId, payload: Redemption) -> AskDetail:
-    """Redeem the approval. Only if this returns 200, the agent may act; it returns 200 once."""
+    """Redeem the approval. The agent may act only if this returns 200, which it does once."""
     return _build_detail(
         request, redeem(_get_key_of(request, ask_id), str(ask_id), payload.receipt)
     )
@@ -242,7 +244,8 @@ def report_ask_outcome(request: HttpRequest, ask_id: PathId, payload: ReportedOu
     openapi_extra=document_problems(403, 404),
 )
 def cancel_ask(request: HttpRequest, ask_id: PathId) -> AskDetail:
-    """Cancel the ask, so that nobody has to decide it; a redeemed or ended one stays as it is."""
+    """Cancel the ask, so that nobody has to decide it; an ask that was redeemed or has ended does
+    not change."""
     return _build_detail(request, cancel(_get_key_of(request, ask_id), str(ask_id)))
 
 

@@ -38,7 +38,7 @@ class BearerToken(HttpBearer):
     """A token in the header `Authorization: Bearer TOKEN`, which needs no CSRF token.
 
     Args:
-        takes_agent_keys: an agent key is accepted, too.
+        takes_agent_keys: accept agent keys, too.
     """
 
     openapi_description = (
@@ -51,8 +51,13 @@ class BearerToken(HttpBearer):
         self._takes_agent_keys = takes_agent_keys
 
     def authenticate(self, request: HttpRequest, token: str) -> AgentKey | Membership:
-        """Return the key or the token's membership; an invalid one is an error even with a valid
-        session."""
+        """Return the agent key or the token's membership.
+
+        Raises:
+            AuthenticationError: the token is invalid, even if the session is valid.
+            TooManyRequests: the address has sent too many invalid tokens, or the agent key too many
+                requests.
+        """
         is_key = self._takes_agent_keys and token.strip().startswith(KEY_PREFIX)
         caller = authenticate_key(token.strip()) if is_key else authenticate_token(token.strip())
         if caller is None:

@@ -60,7 +60,9 @@ class ApprovalDetail(BaseModel):
     claimed_by: str = Field(
         description="The username of a person who has taken the card; empty for nobody."
     )
-    is_done: bool = Field(description="Everything that it asks for is already done: dismiss it.")
+    is_done: bool = Field(
+        description="Everything that the card asks for is already done: dismiss it."
+    )
     broke_glass: bool = Field(
         description="An admin approved it alone in an emergency, past the approval rules."
     )
@@ -83,7 +85,8 @@ class ApprovalDetail(BaseModel):
 
 
 class DecisionResult(BaseModel):
-    """The result of one decision of a bulk request: the status and code that it would get alone."""
+    """The result of one decision of a bulk request: the status and code that a request for it alone
+    would get."""
 
     approval_id: str
     status: int = Field(examples=[200, 409])
@@ -98,8 +101,8 @@ class DecisionResults(BaseModel):
 
 
 class UndoneBulk(BaseModel):
-    """The undo of a bulk approval. No call of it starts any more; its cards are renewed one by
-    one."""
+    """The undo of a bulk approval. None of its other calls will start, and its cards are renewed
+    one by one."""
 
     bulk_id: UUID
     cards: int = Field(description="Number of your approvals with this `bulk_id`.")

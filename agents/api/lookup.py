@@ -1,4 +1,4 @@
-"""Ids in paths."""
+"""The types of ids in paths, which turn an invalid id into a 404."""
 
 from typing import Annotated, Any
 from uuid import UUID

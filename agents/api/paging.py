@@ -102,7 +102,7 @@ def take_filtered(
     rows.
 
     Args:
-        rows: those to search, newest first, in the order of an index.
+        rows: the rows to search, newest first, in the order of an index.
 
     Raises:
         Invalid: the cursor is not valid.

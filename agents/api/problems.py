@@ -134,7 +134,7 @@ def _name_field(place: tuple[str | int, ...]) -> str:
 def _respond_login_required(request: HttpRequest, error: AuthenticationError) -> HttpResponse:
     return build_problem(
         401,
-        "Log in, or send a token that works as 'Authorization: Bearer TOKEN'; agents ask with their key.",
+        "Log in, or send a valid token as 'Authorization: Bearer TOKEN'. Agents send their key instead.",
     )
 
 

@@ -148,10 +148,10 @@ def _select_runs(member: Membership) -> QuerySet[Run]:
 
 
 def _select_by_index(member: Membership, filters: RunFilter) -> QuerySet[Run]:
-    """Select the runs that one index has, newest first: those with a status, of an employee, or
-    all.
+    """Select runs from one index, newest first: those with a status, those of an employee, or all.
 
-    Few runs have not ended, so their status comes before the employee.
+    Few runs have not ended, so the status of an unfinished run narrows the search better than the
+    employee.
     """
     rows = _select_runs(member).order_by("-pk")
     if filters.status and (filters.employee_id is None or filters.status in UNFINISHED):

@@ -118,7 +118,7 @@ class DenyRequest(RequestBody):
 
 
 class DismissRequest(DenyRequest):
-    """A dismissal of one card: everything that it asks for is already so."""
+    """A dismissal of one card: everything that it asks for is already done."""
 
     reason: Text = Field("", max_length=LONGEST_REASON, description="Kept with the card.")
 
@@ -260,8 +260,8 @@ Item = TypeVar("Item")
 
 
 class CursorPage(BaseModel, Generic[Item]):
-    """A page of a list; `next_cursor` is null on the last page. With filters, others may be short
-    or empty, too."""
+    """A page of a list; `next_cursor` is null on the last page. With filters, earlier pages may be
+    short or empty, too."""
 
     items: list[Item]
     next_cursor: str | None
@@ -296,7 +296,7 @@ class HealthStatus(BaseModel):
 
 
 class Readiness(BaseModel):
-    """The state of the installation. Whatever `degraded` lists is unavailable; work waits for it
+    """The state of the installation. The parts in `degraded` are unavailable; work waits for them
     and is not lost."""
 
     status: Literal["ready"] = "ready"

@@ -89,7 +89,7 @@ class StandingGrantDetail(BaseModel):
     expires_at: datetime
     ended_because: str
     paused_because: str = Field(
-        description="Why it leaves some calls to a person now, or with the status `paused` every call; empty for none."
+        description="Why some calls need a person now, or with the status `paused` every call; empty if none does."
     )
 
 
@@ -210,8 +210,8 @@ def _build_detail(
 
 
 def _list_terms(grant: StandingGrant) -> tuple[list[dict[str, Any]], list[str]]:
-    """List the conditions and the free params; none if they are damaged: then it approves
-    nothing."""
+    """List the conditions and the free params; both are empty if the stored terms are damaged,
+    because the grant then approves nothing."""
     try:
         terms = grant.as_terms()
     except ValueError:

@@ -1,4 +1,4 @@
-"""Statistics of tools and employees: their schemas, and how they are filled."""
+"""Statistics of tools and employees: the schemas, and the functions that fill them."""
 
 from datetime import datetime
 from typing import Any

@@ -22,8 +22,8 @@ class ToolList(CursorPage[ToolDetail]):
 
 @router.get("", response=ToolList, summary="List tools")
 def list_tools(request: HttpRequest, filters: Query[PageQuery]) -> ToolList:
-    """List every version of every tool, sorted by id. Employees can use only the tools that they
-    are allowed."""
+    """List every version of every tool, sorted by id. Employees can use only their allowed
+    tools."""
     member = get_member(request)
     toolbox = load_toolbox(member.organization_id)
     after = decode_key(filters.cursor) if filters.cursor else ""

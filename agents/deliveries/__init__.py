@@ -1,2 +1,1 @@
-"""Deliveries: one engine sends what subjects have written in their outboxes, by mail, push, chat
-and webhook."""
+"""Deliveries: one engine sends the deliveries in all outboxes, by mail, push, chat and webhook."""

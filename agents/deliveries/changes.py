@@ -1,4 +1,4 @@
-"""Changes of deliveries that people and subjects ask for: end, send again, delete."""
+"""Changes to deliveries besides sending: end, send again, delete."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ _STEPS = 20
 
 
 def end_deliveries(rows: QuerySet[Any], status: str, problem: str) -> int:
-    """End those of the given deliveries that still wait; return how many."""
+    """End the given deliveries that still wait, and return their number."""
     waiting = rows.filter(status=DeliveryStatus.WAITING)
     return waiting.update(status=status, ended_at=Now(), problem=problem[:MAX_PROBLEM])
 
 
 def send_again(member: Membership, kind: str, delivery_id: int) -> Any:
-    """Let a delivery that has ended begin anew, with the same id, and ask the workers to send it.
+    """Reset an ended delivery, which keeps its id, and ask the workers to send it again.
 
     Args:
         kind: the kind of its channel.
 
     Raises:
-        Forbidden: the member sees none of these deliveries.
+        Forbidden: the member may not see deliveries of this kind.
         NotFound: the member sees no such delivery.
         Conflict: its state, or that of its receiver, does not allow it.
     """
@@ -49,8 +49,8 @@ def send_again(member: Membership, kind: str, delivery_id: int) -> Any:
 
 
 def delete_deliveries(rows: QuerySet[Any], at_once: int) -> int:
-    """Delete deliveries in short transactions, and leave the rest to the next time; return their
-    number."""
+    """Delete deliveries in at most 20 short transactions of `at_once` rows each; return the number
+    deleted."""
     deleted = 0
     for _ in range(_STEPS):
         found = list(rows.order_by().values_list("pk", flat=True)[:at_once])

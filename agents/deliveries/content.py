@@ -19,7 +19,7 @@ class Notification:
             - and _.
         waiting: the number of cards that wait in the organization.
         settings_link: the page for the receiver's preferences.
-        closes: the tags of earlier notifications that leave a browser's screen with this one.
+        closes: the tags of earlier notifications that the browser closes when it gets this one.
         code: the code that confirms the channel, if the notification is about that; `channel_id`
             names the channel.
     """
@@ -49,7 +49,7 @@ class SignedEvent:
     Attributes:
         key: the same for each attempt, so that a receiver can recognize a repeat.
         body: JSON.
-        secrets: those that are valid now, the newest first; each makes one signature.
+        secrets: the currently valid secrets, newest first; each makes one signature.
     """
 
     key: str

@@ -2,7 +2,7 @@
 afterwards.
 
 If a sender is killed in between, another one retries when the attempt times out, so a kill repeats
-at most what was being sent.
+at most the batch that was being sent.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ def send_next(kind: str, *, only_healthy: bool = False) -> bool:
     """Send the next batch by a channel of this kind; return False if nothing is due.
 
     Args:
-        only_healthy: only to receivers whose last batch arrived, so that failing ones never delay
-            them.
+        only_healthy: send only to receivers whose last batch arrived, so that failing ones never
+            delay them.
     """
     batch = _take_batch(kind, _RECEIVERS, only_healthy=only_healthy)
     if batch is None:
@@ -94,8 +94,8 @@ def _begin_try(outbox: _Outbox, due: QuerySet[Any]) -> _Batch | None:
 def record_attempt(
     rows: QuerySet[Any], deliveries: Collection[DeliveryBase], until: datetime | Combinable
 ) -> None:
-    """Record the start of an attempt on these of the rows; from `until` on, another sender may
-    retry."""
+    """Record the start of an attempt on these deliveries, which `rows` contains; from `until` on,
+    another sender may retry."""
     started = rows.filter(pk__in=[each.pk for each in deliveries])
     started.update(tries=F("tries") + 1, due_at=until)
     for each in deliveries:

@@ -1,4 +1,4 @@
-"""Failures of sending."""
+"""The error of a failed delivery, and the pause that a receiver asks for."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class DeliveryError(Exception):
     Attributes:
         problem: the reason, for people.
         is_final: trying again would not help.
-        is_gone: the address seems to exist no longer.
+        is_gone: the address seems to be gone.
         is_ours: the failure is this installation's, and says nothing about the receiver.
         answer_status: the status of the receiver's response; None without one.
         retry_after_s: the seconds for which the receiver asked us to wait; 0 if it did not.

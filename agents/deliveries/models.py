@@ -28,7 +28,8 @@ class DeliveryStatus(models.TextChoices):
 ENDED_HAS_A_TIME = Q(status="waiting", ended_at__isnull=True) | ~Q(status="waiting") & Q(
     ended_at__isnull=False
 )
-"""The constraint of each table of deliveries."""
+"""The constraint of each table of deliveries: a delivery has an end time if and only if it no
+longer waits."""
 
 
 class DeliveryBase(models.Model):

@@ -26,7 +26,7 @@ R = TypeVar("R", bound=ReceiverBase)
 
 @dataclass(frozen=True)
 class DeliveryEnding:
-    """The end of a successful attempt."""
+    """The status in which an attempt without an error leaves its deliveries."""
 
     status: str = DeliveryStatus.SENT
     problem: str = ""
@@ -74,22 +74,23 @@ class DeliveryBatch(Generic[D, R]):
 
 
 class Outbox(ABC, Generic[D, R]):
-    """The deliveries by one kind of channel, with what their subject knows about them.
+    """The deliveries by one kind of channel, with the queries and steps that their subject defines.
 
     Attributes:
         kind: the kind of channel.
         receiver: the field of a delivery that names its receiver.
         host_column: the column with the host of a receiver; empty if only the receiver itself knows
             it.
-        locks: the rows that taking a delivery locks; with the receiver's, all processes together
-            send it one batch at a time.
+        locks: the rows that taking a delivery locks; if the receiver's row is one of them, all
+            processes together send the receiver one batch at a time.
         related: the related rows that sending reads.
         try_s: the seconds after which an attempt counts as lost, unless its sender renews it.
         max_tries: the number of attempts after which a delivery is given up; None if another limit
             counts.
         longest_pause_s: the longest pause between two attempts, in seconds.
         repeatable: the states of deliveries that people may send again.
-        noun, other_state: a delivery in words for people, and the words for one in another state.
+        noun, other_state: the word for a delivery, and the predicate for one that cannot be sent
+            again, such as `has not failed`.
     """
 
     kind: str
@@ -123,14 +124,15 @@ class Outbox(ABC, Generic[D, R]):
         """Select the deliveries that the member sees and may send again.
 
         Raises:
-            Forbidden
+            Forbidden: the member may not see deliveries of this kind.
         """
 
     def begin_again(self, member: Membership, delivery: D) -> Mapping[str, Any]:  # noqa: ARG002 - for outboxes that read it
-        """Note that the member sends it again; return further columns with their first values.
+        """Record that the member sends the delivery again; return further columns to reset, with
+        their values.
 
         Raises:
-            Conflict: it cannot be sent now.
+            Conflict: the delivery cannot be sent now.
         """
         return {}
 
@@ -139,7 +141,7 @@ class Outbox(ABC, Generic[D, R]):
 
         Args:
             first: the one that has been due for longest.
-            same: it and all others due for its receiver with as many attempts.
+            same: all due deliveries to its receiver with as many attempts, including `first`.
         """
         return (first,)
 

@@ -1,4 +1,4 @@
-"""The receivers to which this process sends now."""
+"""The receivers to which this process is currently sending."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from django.db.models import QuerySet
 from agents.deliveries.outboxes import DeliveryBatch, Outbox
 
 MAX_AT_ONE_HOST = 2
-"""Batches that one process sends to one host at the same time, so that a host that hangs leaves
-senders for others."""
+"""The most batches that one process sends to one host at the same time, so that a host that hangs
+leaves senders for others."""
 
 
 class Receivers:
-    """Receivers and hosts with a batch on its way: one for each receiver, and few for each
-    host."""
+    """Receivers and hosts with batches on their way: one batch for each receiver, and at most two
+    for each host."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -36,7 +36,8 @@ class Receivers:
         return due
 
     def enter(self, batch: DeliveryBatch[Any, Any]) -> bool:
-        """Count a batch to the receiver; return False if it or its host is busy."""
+        """Register a batch that is about to be sent; return False if its receiver or host is
+        busy."""
         host = batch.receiver.host
         with self._lock:
             if _name(batch) in self._busy or self._hosts[host] >= MAX_AT_ONE_HOST:
@@ -46,7 +47,7 @@ class Receivers:
             return True
 
     def leave(self, batch: DeliveryBatch[Any, Any]) -> None:
-        """Stop counting a batch to the receiver."""
+        """Remove a batch that is no longer being sent."""
         host = batch.receiver.host
         with self._lock:
             self._busy.discard(_name(batch))

@@ -115,7 +115,7 @@ class _Sums:
     )
 
     def add_call(self, event: _CountedEvent, tool: str, **columns: int) -> None:
-        """Add to the days and to the total of a tool."""
+        """Add the columns to the days and the total of a tool."""
         tool_key, employee_key = (
             (event.organization_id, event.day, tool),
             (event.employee_id, event.day, tool),
@@ -127,7 +127,7 @@ class _Sums:
             self.errors[ToolFigures][tool_key] = self.errors[EmployeeFigures][employee_key] = event
 
     def add_use(self, employee_id: int, day: date, currency: str, **columns: int) -> None:
-        """Add to the day of an employee and to the total."""
+        """Add the columns to the day of an employee and to the total."""
         self._add(EmployeeUse, (employee_id, day), columns)
         self._add(TotalUse, (currency,), columns)
 

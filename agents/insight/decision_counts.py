@@ -23,7 +23,7 @@ from agents.insight.models import DecisionFigures, DecisionHead
 from agents.runs.models import Approval
 
 KEPT_DAYS = 92
-"""The days that are counted: more than any page shows."""
+"""The number of days to keep: more than any page shows."""
 UNSETTLED = timedelta(minutes=30)
 EVERY = timedelta(minutes=5)
 AT_ONCE_S = 0.3
@@ -31,7 +31,8 @@ AT_ONCE_S = 0.3
 progress."""
 MAX_SPAN = timedelta(hours=6)
 MAX_TIMES = 100
-"""More different times of a day are rounded to two digits, so that a row stays small."""
+"""If a day has more different times, they are rounded to two digits, so that its row stays
+small."""
 TIMES = "times"
 
 
@@ -48,11 +49,10 @@ class DecisionCounting:
 
 
 def count_decisions(until: float | None = None, now: datetime | None = None) -> bool:
-    """Count the settled decisions of every organization; return True if the time was over before
-    the end.
+    """Count the settled decisions of every organization; return True if the time ran out first.
 
     Args:
-        until: the end of the time by the monotonic clock; None for no end.
+        until: the deadline by the monotonic clock; None for no deadline.
     """
     settled = (now or timezone.now()) - UNSETTLED
     for organization_id in Organization.objects.order_by("pk").values_list("pk", flat=True):
@@ -160,7 +160,8 @@ def _lock_head(organization_id: int) -> DecisionHead | None:
 
 
 def _begin_again_if_late(head: DecisionHead, *, is_ahead: bool) -> None:
-    """Count everything again if decisions were recorded late, such as those of an import."""
+    """Count everything again if decisions were recorded late, such as those of an import, or if the
+    clock was ahead."""
     first = get_midnight(get_today() - timedelta(days=KEPT_DAYS))
     newer = select_decisions(head.organization_id).filter(pk__gt=head.newest_id)
     late = newer.filter(decided_at__gte=first, decided_at__lt=head.until)

@@ -96,7 +96,7 @@ class DaySums(defaultdict[tuple[date, str], Data]):
 
 
 def merge(into: Data, more: Data) -> None:
-    """Add nested sums to others."""
+    """Add the nested sums of `more` to those of `into`, in place."""
     for name, value in more.items():
         if isinstance(value, dict):
             merge(into.setdefault(name, {}), value)
@@ -105,7 +105,7 @@ def merge(into: Data, more: Data) -> None:
 
 
 def name_employee(employee_id: int) -> str:
-    """Return the subject of an employee."""
+    """Return the subject of an employee's sums, such as `employee:7`."""
     return f"employee:{employee_id}"
 
 
@@ -124,7 +124,7 @@ def select_decisions(organization_id: int) -> QuerySet[Approval]:
 
 
 def sum_decisions(organization_id: int, since: datetime, until: datetime | None = None) -> DaySums:
-    """Sum the decisions from `since` until before `until`.
+    """Sum the decisions from `since` (included) to `until` (excluded; None for no end).
 
     Sums of neighboring spans add up to those of both: a bulk decision counts on the day of its last
     row, a call on the day of its last decided card. So there may be a negative number for an
@@ -147,7 +147,8 @@ def sum_decisions(organization_id: int, since: datetime, until: datetime | None 
 
 
 def classify_reason(reason: str) -> str:
-    """Return the reason that cards offer; a person's own words are other reasons."""
+    """Return the offered reason with which a denial begins, or the name of the group for other or
+    empty reasons."""
     if not reason.strip():
         return NO_REASON
     return next(
@@ -157,7 +158,8 @@ def classify_reason(reason: str) -> str:
 
 
 def _load_rows(organization_id: int, since: datetime, until: datetime | None) -> list[_Row]:
-    """Load the decided cards of the span, those around it, and three of each person before them."""
+    """Load the decided cards in and around the span, and three earlier cards of each person who
+    decided them."""
     every = select_decisions(organization_id)
     start = since - MARGIN
     near = every.filter(decided_at__gte=start)
@@ -167,7 +169,8 @@ def _load_rows(organization_id: int, since: datetime, until: datetime | None) ->
 
 
 def _read_newest_of(earlier: QuerySet[Approval], people: Collection[int]) -> list[_Row]:
-    """Read three decisions of each person: sufficient if the person edited a card before."""
+    """Read the three newest of these decisions of each person: enough to time the next one, even
+    after an edit."""
     if not people:
         return []
     own = earlier.filter(decided_by_id=OuterRef("pk")).order_by("-decided_at", "-pk").values("pk")
@@ -240,8 +243,8 @@ def _add_person(sums: DaySums, timed: _Timed) -> None:
 
 
 def _add_employee(sums: DaySums, timed: _Timed) -> None:
-    """Add the card to its employee's tool; a call that has not ended yet is checked again by each
-    page."""
+    """Add the card to the sums of its tool and employee; each page checks calls again that have not
+    ended."""
     row = timed.row
     subject, tool = name_employee(row.run__employee_id), (TOOLS, row.tool_call__tool)
     sums.add(row.day, TOOLS, row.tool_call__tool, row.outcome)

@@ -51,7 +51,7 @@ _FINISHED = {"succeeded": "runs_succeeded", "failed": "runs_failed", "cancelled"
 
 
 _response: Cache[str, tuple[float, bytes]] = Cache(1)
-"""This process's newest response, and when it ends by the monotonic clock."""
+"""This process's newest response, and the monotonic time at which it expires."""
 _rendering = threading.Lock()
 
 
@@ -183,7 +183,7 @@ def _build_queue(now: datetime | None) -> Iterator[Metric]:
     )
     yield _build_gauge(
         "gadget_queue_oldest_seconds",
-        "Time since the oldest of them was due.",
+        "Time since the oldest of the due runs became due.",
         _get_age(found["oldest"], now),
     )
 
@@ -231,17 +231,19 @@ def _build_notices(now: datetime | None) -> Iterator[Metric]:
     many = unspread["many"] + late["many"]
     yield _build_gauge("gadget_notices_due", "Notices and notifications that are due.", many)
     yield _build_gauge(
-        "gadget_notices_due_oldest_seconds", "Age of the oldest of them.", _get_age(oldest, now)
+        "gadget_notices_due_oldest_seconds",
+        "Age of the oldest of those due.",
+        _get_age(oldest, now),
     )
     yield _build_gauge("gadget_messages_failed", "Notifications that were given up.", failed)
     waiting = WebhookDelivery.objects.filter(status=WebhookDeliveryStatus.WAITING)
     webhooks = waiting.aggregate(many=Count("pk"), oldest=Min("created_at"))
     yield _build_gauge(
-        "gadget_webhook_deliveries_waiting", "Deliveries of webhooks that wait.", webhooks["many"]
+        "gadget_webhook_deliveries_waiting", "Webhook deliveries that wait.", webhooks["many"]
     )
     age = _get_age(webhooks["oldest"], now)
     yield _build_gauge(
-        "gadget_webhook_deliveries_oldest_seconds", "Age of the oldest of them.", age
+        "gadget_webhook_deliveries_oldest_seconds", "Age of the oldest waiting one.", age
     )
 
 
@@ -274,7 +276,9 @@ def _build_tool_counters() -> Iterator[Metric]:
     """Build the counters of calls, for all organizations together."""
     calls = CounterMetricFamily("gadget_tool_calls", "Finished calls.", labels=["tool", "outcome"])
     cards = CounterMetricFamily(
-        "gadget_tool_cards", "Cards that were asked, approved or denied.", labels=["tool", "what"]
+        "gadget_tool_cards",
+        "Cards that were requested, approved or denied.",
+        labels=["tool", "what"],
     )
     cost = CounterMetricFamily(
         "gadget_tool_cost", "Cost that results reported.", labels=["tool", "currency"]

@@ -76,7 +76,7 @@ class UseFigures(models.Model):
     """Usage of passes, and ends of runs; a continued run ends more than once.
 
     Attributes:
-        duration_ms: the response time of models.
+        duration_ms: the sum of the response times of models.
     """
 
     passes = models.PositiveBigIntegerField(default=0)
@@ -196,8 +196,8 @@ class FiguresHead(models.Model):
         event_id, pass_id: the last event and pass that were counted.
         event_bound, pass_bound: the next ones to count up to, once no transaction can still add an
             earlier one.
-        asked_in: the number of the transaction after the bounds were read; such transactions have
-            lower numbers.
+        asked_in: the number of the transaction that began after the bounds were read; those that
+            can still add an earlier event have lower numbers.
         looked_at: the time when a sweeper last checked.
         due_at: the time of the next count.
     """
@@ -252,7 +252,7 @@ class DecisionHead(models.Model):
     """The position of the counting of decisions, locked while a process counts.
 
     Attributes:
-        until: earlier decisions are counted.
+        until: the time before which all decisions are counted.
         newest_id: the newest card at the last count; a later one was not decided before `until`.
     """
 

@@ -60,16 +60,17 @@ class Suggestion:
 
     @cached_property
     def matcher(self) -> GrantMatcher:
-        """The proposal to compare past cards with."""
+        """The matcher that compares the proposal with past calls."""
         return GrantMatcher.of(self.proposal, self.tool)
 
     @property
     def pair(self) -> tuple[int | None, str]:
-        """The employee and the tool that it is about."""
+        """The id of the proposal's employee, and the name of its tool."""
         return self.proposal.employee_id, self.proposal.tool
 
     def would_preapprove(self, call: PastCall) -> bool:
-        """Return True if the proposal approves the call, as if nothing had changed since."""
+        """Return True if the proposal would approve the call, as if nothing had changed since the
+        call."""
         return self.matcher.covers(call)
 
 
@@ -77,7 +78,7 @@ class _Approved(NamedTuple):
     """A card that a person approved.
 
     Attributes:
-        freed_at: the time of the person's decision before it.
+        freed_at: the time of the person's previous decision; None if there is none.
         pinned: the version of the tool to which the employee is pinned now, or empty.
     """
 
@@ -92,8 +93,8 @@ class _Approved(NamedTuple):
 
     @property
     def is_considered(self) -> bool:
-        """True if the person took at least two seconds, from the card's request or their decision
-        before it."""
+        """True if the person took at least two seconds, from the card's request or their previous
+        decision."""
         began = max(self.requested_at, self.freed_at or self.requested_at)
         return self.decided_at - began >= SHORTEST_LOOK
 
@@ -203,7 +204,7 @@ def _keep_wholly_read(
     """Keep the suggestions for employees and tools whose denials were all read, by the counted
     figures.
 
-    One that was not read might be of a call that the suggestion would have approved.
+    A denial that was not read might be of a call that the suggestion would have approved.
     """
     since = (timezone.now() - PERIOD).astimezone(UTC).date()
     figures = EmployeeFigures.objects.filter(
@@ -223,8 +224,8 @@ def _keep_wholly_read(
 
 
 def _build_suggestion(toolbox: Toolbox, cards: Sequence[_Approved]) -> Suggestion | None:
-    """Build the suggestion of approved cards of one employee and shape; None if too few were
-    careful."""
+    """Build the suggestion from approved cards of one employee and shape; None if too few were
+    considered, or if no standing grant can cover them."""
     approved = [card for card in cards if card.is_considered]
     if len(approved) < LEAST_APPROVALS or approved[0].call.level == Level.DESTRUCTIVE.value:
         return None

@@ -81,8 +81,8 @@ def _order_reasons(counted: Any) -> list[tuple[str, int]]:
 
 
 def _load_open_ends(ids: Sequence[int]) -> dict[int, str]:
-    """Load the state of the calls that had not ended when their cards were counted, of those that
-    have started."""
+    """Load the states of the started calls that had not ended when their cards were counted, by
+    card id."""
     started = (
         Approval.objects.filter(pk__in=ids, status=ApprovalStatus.CONSUMED)
         if ids

@@ -61,7 +61,8 @@ def can_reach_admins(organization: Organization, admins: QuerySet[Membership]) -
 
 
 def add_email(member: Membership, address: str) -> Channel:
-    """Add an e-mail address, and send it a code. It is used once the code was entered.
+    """Add an e-mail address, and send it a code; the address is used once the code has been
+    entered.
 
     Raises:
         Invalid: it is not an e-mail address.
@@ -126,7 +127,7 @@ def remove_channel(member: Membership, channel_id: int) -> Channel:
 
 
 def add_known_email(member: Membership, address: str) -> Channel:
-    """Add an e-mail address that needs no code, because nothing is sent there: for the demo."""
+    """Add an e-mail address for the demo, which needs no code because nothing is sent there."""
     return Channel.objects.create(
         membership=member,
         kind=ChannelKind.EMAIL,
@@ -159,19 +160,20 @@ def add_browser(member: Membership, subscription: Subscription, name: str) -> Ch
 
 
 def add_chat(member: Membership, address: str, *, is_shared: bool = False) -> Channel:
-    """Add an address of a chat service, and send it a code. It is used once the code was entered.
+    """Add an address of a chat service, and send it a code; the address is used once the code has
+    been entered.
 
     Args:
-        is_shared: it is for the whole organization.
+        is_shared: the address is for the whole organization.
 
     Raises:
-        Forbidden: only admins add addresses for the whole organization.
+        Forbidden: only admins can add addresses for the whole organization.
         Invalid: it is not an address of a supported service, or names a server that is not allowed.
         Conflict: it was added before, or there are too many.
     """
     address = address.strip()
     if is_shared and not member.may(Role.ADMIN):
-        raise Forbidden("Only admins add addresses for the whole organization.")
+        raise Forbidden("Only admins can add addresses for the whole organization.")
     # Imported on first use, because it takes 25 MB.
     find_service: Callable[[str], str] = import_string(
         "agents.deliveries.channels.chat.find_service"
@@ -195,8 +197,8 @@ def ensure_break_glass_channel(organization: Organization) -> Channel | None:
     """Return the channel of the address that is notified of break-glass, and create it if needed;
     None without an address.
 
-    It belongs to the oldest member, because every channel needs one; no page shows it, and only a
-    superuser changes the address.
+    The channel belongs to the oldest member, because every channel needs one; no page shows it, and
+    only a superuser changes the address.
     """
     address = organization.break_glass_address
     oldest = (
@@ -226,8 +228,8 @@ def note_reached(channel: Channel) -> None:
 
 
 def note_failed(channel: Channel, error: DeliveryError, pause: timedelta | None) -> None:
-    """Record that a notification did not arrive by the channel. All others for it wait too, unless
-    it is forgotten because its address seems to be gone.
+    """Record that a notification did not arrive by the channel. Its other notifications wait too,
+    unless the channel is removed because its address seems to be gone.
 
     Args:
         pause: the pause before the next attempt; None if there is none.
@@ -247,7 +249,8 @@ def note_failed(channel: Channel, error: DeliveryError, pause: timedelta | None)
 
 
 def forget_channel(channel: Channel) -> None:
-    """Remove a channel whose address no longer exists, and notify its owner by the others."""
+    """Remove a channel whose address no longer exists, and notify its owner by their other
+    channels."""
     with transaction.atomic():
         whose = channel.membership
         tell(
@@ -271,7 +274,7 @@ def list_channels(member: Membership) -> list[Channel]:
 
 
 def _select_own(member: Membership) -> QuerySet[Channel]:
-    """Select the channels that the member has added, and for an admin those for everyone."""
+    """Select the channels that the member has added, and for an admin also those for everyone."""
     of_all = (
         Q(is_shared=True, membership__organization_id=member.organization_id)
         if member.may(Role.ADMIN)
@@ -309,7 +312,7 @@ def mask_address(address: str) -> str:
 
 
 def _find_fingerprint(address: str) -> str:
-    """Return a keyed hash of the address, which finds it again but does not show it."""
+    """Return a keyed hash of the address, which recognizes the address without revealing it."""
     return salted_hmac("notices.channel", address).hexdigest()
 
 

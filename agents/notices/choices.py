@@ -27,7 +27,7 @@ CHOSEN_KINDS = tuple(
 
 @dataclass(frozen=True)
 class ChosenTimes:
-    """The times of a member's choices as they typed them; empty quiet hours mean none."""
+    """The times that a member chose, as typed; empty quiet hours mean none."""
 
     quiet_from: str = ""
     quiet_until: str = ""
@@ -109,8 +109,8 @@ def _check_time_zone(name: str) -> None:
 
 
 def _read_or_default(row: NoticeChoices) -> PaceRules:
-    """Read the row; one that cannot be read, such as with a zone that this machine lacks, counts as
-    the defaults."""
+    """Read the row; return the defaults if it cannot be read, for example because this machine
+    lacks its time zone."""
     try:
         return _read(row)
     except (KeyError, ValueError) as error:

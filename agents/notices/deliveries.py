@@ -24,7 +24,7 @@ def select_deliveries(member: Membership, *, of_all: bool) -> QuerySet[Delivery]
     first.
 
     Args:
-        of_all: those of all members; for admins only.
+        of_all: select those of all members; without effect unless the member is an admin.
     """
     rows = Delivery.objects.filter(
         channel__membership__organization_id=member.organization_id, notice__kind__in=KNOWN_KINDS
@@ -38,15 +38,16 @@ def send_notice_again(member: Membership, delivery_id: int) -> None:
     """Send a failed notice again, by the channel that it was for; see `send_again`.
 
     Raises:
-        NotFound, Conflict
+        NotFound: the member sees no such notification.
+        Conflict: it has not failed.
     """
     delivery = get_row(select_deliveries(member, of_all=True), delivery_id, "notification")
     changes.send_again(member, delivery.channel.kind, delivery_id)
 
 
 def describe_delivery(delivery: Delivery, viewer: Membership) -> NoticeText:
-    """Describe what was sent; a code is shown in the demo alone, to its owner, if it was not sent
-    anywhere."""
+    """Describe the notice of a delivery; only the demo shows a code, to its owner, if it was not
+    sent anywhere."""
     is_shown = (
         delivery.status == DeliveryStatus.SHOWN
         and settings.GADGET_SHOWS_MESSAGES

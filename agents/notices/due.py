@@ -18,7 +18,7 @@ from agents.runs.models import (
 def _select_expiring_cards() -> QuerySet[Approval]:
     """Select waiting cards that expire within a day, and that nobody was reminded of.
 
-    A card that lives for a day alone is old enough after 18 hours, so that no new card counts as
+    A card that lives for only one day is old enough after 18 hours, so that no new card counts as
     expiring.
     """
     reminded = Notice.objects.filter(approval=OuterRef("pk"), kind=NoticeKind.CARD_EXPIRING)

@@ -1,7 +1,7 @@
 """Notices, the channels by which they reach people, and their deliveries.
 
-A notice is one fact. Spreading creates a delivery for each person and channel; sending sends
-deliveries.
+A notice is one fact. Spreading creates a delivery for each person and channel, which the engine of
+deliveries sends.
 """
 
 from datetime import time
@@ -54,7 +54,7 @@ class Notice(models.Model):
     """A fact that people are notified of, written after the commit of its event.
 
     Attributes:
-        key: makes it unique, such as `card:17`.
+        key: unique in the organization, such as `card:17`.
         user: the only person to notify; None if its kind decides that.
         detail: its subject besides run and card: a name given by a person, never text of a model;
             for the end of a run, the status with which it ended.
@@ -159,8 +159,8 @@ class Delivery(DeliveryBase):
     """A notice on its way to one person by one channel.
 
     Attributes:
-        is_on_screen: a browser has got it, and its notification was not withdrawn since; `due_at`
-            and `tries` are then about withdrawing it.
+        is_on_screen: True from the time a browser gets the notice until it is withdrawn; meanwhile,
+            `due_at` and `tries` are those of the withdrawal.
     """
 
     notice = models.ForeignKey(Notice, on_delete=models.CASCADE, related_name="deliveries")

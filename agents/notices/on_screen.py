@@ -1,4 +1,4 @@
-"""Notifications on the screens of browsers: those of closed cards are removed."""
+"""Remove the notifications of closed cards from the screens of browsers."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ logger = logging.getLogger(__name__)
 
 CLOSED = tuple(status for status in ApprovalStatus if status != ApprovalStatus.PENDING)
 MAX_CLOSED = 100
-"""The number of notifications that one push closes."""
+"""The most notifications that one push closes."""
 MAX_TRIES_TOGETHER = 2 * MAX_TRIES
-"""Attempts to send a notification and to remove it again."""
+"""The most attempts to send a notification and to remove it again, counted together."""
 
 
 def list_closed(channel: Channel) -> list[Delivery]:
@@ -37,17 +37,18 @@ def list_closed(channel: Channel) -> list[Delivery]:
 
 
 def name_cards(deliveries: Collection[Delivery]) -> tuple[str, ...]:
-    """Return the tags of these notifications, each of one card."""
+    """Return the tags of these notifications, such as `card-17`, each once."""
     return tuple(dict.fromkeys(f"card-{each.notice.approval_id}" for each in deliveries))
 
 
 def note_removed(deliveries: Collection[Delivery]) -> None:
-    """Record that the browser no longer shows these."""
+    """Record that the browser no longer shows these notifications."""
     Delivery.objects.filter(pk__in=[each.pk for each in deliveries]).update(is_on_screen=False)
 
 
 def note_shown(channel: Channel, deliveries: Sequence[Delivery]) -> None:
-    """Record that the browser shows these, which may be removed as soon as their cards close."""
+    """Record that the browser shows these notifications, which may be removed as soon as their
+    cards close."""
     if not channel.host:  # it was added before hosts were stored
         host = Subscription.parse(channel.address).host
         Channel.objects.filter(pk=channel.pk).update(host=host[:200])

@@ -51,7 +51,7 @@ class EventRows:
 
     @classmethod
     def load(cls, events: Sequence[Event]) -> EventRows:
-        """Load them with three queries for any number of events."""
+        """Load the rows with at most three queries, for any number of events."""
         card_ids = [
             int(event.payload["approval_id"]) for event in events if event.type in _CARD_TYPES
         ]
@@ -148,8 +148,8 @@ def write_notices(events: Sequence[Event]) -> None:
 
 
 def write_organization_notices(events: Sequence[OrganizationEvent]) -> None:
-    """Write the notices of these events of organizations; a person with a removed account is left
-    out, and so are those who ended their own standing grant."""
+    """Write the notices of these events of organizations, except for people whose account was
+    removed or who ended their own standing grant."""
     for_one = {event.payload["user_id"] for event in events} - {None}
     users = {None, *User.objects.filter(pk__in=for_one).values_list("pk", flat=True)}
     add_notices(

@@ -1,4 +1,4 @@
-"""Watches cards under approval rules: those that escalate, and those that nobody can approve."""
+"""Watch for cards that escalate under approval rules, and for cards that nobody can approve."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from agents.runs.models import Approval, ApprovalKind, ApprovalStatus
 
 EVERY_S = 30.0
 MAX_CARDS = 200
-"""Cards of one organization in one check; the next check continues from there."""
+"""The most cards of one organization in one check; the next check continues after them."""
 
 
 class RuleWatch:
@@ -28,7 +28,7 @@ class RuleWatch:
         self._last: dict[int, int] = {}
 
     def tell_if_due(self) -> int:
-        """Write new notices, every 30 seconds; return their number."""
+        """Write new notices if the last check is at least 30 seconds ago; return their number."""
         if time.monotonic() < self._due_at:
             return 0
         self._due_at = time.monotonic() + EVERY_S * timing().scale

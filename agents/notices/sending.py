@@ -28,7 +28,7 @@ _Batch = DeliveryBatch[Delivery, Channel]
 
 
 class NoticeOutbox(Outbox[Delivery, Channel]):
-    """The notices by one kind of channel."""
+    """The outbox of the notices that one kind of channel sends."""
 
     model = Delivery
     receiver = "channel"
@@ -100,7 +100,8 @@ class NoticeOutbox(Outbox[Delivery, Channel]):
 
 
 class PushOutbox(NoticeOutbox):
-    """The notices to browsers, whose notifications also close notifications on the screen."""
+    """The outbox of the notices to browsers; a notification also closes those of closed cards on
+    the screen."""
 
     @override
     def transmit(self, channel: Channel, notification: Notification) -> None:

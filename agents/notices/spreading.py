@@ -50,8 +50,8 @@ def spread_notices() -> int:
 
 
 def _spread(notices: QuerySet[Notice]) -> int:
-    """Spread the oldest of these unspread ones in one transaction; those locked by another worker
-    are skipped."""
+    """Spread the oldest of these unspread notices in one transaction, without those that another
+    worker has locked."""
     with transaction.atomic():
         waiting = notices.select_for_update(skip_locked=True, no_key=True, of=("self",))
         waiting = waiting.select_related(*_RELATED).order_by("pk")

@@ -96,7 +96,7 @@ def build_url(name: str, *args: object, **kwargs: object) -> str:
 
 @lru_cache(maxsize=256)
 def _split_address(name: str, _prefix: str, urlconf: str | None) -> tuple[str, str]:
-    """Split an address around its id: a list may have a thousand of them."""
+    """Split an address around its id; cached, because a list can have a thousand addresses."""
     before, _, after = reverse(name, urlconf=urlconf, args=(_SOME_ID,)).partition(str(_SOME_ID))
     return before, after
 

@@ -74,7 +74,7 @@ def sentence(value: str, ids: Mapping[str, str] | None = None) -> SafeString:
     """Show a card's sentence with its names as chips.
 
     Args:
-        ids: the ids of names that may stand in it.
+        ids: the ids of names that may occur in it, by name.
     """
     return safe_text.render_sentence(value, ids)
 

@@ -3,8 +3,8 @@
 Gadget.
 
 An assistant starts it before each tool call, with a description of the call on standard input. It
-responds in the assistant's own form: go on, or denied and why. Whatever goes wrong, it blocks with
-exit code 2. It needs Python 3.9 and nothing else.
+responds in the assistant's own form: proceed, or denied with the reason. If anything fails, it
+blocks with exit code 2. It needs Python 3.9 or later, and no other packages.
 
     gadget_hook.py                    answer one call; assistants start it like this
     gadget_hook.py check ASSISTANT    check that the hook holds calls and cannot be changed: claude,
@@ -40,7 +40,7 @@ MANAGED = "/etc/gadget/hook.json"
 
 
 def is_managed() -> bool:
-    """Return True if there is a configuration of an administrator, even one that this user cannot
+    """Return True if there is an administrator's configuration, even one that this user cannot
     read."""
     try:
         os.lstat(MANAGED)
@@ -52,8 +52,8 @@ def is_managed() -> bool:
 
 
 def drop_environment() -> None:
-    """Forget all variables, which the assistant can set; start again if Python itself has followed
-    them."""
+    """Clear the environment, which the assistant can set; restart in isolated mode if Python itself
+    has read it."""
     os.environ.clear()
     if not sys.flags.isolated:
         os.execv(sys.executable, [sys.executable, "-I", os.path.abspath(__file__)])  # noqa: S606, PTH100 - no imports yet
@@ -165,7 +165,7 @@ UNSWITCHABLE = (
     "/etc/codex/requirements.toml",
     "/etc/github-copilot/policy.d/",
 )
-"""Beginnings of paths whose hooks no other settings switch off."""
+"""Beginnings of the paths of settings whose hooks no other settings can switch off."""
 NEEDS_TRUST = "Codex runs its hooks only after a person has trusted them in the dialog /hooks, anew after each edit"
 HOLDING = {
     "claude": (("PreToolUse",),),
@@ -221,19 +221,20 @@ COMMANDS = re.compile(r"(?i).*(bash|shell|command|cmd|exec|terminal|(?<!de)scrip
 _PLAIN = r"[^\s'\"\\;&|<>()$`*?\[\]{}!]"
 _PART = rf"""(?:{_PLAIN}|'[^']*'|"(?:[^"$`\\]|\\["\\])*"|\\[^\r\n\t])"""
 SIMPLE = re.compile(rf"[ \t]*(?:(?![~#=]){_PART}(?:(?<![=:])~|(?!~){_PART})*(?:[ \t]+|\Z))*")
-"""Words without an expansion, a redirection or a second command."""
+"""Matches one simple command: words without an expansion, a redirection or a second command."""
 ASSIGNMENT = re.compile(r"\w+\+?=")
 SHELL_WORDS = re.compile(
     r"[!.{}]|\[\[|alias|builtin|case|command|coproc|do|done|elif|else|esac|eval|exec|fi|for|function|if|in|select|source"
     r"|then|time|trap|until|while"
 )
-"""First words with which a shell runs something else."""
+"""First words that are not programs: keywords and builtins, with which a shell can run more than
+one command."""
 SHELLS = re.compile(
     r"(?:ba|da|a|z|k|mk|pdk|c|tc|fi|r|rba|y)?sh|nu|pwsh|busybox|su|ssh|eval|env|parallel|watch|xargs|script"
 )
-"""Programs that run a word of theirs as a command."""
+"""Programs that run one of their arguments as a command."""
 PATHS = re.compile(r"(?i).*(path|file|folder|directory|dir)s?(_?name)?")
-"""Names of params that hold paths."""
+"""Names of params that contain paths."""
 PLAIN_WORD = re.compile(r"[\w@%+=:,./~^-]*")
 SEPARATORS = re.compile(r"[;&|<>(){}`$\r\n\"']")
 INNER_OPTION = re.compile(r"^\s*(?:--?[\w-]+=|-\w)")
@@ -256,7 +257,8 @@ class Refused(Blocked):
 
 
 class Call:
-    """One tool call: its assistant's form, the event, the tool's name, its input, and who asks."""
+    """One tool call: the assistant's form, the event, the tool's name, its input, and the
+    session."""
 
     def __init__(
         self, form: str, event: str, tool: str, given: Json, sent: dict[str, Json]
@@ -285,7 +287,7 @@ class Call:
 
     @property
     def acting(self) -> dict[str, Json]:
-        """The input without the description next to a command, which does nothing."""
+        """The input without the description next to a command, which has no effect."""
         has_command = isinstance(self.given.get("command"), str)
         return {
             name: value
@@ -303,7 +305,7 @@ class Call:
 
     @property
     def has_failed(self) -> bool:
-        """True if the assistant says so."""
+        """True if the assistant reports that the call failed."""
         said = self.response if isinstance(self.response, dict) else {}
         is_good = said.get("resultType", "success") == "success" and not (
             said.get("error") or said.get("is_error")
@@ -317,7 +319,11 @@ def make_digest(named: Json) -> str:
 
 
 def read_call(text: str) -> Call:
-    """Return the call that an assistant describes."""
+    """Parse an assistant's description of a call.
+
+    Raises:
+        Blocked: the description has an unknown format.
+    """
     try:
         sent = json.loads(text)
     except (ValueError, RecursionError):
@@ -354,7 +360,7 @@ def read_call(text: str) -> Call:
 
 
 def parse_input(given: Json) -> Json:
-    """Return an input that some assistants send as a text of JSON."""
+    """Parse an input that some assistants send as JSON text; other text becomes `{"text": "…"}`."""
     if not isinstance(given, str):
         return given
     try:
@@ -393,7 +399,11 @@ def find_config() -> Path:
 
 
 def load_config() -> Config:
-    """Return the configuration, once it is known to be whole and closed to others."""
+    """Load the configuration, and check that it is valid and protected from other users.
+
+    Raises:
+        Blocked: it is missing, invalid or not protected.
+    """
     path, managed = find_config(), is_managed()
     try:
         status = path.stat()
@@ -417,8 +427,11 @@ def load_config() -> Config:
 
 
 def read_variables() -> dict[str, str]:
-    """Return the address and the key that the environment sets; never an address for the key of the
-    file."""
+    """Return the address and the key that the environment sets.
+
+    Raises:
+        Blocked: it sets only an address, to which the key of the file would be sent.
+    """
     url, key = (os.environ.get(name) for name in ("AGENT_HOOK_URL", "AGENT_HOOK_KEY"))
     if url and not key:
         raise Blocked(
@@ -479,8 +492,8 @@ def find_bad_expression(rule: dict[str, Json]) -> str:
 
 
 def find_rule(config: Config, call: Call) -> dict[str, Json]:
-    """Return the first rule that matches the call, or the default; where a denied command may hide,
-    always ask."""
+    """Return the first rule that matches the call, or the default; always ask if the call may hide
+    a denied command."""
     rules = [rule for rule in config.get("rules", []) if names_tool(rule, call.tool)]
     default = {"do": config.get("default", "ask")}
     found = next(
@@ -495,8 +508,8 @@ def find_rule(config: Config, call: Call) -> dict[str, Json]:
 
 
 def names_tool(rule: dict[str, Json], tool: str) -> bool:
-    """Return True if the rule is about this tool, named with dots or with the two underscores that
-    Gadget serves."""
+    """Return True if the rule is about this tool, named with dots or, as Gadget serves it, with two
+    underscores."""
     prefix = re.match(r"mcp__.+?__|", tool).group()  # type: ignore[union-attr]  # it always matches
     name = tool[len(prefix) :]
     spelled = (tool, prefix + name.replace("__", "."), prefix + name.replace(".", "__"))
@@ -531,8 +544,8 @@ def is_at_gadget(config: Config, call: Call) -> bool:
 
 
 def list_servers(call: Call) -> Iterator[tuple[str, str]]:
-    """Yield name and address of each MCP server in the assistant's files; empty for one without an
-    address."""
+    """Yield name and address of each MCP server in the assistant's files; the address may be
+    empty."""
     folders = [Path(call.folder), *Path(call.folder).parents] if call.folder else []
     for file in SERVERS.get(call.form, ()):
         is_fixed = file.startswith(("/", "~"))
@@ -556,8 +569,8 @@ def list_servers(call: Call) -> Iterator[tuple[str, str]]:
 
 
 def matches_input(rule: dict[str, Json], call: Call) -> bool:
-    """Return True if one value of the input matches, or to allow the call, every one: the assistant
-    writes them all."""
+    """Return True if the rule matches a value of the input; a rule that allows must match every
+    value, because the assistant writes them all."""
     if rule["do"] != "allow":
         given = {
             name: [value, *real_paths(call, name, value)] for name, value in call.given.items()
@@ -587,8 +600,8 @@ def leads_up(path: str) -> bool:
 
 
 def real_paths(call: Call, name: str, given: Json) -> Iterator[str]:
-    """Yield the paths that a field names, as they are meant: from the call's folder, without `..`
-    and links."""
+    """Yield the absolute paths that a field names, from the call's folder, without `..` and without
+    links."""
     for each in paths_of(name, given):
         path = os.path.join(call.folder, os.path.expanduser(each))  # noqa: PTH111, PTH118 - it may be any text
         with contextlib.suppress(OSError, ValueError):
@@ -596,7 +609,7 @@ def real_paths(call: Call, name: str, given: Json) -> Iterator[str]:
 
 
 def paths_of(name: str, given: Json) -> Iterator[str]:
-    """Yield the values of a field that holds paths."""
+    """Yield the values of a field that contains paths, by its name."""
     if PATHS.fullmatch(name):
         yield from values_of(given)
 
@@ -616,7 +629,8 @@ def may_hide(rule: dict[str, Json], call: Call) -> bool:
 
 
 def hands_on_unknown(words: list[str]) -> bool:
-    """Return True if a shell among the words gets an argument that is no single simple command."""
+    """Return True if a shell among the words gets an argument that is not a single simple
+    command."""
     shell = next(
         (place for place, word in enumerate(words) if SHELLS.fullmatch(word.rpartition("/")[2])),
         len(words),
@@ -642,7 +656,7 @@ def list_inner(words: list[str]) -> Iterator[str]:
 def pair_values(
     rule: dict[str, Json], given: dict[str, Json], list_values: Callable[[Json], Iterator[str]]
 ) -> Iterator[tuple[str, str]]:
-    """Yield the values of the input, each with the expression that is for it."""
+    """Yield each value of the input, after the expression that must match it."""
     fields = (
         rule["input"] if isinstance(rule["input"], dict) else dict.fromkeys(given, rule["input"])
     )
@@ -652,8 +666,8 @@ def pair_values(
 
 
 def values_of(given: Json) -> Iterator[str]:
-    """Yield each value as text, also numbers, names within objects, and empty lists: they act,
-    too."""
+    """Yield each value as text, including numbers, names within objects and empty lists, which have
+    an effect, too."""
     if isinstance(given, (dict, list)) and given:
         for child in (*given, *given.values()) if isinstance(given, dict) else given:
             yield from values_of(child)
@@ -698,7 +712,7 @@ def split_simple(text: str) -> list[str] | None:
 
 
 class NoRedirects(urllib.request.HTTPRedirectHandler):
-    """A redirect would take the key elsewhere."""
+    """A handler that follows no redirect, because one would send the key elsewhere."""
 
     def redirect_request(self, *_: Any) -> None:
         return None
@@ -721,7 +735,12 @@ def build_opener(config: Config) -> urllib.request.OpenerDirector:
 def send(
     config: Config, method: str, path: str, body: Json = None, wait_s: float = 10.0
 ) -> dict[str, Json]:
-    """Send one request and return the object of the response."""
+    """Send one request, and return the JSON object of the response.
+
+    Raises:
+        Refused: Gadget responded with an error.
+        Blocked: Gadget cannot be reached, or its response has an unknown format.
+    """
     request = urllib.request.Request(config["url"].rstrip("/") + path, method=method)
     request.add_header("Authorization", "Bearer " + config["key"])
     data = None
@@ -763,7 +782,11 @@ def ask(config: Config, call: Call, level: str) -> dict[str, Json]:
 
 
 def check_ask(call: Call, found: dict[str, Json]) -> dict[str, Json]:
-    """Compare the response with the call: it must be about exactly these params."""
+    """Return the response if it is about exactly this call.
+
+    Raises:
+        Blocked: it is about another one, or has an unknown format.
+    """
     text = json.dumps(call.params, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
     if (found.get("action"), found.get("params_digest")) != (call.action, digest):
@@ -776,7 +799,8 @@ def check_ask(call: Call, found: dict[str, Json]) -> dict[str, Json]:
 def wait_for_decision(
     config: Config, call: Call, found: dict[str, Json], until: float
 ) -> dict[str, Json]:
-    """Poll until somebody has decided, or the time is over."""
+    """Poll until a person has decided, or until the monotonic time `until`; return the last
+    response."""
     while found.get("status") == "waiting" and (left := until - time.monotonic()) > 1:
         wait_s = min(25.0, left)
         path = f"/api/asks/{found['id']}?wait_s={wait_s:.1f}"
@@ -787,7 +811,8 @@ def wait_for_decision(
 
 
 def decide(config: Config, call: Call) -> tuple[bool | None, str]:
-    """Return whether the call goes on, and why; None if nobody has to be asked."""
+    """Return True if the call may proceed, else False, each with the reason; None if a rule allows
+    the call."""
     until = time.monotonic() + float(config.get("timeout_s", 60)) - MARGIN_S
     rule = find_rule(config, call)
     if rule["do"] == "allow":
@@ -804,7 +829,11 @@ def decide(config: Config, call: Call) -> tuple[bool | None, str]:
 
 
 def redeem(config: Config, call: Call, found: dict[str, Json]) -> None:
-    """Redeem the receipt; only one call can."""
+    """Redeem the receipt, which lets only one call through.
+
+    Raises:
+        Blocked: the receipt is not accepted.
+    """
     done = check_ask(
         call, send(config, "POST", f"/api/asks/{found['id']}/redeem", {"receipt": found["receipt"]})
     )
@@ -813,7 +842,7 @@ def redeem(config: Config, call: Call, found: dict[str, Json]) -> None:
 
 
 def explain(found: dict[str, Json]) -> str:
-    """Say why the call does not go on now."""
+    """Explain why the call does not proceed now."""
     status, where, who = found.get("status"), found.get("url"), found.get("decided_by")
     return {
         "waiting": f"Nobody has decided yet (ask {found['id']}, {where}). Try exactly the same call again later.",
@@ -824,8 +853,8 @@ def explain(found: dict[str, Json]) -> str:
 
 
 def report(config: Config, call: Call) -> None:
-    """Tell Gadget that a call that was let through has ended; only one that was asked about needs
-    it."""
+    """Report to Gadget that an approved call has ended; a call that needed no ask is not
+    reported."""
     if find_rule(config, call)["do"] != "ask":
         return
     found = send(
@@ -843,7 +872,8 @@ def report(config: Config, call: Call) -> None:
 
 
 def hold() -> int:
-    """Answer one call; block if anything is wrong, and in time whatever a server does."""
+    """Answer one call; block if anything fails, and before the assistant's timeout even if a server
+    hangs."""
     try:
         limit_time(find_end_s())
         call = read_call(sys.stdin.buffer.read(LARGEST_INPUT).decode("utf-8"))
@@ -867,14 +897,15 @@ def hold() -> int:
 
 
 def cancel(config: Config, effects: str) -> None:
-    """Take back the open asks about these effects, so that nobody decides what no one waits for."""
+    """Cancel the open asks whose effect keys begin like this, because the assistant no longer waits
+    for them."""
     send(
         config, "POST", "/api/asks/cancel", {"effect_key_prefix": effects}, wait_s=SHORTEST_MARGIN_S
     )
 
 
 def stop_at_signals(config: Config, call: Call) -> None:
-    """Take the ask back and block, once the assistant ends the hook."""
+    """Cancel the ask and block when a signal ends the hook."""
 
     def stop(*_: Any) -> None:
         for each in STOPPING:
@@ -900,8 +931,8 @@ def find_end_s() -> float:
 
 
 def limit_time(end_s: float) -> None:
-    """Block after so many seconds: by a thread while the network hangs, by a signal while an
-    expression does."""
+    """Block after this many seconds: a thread blocks while the network hangs, a signal while a
+    regular expression does."""
     late = "Gadget did not respond in time"
     thread = threading.Timer(end_s, block, [late])
     thread.daemon = True
@@ -925,12 +956,12 @@ class Findings:
 
     problems = 0
     changeable = 0
-    """Those of the problems that are files or variables which the assistant can change."""
+    """The number of problems that are files or variables that the assistant can change."""
     is_verified = False
     """True once a call of the assistant itself was held."""
 
     def judge(self, is_good: bool, good: str, bad: str) -> None:
-        """Say what was found, in the words for this case."""
+        """Print the text for a good or a bad finding, and count a bad one as a problem."""
         print(f"ok       {good}" if is_good else f"PROBLEM  {bad}")
         self.problems += not is_good
 
@@ -943,7 +974,8 @@ class Findings:
 
 
 def check(assistant: str, settings: str | None = None, *, waits: bool, lives: bool = False) -> int:
-    """Check everything that calls need to be held; return the number of problems."""
+    """Check everything that the hook needs in order to hold calls; return the number of
+    problems."""
     findings = Findings()
     try:
         config = load_config()
@@ -977,8 +1009,7 @@ def check(assistant: str, settings: str | None = None, *, waits: bool, lives: bo
 
 
 def check_live(assistant: str, config: Config, findings: Findings) -> None:
-    """Let the assistant ask for one harmless command, and wait for its ask; then take the ask
-    back."""
+    """Let the assistant run one harmless command, wait for its ask, and then cancel the ask."""
     token = f"gadget-check-{os.urandom(6).hex()}"
     command = f"echo {token}"
     for tool in ("Bash", "run_shell_command", "shell", "bash"):
@@ -1011,8 +1042,8 @@ def check_live(assistant: str, config: Config, findings: Findings) -> None:
 def start_assistant(
     assistant: str, command: str, output: IO[bytes]
 ) -> subprocess.Popen[bytes] | None:
-    """Start the assistant with the task to run the command; without its program, ask the person to
-    do that."""
+    """Start the assistant with the task to run the command; if its program is not installed, print
+    the task for a person, and return None."""
     name, *arguments = PROGRAMS[assistant]
     path, task = shutil.which(name), PROMPT.format(command=command)
     if path is None:
@@ -1031,7 +1062,7 @@ def start_assistant(
 
 
 def end_program(program: subprocess.Popen[bytes]) -> None:
-    """Let the assistant hear of the cancelled ask, then end it."""
+    """Give the assistant time to notice the cancelled ask, then end it."""
     try:
         program.wait(10)
     except subprocess.TimeoutExpired:
@@ -1045,8 +1076,7 @@ def end_program(program: subprocess.Popen[bytes]) -> None:
 def await_ask(
     config: Config, token: str, until: float, program: subprocess.Popen[bytes] | None
 ) -> dict[str, Json]:
-    """Return the ask about the command with this token; nothing if the assistant ends without
-    one."""
+    """Return the ask about the command with this token; empty if the assistant ends without one."""
     while time.monotonic() < until:
         has_ended = program is not None and program.poll() is not None
         for found in send(config, "GET", "/api/asks?limit=20").get("items", []):
@@ -1140,7 +1170,8 @@ def check_entry(assistant: str, each: Installed, own_s: float, findings: Finding
 
 
 def list_settings(assistant: str) -> list[Path]:
-    """List the settings files, with every file that stands in a folder of them."""
+    """List the settings files, including every existing file that a pattern such as `*.json`
+    matches."""
     found: list[Path] = []
     for path in (Path(each).expanduser() for each in SETTINGS[assistant]):
         found += sorted(path.parent.glob(path.name)) if "*" in path.name else [path]
@@ -1148,7 +1179,7 @@ def list_settings(assistant: str) -> list[Path]:
 
 
 def switches_hooks_off(path: Path) -> bool:
-    """Return True if the settings switch hooks off, in the words of any of the assistants."""
+    """Return True if the settings switch hooks off, in the form of any of the assistants."""
     found = read_settings(path)
     of_gemini, features = found.get("hooksConfig"), found.get("features")
     is_off = isinstance(of_gemini, dict) and (
@@ -1182,7 +1213,7 @@ def read_settings(path: Path) -> dict[str, Json]:
 
 
 def read_toml(text: str, path: Path) -> dict[str, Json]:
-    """Return settings in TOML, which Python can read since 3.11."""
+    """Parse settings in TOML, which needs Python 3.11 or later."""
     if tomllib is None:
         raise Blocked(f"{path} is written in TOML, and only Python 3.11 or later can read it")
     found: dict[str, Json] = tomllib.loads(text)
@@ -1291,8 +1322,8 @@ def check_environment(assistant: str, settings: str | None, findings: Findings) 
 
 
 def list_variables(path: Path) -> set[str]:
-    """Return the variables that a settings file, or an entry in it, sets for what the assistant
-    starts."""
+    """Return the variables that a settings file, or an entry in it, sets for the programs that the
+    assistant starts."""
     found: set[str] = set()
     for entry in [read_settings(path), *(entry for _, _, entry in list_entries(path))]:
         given = entry.get("env")
@@ -1309,7 +1340,7 @@ def can_change(path: Path) -> bool:
 
 def follow_links(path: Path) -> Iterator[Path]:
     """Yield the path, and each one that its links lead to, one link at a time; a loop of links ends
-    after many."""
+    after MOST_LINKS of them."""
     for _ in range(MOST_LINKS + 1):
         yield path
         links = (each for each in (*reversed(path.parents), path) if read_link(each))
@@ -1328,8 +1359,8 @@ def read_link(path: Path) -> str:
 
 
 def can_replace(path: Path) -> bool:
-    """Return True if this user can write what is here, or put something else here or in the place
-    of a folder above."""
+    """Return True if this user can write this file or folder, or replace it or a folder above
+    it."""
     user = os.geteuid() if hasattr(os, "geteuid") else None
     if has_power_over(path, user):
         return True
@@ -1359,7 +1390,8 @@ def has_power_over(path: Path, user: int | None) -> bool:
 
 
 def check_way(config: Config, findings: Findings, *, waits: bool) -> None:
-    """Ask about a harmless action; cancel the ask, or wait for a person and let it through once."""
+    """Check the way to Gadget with an ask about a harmless action: cancel the ask or, with `waits`,
+    wait for an approval and redeem it."""
     given = {"description": "A test of the hook; nothing runs.", "time": time.time()}
     call = Call("claude", "PreToolUse", "hook_check", given, {})
     found = ask(config, call, "read")

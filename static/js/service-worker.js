@@ -34,7 +34,7 @@ async function closeNotifications(tags) {
   }
 }
 
-// An open page shows what waits, so that the notifications of cards are not needed any more.
+// An open page shows the waiting cards, so their notifications are no longer needed.
 async function closeCards() {
   for (const notification of await self.registration.getNotifications()) {
     if (notification.tag.startsWith("card-") || notification.tag === "several") {

@@ -44,7 +44,7 @@ def test_emptying_a_group_lists_the_rules_that_nobody_can_meet(
     make_rule(world, name="one", group=finance)
     sentence = asked(admin, finance, members=[world.member("admin").pk, world.member("viewer").pk])
     assert sentence.startswith(
-        "“payments” needs 2 approvals of Finance, which now has 1 active approver."
+        "“payments” needs 2 approvals from Finance, which now has 1 active approver."
     )
     saved(admin, finance, members=[world.member("admin").pk])
 

@@ -111,7 +111,7 @@ class TestSourceWithoutBaseAddress:
         assert 'data-state="failed"' in listed
         assert "1 of 3 enabled" in listed
         page = text_of(admin.get(tools_page(pets)))
-        assert "None of its tools can be used: pets has no address for its operations." in page
+        assert "No tool of pets can be used, because it has no address for its operations." in page
         assert "1 of 3 tools enabled. Shown: 3 of 3 tools" in page
 
 

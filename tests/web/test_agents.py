@@ -143,7 +143,7 @@ class TestLevelsOnPages:
         response = client.post(
             "/agents/levels/", {"action": "deploy.production", "level": "write"}, follow=True
         )
-        assert "deploy.production has the level write now." in text_of(response)
+        assert "deploy.production now has the level write." in text_of(response)
         assert ToolRule.objects.get(tool="ask/deploy.production").level == "write"
         client.post("/agents/levels/", {"action": "deploy.production", "level": "draft"})
         assert ToolRule.objects.get(tool="ask/deploy.production").level == "draft"

@@ -54,7 +54,7 @@ def test_each_rule_has_its_text_and_its_remedy(world: World) -> None:
     for text in (
         "This changes data.",
         "Changes.score is 200, but must be at most 100.",
-        "The call would keep the limit if changes.score were at most 100.",
+        "The call would be within the limit if changes.score were at most 100.",
     ):
         assert text in page
 

@@ -17,12 +17,13 @@ from agents.deliveries.failures import DeliveryError
 
 @dataclass(frozen=True)
 class DeliveryChannel:
-    """One way to send, in a module that is loaded on first use: that of chat takes 25 MB.
+    """One way to send. Its module is loaded on first use, because that of chat takes 25 MB of
+    memory.
 
     Attributes:
         server_setting: the setting that names the installation's own server, if everything goes
             to one.
-        lacking: what is missing, for people, while that setting is empty.
+        lacking: a phrase for people that names what is missing while that setting is empty.
     """
 
     module: str
@@ -30,7 +31,7 @@ class DeliveryChannel:
     lacking: str = ""
 
     def is_available(self) -> bool:
-        """Return False while the installation cannot send by it."""
+        """Return False while the setting that the channel needs is empty."""
         return not self.server_setting or bool(getattr(settings, self.server_setting))
 
     def send(self, address: str, content: Any) -> Any:

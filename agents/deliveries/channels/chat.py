@@ -75,7 +75,7 @@ class ChatAddress:
     Attributes:
         sender: apprise's sender for it.
         service: the name of the service.
-        hosts: those that it may send to.
+        hosts: the hosts that it may send to.
     """
 
     sender: NotifyBase
@@ -85,7 +85,7 @@ class ChatAddress:
     @classmethod
     def parse(cls, text: str) -> ChatAddress | None:
         """Read an address in apprise's form, such as `slack://token/token/token`; None if it is not
-        one of ours.
+        supported.
 
         Options after a question mark are refused, because some name files to read, and so are
         several receivers. A bot of Telegram needs a chat: without one, apprise would choose the
@@ -156,7 +156,8 @@ def find_service(address: str) -> str:
     """Return the name of the service of this address.
 
     Raises:
-        Invalid: it is not a valid address of one of ours, or names a server that is not allowed.
+        Invalid: it is not an address of a supported service, or names a server that is not allowed
+            or not reached by https.
     """
     chat = ChatAddress.parse(address)
     if chat is None:
@@ -278,8 +279,8 @@ def _get_door(_: requests.Session, url: str) -> BaseAdapter:  # noqa: ARG001 - t
 
 
 def may_reach(host: str, hosts: Collection[str]) -> bool:
-    """Return True if the host is one of these or a subdomain of one, or one of GADGET_CHAT_HOSTS
-    for OWN_HOST."""
+    """Return True if the host is one of `hosts`, or a subdomain of one; OWN_HOST stands for those
+    of GADGET_CHAT_HOSTS."""
     is_known = any(host == each or host.endswith(f".{each}") for each in hosts if each != OWN_HOST)
     return is_known or (OWN_HOST in hosts and _is_named(host))
 
@@ -292,5 +293,5 @@ def _is_named(host: str) -> bool:
 
 
 requests.Session.get_adapter = _get_door  # type: ignore[method-assign, assignment]
-# Its errors may contain addresses, which are secrets.
+# Apprise logs errors that may contain addresses, which are secrets.
 logging.getLogger("apprise").setLevel(logging.CRITICAL + 1)

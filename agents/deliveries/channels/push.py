@@ -183,7 +183,7 @@ def _describe_refusal(host: str, response: ClientResponse) -> DeliveryError:
     """Describe a failed response, with the service's own words.
 
     A response that refuses our key or signature ends the subscription, as if the browser were gone:
-    it was made for another key, and the browser has to be added again.
+    the subscription was made for another key, and the browser has to be added again.
     """
     words = clean_name(response.content[:MAX_WORDS].decode("utf-8", "replace"))
     problem = f"{host} responded with {response.status}{f': {words}' if words else ''}"
@@ -196,8 +196,8 @@ def _describe_refusal(host: str, response: ClientResponse) -> DeliveryError:
 
 
 def encrypt(plain: bytes, subscription: Subscription) -> bytes:
-    """Encrypt for the browser, in one record of at most 4 KB; each call takes a new key and
-    salt."""
+    """Encrypt the content for one browser, in one record of at most 4 KB; each call uses a new key
+    and salt."""
     browsers_key = decode(subscription.p256dh)
     own = ec.generate_private_key(ec.SECP256R1())
     shared = own.exchange(ec.ECDH(), _read_point(browsers_key))
@@ -238,7 +238,7 @@ def load_key() -> ec.EllipticCurvePrivateKey:
     """Load the installation's key.
 
     Raises:
-        DeliveryError: there is none yet, or its encryption key is missing.
+        DeliveryError: the installation has no key yet, or the key cannot be decrypted.
     """
     row = PushKey.objects.filter(pk=1).first()
     if row is None or not row.private_key:
@@ -250,7 +250,8 @@ def load_key() -> ec.EllipticCurvePrivateKey:
 
 
 def make_key_if_missing() -> None:
-    """Make the installation's key; any number of workers may call it at their start."""
+    """Create the installation's key unless it exists; any number of workers may call this at
+    once."""
     private = ec.generate_private_key(ec.SECP256R1()).private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )

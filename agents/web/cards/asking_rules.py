@@ -154,7 +154,7 @@ def _advise_on_hosts(text: str) -> str:
 
 def _advise_on_limit(text: str, param: str) -> str:
     if _MUST_BE in text:
-        return f"The call would keep the limit if {param} were {text.rpartition(_MUST_BE)[2]}."
+        return f"The call would be within the limit if {param} were {text.rpartition(_MUST_BE)[2]}."
     if _NOT_FROM_OUTSIDE in text:
-        return f"The call would keep the limit if {param} did not come from outside."
+        return f"The call would be within the limit if {param} did not come from outside."
     return "Within the limit, this reason would not apply."

@@ -40,7 +40,7 @@ class AskNotes:
 
 
 def load_agent_key(run: Run) -> AgentKey | None:
-    """Load the agent key of the run; None, without a query, for a run of an employee's own."""
+    """Load the agent key of the run; None, without a query, for an employee's own run."""
     if run.origin not in (Origin.MCP, Origin.ASK):
         return None
     found = AgentRun.objects.select_related("key__membership__user").filter(run=run).first()

@@ -68,8 +68,8 @@ class Card(OfAgents):
         all_targets: show all targets, not only the first 250.
         form_input: the texts that a person typed into the edit form, and the problems with them.
         report_text: the call's report, for pages that do not show the call itself.
-        refused_answer, refused_reason, refused_glass: a refused answer, or reason of a decision or
-            for break-glass.
+        refused_answer, refused_reason, refused_glass: the text of a refused answer, or the reason
+            of a refused decision or break-glass.
         delegation: the delegation that started the run, such as `Dana asked Kim`; empty if there is
             none.
         around: further facts that a person must know; only while the card waits for approval.
@@ -338,15 +338,15 @@ class Card(OfAgents):
 def load_cards(
     approvals: Iterable[Approval], *, all_targets: bool = False, listed: CardFacts | None = None
 ) -> list[Card]:
-    """Load the card of each approval of one organization, whose call and run are loaded already, in
-    the same order.
+    """Build the card of each approval, in the same order; all are of one organization, with call
+    and run loaded.
 
     The number of queries does not depend on the number of cards, except for the surroundings of
     waiting ones.
 
     Args:
         all_targets: see `Card`.
-        listed: the facts about a list that may hold these cards.
+        listed: the facts already loaded for a list that may contain these cards.
     """
     approvals = list(approvals)
     waiting = [

@@ -11,8 +11,8 @@ from agents.runs.queries.cards import EARLIER_DECISIONS
 def load_earlier_decisions(waiting: Collection[Approval]) -> dict[int, list[Approval]]:
     """Load the newest decisions about cards of the same shape, for any employee, by card id.
 
-    Each shape costs the read of a few entries of an index, however many decisions there are, and
-    all of them one query.
+    Each shape reads a few entries of an index, however many decisions there are; one query then
+    loads all cards.
 
     Args:
         waiting: cards of one organization.

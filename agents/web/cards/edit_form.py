@@ -18,7 +18,7 @@ LONG_TEXT_LENGTH = 80
 MAX_DEPTH = 4
 MAX_FIELDS = 500
 MAX_REFERENCES = 8
-"""The most references to follow, because they can form a circle."""
+"""The most references to follow, because references can form a cycle."""
 SIMPLE_KINDS = {"string": "text", "integer": "whole", "number": "number"}
 COMPLAINT = re.compile(
     r"The '(?P<name>[^']*)' parameter is (?:(?P<missing>required)\.|invalid: (?P<detail>.*) \(given: .*\)\.)",

@@ -51,7 +51,7 @@ class Effect:
 
     @property
     def is_refused(self) -> bool:
-        """True if the tool refuses the call since the request."""
+        """True if the tool would now refuse the call, although it accepted the request."""
         return self.preview.get("effect") == REFUSED
 
     @property

@@ -25,7 +25,8 @@ def parse_form(fields: Iterable[FormField], typed: Mapping[str, str]) -> dict[st
     """Parse the typed texts into params; an unchanged text keeps the exact current value.
 
     Raises:
-        InvalidFieldText: a text is not of its field's kind; names the first such field.
+        InvalidFieldText: a text does not fit the kind of its field; `key` names the first such
+            field.
     """
     values = ((field.name, _read_field(field, typed)) for field in fields)
     return {name: value for name, value in values if value is not OMITTED}
@@ -86,7 +87,7 @@ def _is_plain_name(name: str) -> bool:
 
 
 def _format_pair_value(value: Any, item_kind: str) -> str:
-    """Format one value of a pair: as JSON, except for a text that is read back as the same text."""
+    """Format the value of a pair as JSON, except for a text that would be read back unchanged."""
     if isinstance(value, str) and (item_kind == "text" or not _would_be_misread(value)):
         return value
     return json.dumps(value, ensure_ascii=False)

@@ -14,7 +14,7 @@ from tools.schemas.references import find_target, leave_out_null, list_choices
 MAX_DEPTH = 4
 MAX_ROWS = 200
 MAX_REFERENCES = 8
-"""The most references to follow, because they can form a circle."""
+"""The most references to follow, because references can form a cycle."""
 ANYTHING: Mapping[str, Any] = MappingProxyType({})
 _KINDS = {
     "string": "text",
@@ -97,7 +97,7 @@ class _ParamTable:
         return ANYTHING
 
     def _describe_kind(self, core: Mapping[str, Any]) -> str:
-        """Describe the kind of a part of the schema; `any value` inside itself."""
+        """Describe the kind of a part of the schema; inside itself, the part is `any value`."""
         if id(core) not in self._kinds:
             self._kinds[id(core)] = "any value"
             self._kinds[id(core)] = self._describe_new_kind(core)

@@ -109,7 +109,7 @@ class _DatedUse(NamedTuple):
 
 @dataclass(frozen=True)
 class _ChartSubject:
-    """The numbers of days that a chart shows, and its texts.
+    """The texts of a chart, and the kinds of numbers that it shows for each day.
 
     Attributes:
         kinds: the kinds of its bars, each with its name.

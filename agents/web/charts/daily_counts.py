@@ -21,7 +21,7 @@ from tools.caches import Cache
 
 DAYS = 14
 UNSETTLED = timedelta(minutes=30)
-"""Counts of a newer time may still change: a transaction may commit later, and an approval may be
+"""Counts newer than this can still change: a transaction may commit later, and an approval may be
 undone."""
 MAX_CACHED = 1000
 

@@ -25,8 +25,8 @@ RowOfTool = TypeVar("RowOfTool", bound=_AboutTool)
 
 @dataclass(frozen=True)
 class NamedTool:
-    """A tool that figures are about. One that is not installed has its name as title; a model may
-    have invented it."""
+    """A tool that has figures. If it is not installed, its title is its name, which a model may
+    have invented."""
 
     name: str
     title: str
@@ -46,7 +46,7 @@ class EmployeeFiguresSection:
     """The section of an employee's page that shows its figures.
 
     Attributes:
-        tools: the tool with the most calls first.
+        tools: the figures of each tool, the one with the most calls first.
         total: the calls of all tools.
         use: the model's usage in all passes.
         charts: the calls, and the cost if it is known.

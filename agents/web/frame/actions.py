@@ -14,13 +14,13 @@ from agents.web.frame.theme import THEMES
 
 @dataclass(frozen=True)
 class OfferedAction:
-    """An action of a member.
+    """An action that the search offers to members with its role.
 
     Attributes:
-        page: the name of the address with its form.
+        page: the URL name of the page with its form.
         words: other search terms for it.
-        rest: what follows the page's address, such as a fragment.
-        fields: the fields to send to the address; None only opens it.
+        rest: the part after the page's address, such as a fragment.
+        fields: the fields to send to the address; None to only open the address.
     """
 
     name: str

@@ -3,8 +3,8 @@ few of each.
 
 Pages, settings, actions and tools are few. The exact name of a tool comes first. Employees, runs
 and records come from the member's organization. The text of runs and the names of records have no
-index for a part of a word, so only the newest are scanned; an exact name is found in any case. The
-cost does not grow with the number of rows.
+index for a part of a word, so only the newest are scanned; a record's exact name is found among
+all, in upper or lower case. The cost does not grow with the number of rows.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ NUMBER = re.compile(r"(?:(?:card|run|approval)\s*)?#?\s*([0-9]+)", re.IGNORECASE
 TICKET = re.compile(rf"(?:ticket\s*)?{PREFIX}([0-9]+)", re.IGNORECASE)
 MAX_QUERY_LENGTH = 200
 MIN_TEXT_LENGTH = 2
-"""Shorter texts find pages and actions only: nearly every name contains a single letter."""
+"""Shorter texts find only pages, settings and actions, because nearly every name contains any
+single letter."""
 MAX_SCANNED_RUNS = 1_000
 MAX_SCANNED_RECORDS = 5_000
 
@@ -72,7 +73,7 @@ class HitGroup:
 
 def find_everything(member: Membership, query: str, settings: Iterable[Hit] = ()) -> list[HitGroup]:
     """Find everything that matches all words of the query, grouped by kind; an empty query finds
-    all pages and actions.
+    all pages, actions and settings.
 
     Args:
         settings: the pages of the admin that the member may open; their notes are searched, too.
@@ -177,8 +178,8 @@ def _find_cards(organization_id: int, number: int | None) -> list[Hit]:
 
 
 def _put_first(hits: list[Hit], words: list[str]) -> list[Hit]:
-    """Put the hits first whose names start with, or contain, the first word; keep at most a few if
-    there is one."""
+    """Sort the hits whose names start with the first word before those that contain it, and keep
+    the first 5; without words, keep all."""
     if not words:
         return hits
     ranked = sorted(hits, key=lambda hit: _rank(hit.name.lower(), words[0]))

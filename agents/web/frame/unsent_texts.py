@@ -32,7 +32,7 @@ class UnsentTexts:
     texts: tuple[tuple[str, str], ...]
 
     def to_json(self) -> str:
-        """Write the texts for the login page and the session."""
+        """Return the texts as JSON, for the login page and the session."""
         return json.dumps({"path": self.path, "texts": self.texts})
 
 
@@ -61,8 +61,8 @@ def parse_unsent(stored: object) -> UnsentTexts | None:
 
 
 def take_unsent(request: HttpRequest) -> UnsentTexts | None:
-    """Take the texts out of the session for a page; None if it holds none, and for a part that a
-    script fetches."""
+    """Take the texts out of the session; None if there are none, or if a script fetches only a part
+    of a page."""
     is_page = request.headers.get("sec-fetch-mode", "navigate") == "navigate"
     return (
         parse_unsent(request.session.pop(FIELD)) if is_page and FIELD in request.session else None

@@ -254,7 +254,7 @@ def _load_json(text: str) -> Any:
     """Load a value that can be stored: Python also reads NaN, and 1e999 as infinity.
 
     Raises:
-        ValueError, RecursionError: this is none.
+        ValueError, RecursionError: the text is not JSON, or its value cannot be stored.
     """
     value = json.loads(text)
     storable_json(value)

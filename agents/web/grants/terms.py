@@ -51,7 +51,7 @@ class ShownGrant:
         used: calls that it approved and that have started, or still may.
         state: the reason why it approves nothing, in a few words; empty while it is in force.
         latest: the newest cards that it approved.
-        pause: the calls that it leaves to a person now, while it is in force.
+        pause: the calls that it currently leaves to a person, although it is in force.
     """
 
     grant: StandingGrant
@@ -64,8 +64,8 @@ class ShownGrant:
 
     @property
     def has_ended(self) -> bool:
-        """True if it never approves a call again; one that is used up does if a call gives its use
-        back."""
+        """True if the standing grant never approves a call again; one that is used up can, if a
+        call never starts and its use becomes free."""
         return bool(self.state) and self.state != USED_UP
 
     @property

@@ -9,8 +9,8 @@ FIRST_DAY, LAST_DAY = date(1900, 1, 1), date(9000, 1, 1)
 
 
 def parse_day(text: str) -> date | None:
-    """Return the day, moved to the first or last one that can be compared; None for any other
-    text."""
+    """Return the day, limited to the time from `FIRST_DAY` to `LAST_DAY`; None if the text is not a
+    day."""
     try:
         return min(max(date.fromisoformat(text), FIRST_DAY), LAST_DAY)
     except ValueError:

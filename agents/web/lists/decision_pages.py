@@ -44,7 +44,7 @@ HAS_ENDED = Func(
 
 @dataclass(frozen=True)
 class DecisionCursor:
-    """The position of a card in this order: its time, as the database formats it, and its id."""
+    """The position of a card in the history: its time, as the database formats it, and its id."""
 
     moment: str
     pk: int
@@ -127,7 +127,8 @@ def parse_cursor(text: str) -> DecisionCursor | None:
 
 
 def _find_scan_end(rows: QuerySet[Any], max_scanned: int) -> tuple[DecisionCursor, datetime] | None:
-    """Find the position and time of the last card to scan; None if there are no more than that."""
+    """Find the position and time of the last card to scan; None if there are at most
+    `max_scanned`."""
     last_two = list(rows.values_list("moment", "pk", "ended_at")[max_scanned - 1 : max_scanned + 1])
     if len(last_two) < 2:
         return None

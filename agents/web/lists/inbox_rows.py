@@ -98,7 +98,7 @@ class Inbox:
 
     Attributes:
         newest: the id of the newest waiting card.
-        facts: those about all cards of the list that wait for approval.
+        facts: the facts about all listed cards that wait for approval.
         snoozed_calls: the calls whose cards the member has snoozed.
         snooze_ends: the time at which the next of them returns.
         waiting_for_others: the rows of cards that the member has approved, and that need more
@@ -134,8 +134,8 @@ together."""
 
 
 def load_inbox(member: Membership, criteria: InboxFilter) -> Inbox:
-    """Load the waiting cards that the member wants to see, as rows; the number of queries does not
-    grow with them."""
+    """Load the waiting cards that match the member's filter, as rows; the number of queries does
+    not depend on that of the cards."""
     organization = member.organization
     waiting = _list_waiting(organization.pk)
     snoozed = dict(list_snoozed_calls(member))
@@ -241,7 +241,7 @@ def render_rows(rows: Sequence[InboxRow]) -> str:
 
 
 def _build_row(card: _Columns, tool: Tool | None, **found: Any) -> InboxRow:
-    """Build the row of a card, with the columns that were found apart from it."""
+    """Build the row of a card from its columns and the fields in `found`."""
     total = card.preview__total or 0
     many = find_nouns(card.tool_call__tool, is_sent=card.preview__effect == SEND)[1]
     return InboxRow(

@@ -16,7 +16,7 @@ from agents.web.cards.cards import ICONS
 from tools.contract import Level
 
 MIN_GROUP = 3
-"""Cards of equal shape that become a group."""
+"""The least number of cards of equal shape that form a group."""
 MAX_VALUE_LENGTH = 60
 RISKS = {
     Level.DESTRUCTIVE.value: 3,
@@ -31,10 +31,10 @@ class InboxRow:
     """One waiting card, as one line of the list.
 
     Attributes:
-        label, target_id: those of a single target.
+        label, target_id: the label and id of a single target; empty for none and for several.
         amount: the number of targets, if there are several: `12 records`.
-        values: the params in which the cards of a group differ; those of a new row also have the
-            others, at the end.
+        values: the params in which the cards of a group differ; a new row also has the shared ones,
+            at the end.
         reasons: the reasons why the card is approved individually, as labels.
         target_keys: a short key for each target, or `*` for many; cards with a common key affect
             the same target.
@@ -140,7 +140,7 @@ class ShapeComparison:
     Attributes:
         params: the params of each card by its id; nested ones have their whole path as name, such
             as `values.phone`.
-        shared: the names of those that all cards have in common.
+        shared: the names of the params that all cards have in common.
         oddities: the oddity of each card by its id; empty for most.
     """
 
@@ -154,7 +154,8 @@ class ShapeComparison:
         return replace(row, values=values, oddity=self.oddities[row.pk], is_grouped=True)
 
     def complete_new_row(self, row: InboxRow) -> InboxRow:
-        """Return the row with all its values, those that differ first: its heading is not known."""
+        """Return the row with all its values, those that differ first, because its group has no
+        heading yet."""
         completed = self.complete_row(row)
         shared = _list_values(self._list_own_params(row), lambda name: name in self.shared)
         return replace(completed, values=completed.values + shared)
@@ -181,7 +182,7 @@ class ShapeComparison:
 
 
 def find_large_shapes(rows: Iterable[InboxRow]) -> dict[str, list[InboxRow]]:
-    """Find the shapes of at least three rows, with these rows."""
+    """Return the rows of each shape that at least three of these rows have, by shape."""
     by_shape: dict[str, list[InboxRow]] = defaultdict(list)
     for row in rows:
         if row.is_groupable:

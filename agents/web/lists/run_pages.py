@@ -86,7 +86,7 @@ def load_run_page(
 def _find_scan_end(
     rows: QuerySet[Run], criteria: RunListFilter, max_scanned: int
 ) -> tuple[int, datetime] | None:
-    """Return the id and time of the last run to scan; None if there are no more than that."""
+    """Return the id and time of the last run to scan; None if there are at most `max_scanned`."""
     if criteria.employee_id is not None:
         rows = rows.filter(employee_id=criteria.employee_id)
     elif criteria.status:

@@ -116,5 +116,5 @@ def describe_changed(
 
 
 def describe_skipped(counts: Mapping[str, int]) -> list[tuple[int, str]]:
-    """Describe the calls that were not judged, as numbers with the reason."""
+    """Return the number of calls that were not judged, for each reason in words."""
     return [(counts[kind], words) for kind, words in _SKIPPED.items() if counts.get(kind)]

@@ -12,7 +12,7 @@ APPROVED = (ApprovalStatus.APPROVED, ApprovalStatus.CONSUMED)
 
 
 def describe_today(member: Membership) -> str:
-    """Describe what the organization decided since midnight: `Today: 34 approved, 2 denied.`; empty
+    """Describe the organization's decisions since midnight: `Today: 34 approved, 2 denied.`; empty
     without any."""
     midnight = timezone.localtime(timezone.now()).replace(hour=0, minute=0, second=0, microsecond=0)
     decided = Approval.objects.filter(

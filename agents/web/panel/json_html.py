@@ -120,7 +120,7 @@ def _count(value: Any) -> str:
 
 
 def render_cell(value: Any) -> str:
-    """Render the value of a table's cell: nested ones as a tree."""
+    """Render the value of a table cell; a nested value becomes a tree."""
     return render_tree(value) if isinstance(value, (dict, list)) else _render_leaf(value)
 
 

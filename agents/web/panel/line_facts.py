@@ -80,8 +80,8 @@ class LineFacts:
 
     @cached_property
     def answers(self) -> frozenset[str]:
-        """The answers that `run_finished` events show, of which the last may directly follow the
-        batch."""
+        """The answers that `run_finished` events show, including an end that may directly follow
+        the batch."""
         ends = [
             event.payload.get("answer", "")
             for event in self.events
@@ -192,7 +192,7 @@ def _describe_usage(usage: PassUsage) -> str:
 
 
 def can_suspend(call: ToolCall) -> bool:
-    """Return True if the call may wait for a person or another employee; assumed if its tool is no
+    """Return True if the call may wait for a person or another employee; also if its tool is no
     longer installed."""
     tool = find_call_tool(call)
     return tool is None or tool.suspends

@@ -119,8 +119,8 @@ def _render_line(event: Event, facts: LineFacts) -> PanelLine:
 
 
 def _list_layouts(event: Event) -> list[str]:
-    """List the template of the event's type, if it has one of its own, and the one that its group
-    shares."""
+    """List the templates to try for the event: that of its own type, and then the one that its
+    group shares."""
     own = "approval_replaced" if is_replacement(event) else event.type
     shared = (
         "call" if event.type in CALL_EVENTS else "note" if event.type in NOTE_EVENTS else "state"
@@ -167,8 +167,8 @@ def is_unknown_task(end: Event) -> bool:
 
 
 def describe_problem(end: Event, run: Run) -> str:
-    """Return the problem that ended the run; empty if its answer repeats it, or if the run ended
-    otherwise since."""
+    """Return the problem that ended the run; empty if the answer repeats it, or if the run has
+    since ended for another reason."""
     reason = end.payload["exit_reason"]
     is_own = reason != ExitReason.FINAL_ANSWER and reason == run.exit_reason
     return run.problem if is_own and run.problem not in (end.payload.get("answer") or "") else ""

@@ -44,8 +44,8 @@ def build_line_url(run_id: int, call_id: int) -> str:
 
 
 def is_replacement(event: Event) -> bool:
-    """Return True if the event reports that a new card replaced the call's old one; it keeps its
-    own line."""
+    """Return True if the event reports that a new card replaced the call's old one; its line has no
+    slot."""
     is_superseded = event.payload.get("status") == ApprovalStatus.SUPERSEDED
     return (
         event.type == EventType.APPROVAL_DECIDED

@@ -37,7 +37,7 @@ PARTICIPLES = {
     "Update": "updating",
     "Write": "writing",
 }
-"""The verbs with which the titles of built-in tools begin."""
+"""The participle of each verb with which titles of built-in tools begin."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,8 @@ class StatusBar:
         since: the start of the activity; None if it does not matter.
         until: the time of the next attempt; None without one.
         needs: the needed actions, such as `2 approvals needed`; empty if nothing.
-        link, link_text: where to go; an address that begins with `#` is on this page.
+        link, link_text: the address to go to and its text; an address that begins with `#` is on
+            this page.
     """
 
     look: str

@@ -38,8 +38,8 @@ MAX_LANES = 9
 MAX_WORDS = 12
 PX_PER_MS = 4
 MAX_WEIGHT = 1_000_000
-"""The weights are widths that the page's layout shrinks; browsers know no widths beyond 30
-million."""
+"""The largest weight. Weights are widths that the page's layout shrinks, and browsers support none
+beyond 30 million."""
 MIN_IDLE_MS = 1_000
 """The smallest width of idle time, as if it were work of this many milliseconds."""
 
@@ -80,8 +80,8 @@ class DrawnSegment:
 
 
 def load_timeline(run_id: int) -> list[DrawnSegment]:
-    """Load the timeline of a run, with one query, and one more if it has delegated tasks; only its
-    newest events."""
+    """Load the timeline of a run's newest events, with one query, and one more if it has delegated
+    tasks."""
     newest = list_timeline_events(run_id).order_by("-seq")
     return _draw(find_segments(_read_timeline_events(newest, "run_id")[::-1]))
 
@@ -152,8 +152,8 @@ def _read_timeline_events(rows: QuerySet[Event], owner: str) -> list[TimelineEve
 
 
 class _SegmentDrawer:
-    """Draws one segment: time with work is proportional, and time without is shortened to at most
-    as much again."""
+    """Draws one segment: work has proportional widths, and idle time is shortened to at most the
+    same length."""
 
     def __init__(self, segment: Segment, now: datetime) -> None:
         self.segment = segment

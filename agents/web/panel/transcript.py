@@ -166,7 +166,7 @@ class MarkdownTranscript:
             EventType.RUN_FINISHED: self._write_end,
             **dict.fromkeys(NOTE_EVENTS, self._write_note),
         }
-        """The layouts of events; the others are lists of their fields."""
+        """The writers by type of event; other events become lists of their fields."""
 
     def write_head(self, run: Run) -> str:
         facts = describe_run(run)

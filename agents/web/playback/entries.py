@@ -31,7 +31,8 @@ STILL_WAITING = frozenset(
         EventType.CALL_RESOLVED,
     }
 )
-"""Events of people during a wait, which alone start no work: other cards may still wait."""
+"""Events of people during a wait; such an event does not end the wait, because other cards may be
+open."""
 
 
 @dataclass(frozen=True)

@@ -86,11 +86,12 @@ async def wait_for_call(
     wait_s: float,
     tell: Callable[[CallProgress], Awaitable[None]] | None = None,
 ) -> None:
-    """Wait until the status of the call, which has its run loaded, is over, or for this time.
+    """Wait until the call's status is over, but at most `wait_s` seconds.
 
     Args:
-        is_over: judges a status.
-        tell: gets the call's progress.
+        call: with its run loaded.
+        is_over: returns True for a status that ends the wait.
+        tell: receives each report of the call's progress.
     """
     waiter = CallWaiter(call, call.run.next_event_seq - 1)
     feed = subscribe(get_run_group(call.run_id), waiter, CallFeed, purpose="calls")

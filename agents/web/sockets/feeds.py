@@ -90,7 +90,7 @@ class Feed(ABC):
             task.add_done_callback(self._notice_end)
 
     def stop(self) -> None:
-        """Stop both, and leave the channel group in the background."""
+        """Stop reading and receiving bells, and leave the channel group in the background."""
         for task in self._tasks:
             task.cancel()
         finish_in_background(self._leave_group())

@@ -31,7 +31,7 @@ from tools.toolbox import ProcessRateLimiter
 MAX_KEPT_CHANGES = 100
 MAX_KEPT_PRESENCE = 20
 MAX_NEW_ROWS = 50
-"""New rows in one message; a page loads its list again if there are more."""
+"""The most new rows in one message; a page loads its list again if there are more."""
 
 
 @dataclass(frozen=True)
@@ -187,7 +187,7 @@ class InboxFeed(Feed):
         self.wake_subscribers()
 
     def receive(self, message: dict[str, Any]) -> None:
-        """Tell the pages with the list that a person is viewing a card."""
+        """Notify the pages with the list that a person is viewing a card."""
         look = Look.from_hint(message)
         if look is None:
             return

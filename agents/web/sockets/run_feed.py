@@ -33,8 +33,7 @@ END_OF_TEXT = frozenset(
         EventType.RUN_FINISHED,
     }
 )
-"""Events after which the model writes no more of the text so far: its message is recorded, or it is
-dropped."""
+"""Events that end the text that the model is writing: its message is recorded, or it is dropped."""
 
 
 @dataclass
@@ -42,7 +41,7 @@ class SocketMessage:
     """An event as sockets send it.
 
     Attributes:
-        ends_text: the model writes no more of the text so far.
+        ends_text: the event ends the text that the model is writing.
         is_stale: a later line has replaced its line, so its HTML is outdated.
     """
 
@@ -60,7 +59,7 @@ class RunSubscriber(Subscriber):
         cursor: the number of the last sent event.
         wants_state: it also wants status changes that have no event.
         sent_state: the last sent state.
-        sent_text: the text of which it has sent the first characters, and their number.
+        sent_text: the key of the text that it has begun to send, and the number of characters sent.
     """
 
     def __init__(self, viewer: Viewer, cursor: int, *, wants_state: bool = False) -> None:
@@ -84,8 +83,8 @@ class RunSubscriber(Subscriber):
 
 
 class RunFeed(Feed):
-    """The feed that reads a run's new events once for all subscribers, and keeps 300 for those
-    slightly behind."""
+    """The feed that reads a run's new events once for all subscribers, and keeps the newest 300 for
+    those slightly behind."""
 
     def __init__(self, group: str, run_id: int) -> None:
         super().__init__(group)

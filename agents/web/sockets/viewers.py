@@ -34,8 +34,8 @@ class Viewer:
 
 @database_to_async
 def authenticate_viewer(scope: Scope) -> Viewer | None:
-    """Return the viewer by their API token if the client sent one, whose use this records, else by
-    their session; None if that is invalid."""
+    """Return the viewer of a valid API token, whose use is recorded, or of the session if the
+    client sent no token; else None."""
     headers = {name.lower(): value for name, value in scope["headers"]}
     scheme, _, secret = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
     if scheme.lower() == "bearer":

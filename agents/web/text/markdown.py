@@ -34,7 +34,7 @@ LOWEST_HEADING = 6
 TEXT_TOKENS = frozenset({"text", "code_inline", "code_block", "fence"})
 
 PORTION = 20_000
-"""Characters; the limits below apply to texts up to this length."""
+"""The length of a portion, in characters; the limits below are for one portion."""
 MAX_PORTIONS = 3
 """A longer text gets the limits of this many portions."""
 MAX_TOKENS = 10_000
@@ -43,7 +43,8 @@ MAX_BRACKETS = 600
 """The parser searches for a link after each one."""
 MAX_LINES = 4_000
 MAX_READABLE = 60_000
-"""Characters after each hidden one is written as ⟦U+200B⟧, because the parser reads all of them."""
+"""The most characters, counted after each hidden one is written as ⟦U+200B⟧, because the parser
+reads all of them."""
 MAX_HTML = 190_000
 """The most bytes of HTML."""
 MAX_DEPTH = 19

@@ -149,7 +149,7 @@ def render_sentence(text: str, ids: Mapping[str, str] | None = None) -> SafeStri
     """Render a card's sentence: values in **pairs** become chips, line breaks show as tokens.
 
     Args:
-        ids: the id of each name that may stand in the sentence.
+        ids: the id of each name that may occur in the sentence.
     """
     parts = BOLD.split(text)
     rendered = [render_text(part, keep="") for part in parts]

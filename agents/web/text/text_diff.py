@@ -14,7 +14,8 @@ from django.utils.safestring import SafeString
 from agents.web.text.safe_text import render_folded_contacts, render_text
 
 MAX_COMPARED_LINES = 600
-"""Between the first and the last difference; more lines are shown as replaced."""
+"""The most lines to compare between the first and the last difference; more are shown as
+replaced."""
 LONGEST_HIGHLIGHTED_LINE = 300
 MAX_HIGHLIGHTED_LINES = 100
 MAX_SHOWN_LINES, MAX_SHOWN_CHARACTERS = 14, 1_000

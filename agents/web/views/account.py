@@ -41,8 +41,8 @@ class LoginPage(LoginView):
         return super().get_context_data(**kwargs) | {"unsent": unsent.to_json() if unsent else ""}
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        """Pass those texts to the next page once the person is logged in, in this tab or
-        another."""
+        """Pass the texts of the form sent before the login to the next page, once the person is
+        logged in, in this tab or another."""
         response = super().dispatch(request, *args, **kwargs)
         unsent = parse_unsent(request.POST.get(FIELD))
         if unsent and request.user.is_authenticated:

@@ -74,13 +74,13 @@ def revoke(request: HttpRequest, member: Membership, key_id: int) -> HttpRespons
 
 @member_view("POST", page="agents")
 def choose_level(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Give an action of agents a level."""
+    """Set the level of an action of agents."""
     action, level = request.POST.get("action", "").strip(), request.POST.get("level", "")
     try:
         set_level(member, action, level)
     except Invalid as refusal:
         return _render(request, member, refusal)
-    messages.success(request, f"{action} has the level {level} now.")
+    messages.success(request, f"{action} now has the level {level}.")
     return redirect("agents")
 
 

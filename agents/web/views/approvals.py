@@ -95,7 +95,7 @@ def _show_waiting(request: HttpRequest, member: Membership) -> HttpResponseBase:
 
 
 def _read_undone(member: Membership, bulk_id: str) -> WithheldState | None:
-    """Read how far the undo of the bulk is that the address names; None without one."""
+    """Read the progress of undoing the bulk approval that the address names; None without one."""
     try:
         return read_state(member, UUID(bulk_id)) if bulk_id else None
     except (ValueError, NotFound):
@@ -218,7 +218,7 @@ def find_card(
     """Return the card with this id from the member's organization.
 
     Args:
-        listed: the facts about a list that may hold the card.
+        listed: the facts already loaded for a list that may contain the card.
 
     Raises:
         NotFound: the organization has no such card.

@@ -1,4 +1,4 @@
-"""The page on which members name their deputies."""
+"""The page on which members add and end their deputies."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from agents.web.views.pages import member_view, render_page
 
 @member_view("GET", "POST")
 def deputies_page(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Show the member's deputies; POST names another one."""
+    """Show the member's deputies; POST adds one."""
     if request.method != "POST":
         return _render(request, member)
     try:
@@ -85,4 +85,4 @@ def _read_day(request: HttpRequest, name: str) -> date | None:
     try:
         return date.fromisoformat(typed)
     except ValueError:
-        raise Invalid(name, "This is not a day. Write it like 2026-11-30.") from None
+        raise Invalid(name, "This is not a date. Enter one such as 2026-11-30.") from None

@@ -82,7 +82,8 @@ class RunFigures:
     Attributes:
         success: the percentage of ended runs that did their work or answered, without denied and
             cancelled ones; None without any.
-        denied, cancelled: the runs that people did not let do all their work.
+        denied, cancelled: the numbers of ended runs in which people denied calls, and of those that
+            they cancelled.
         duration_ms: the median duration, including time spent waiting for decisions.
         tokens: the average per run.
         out_of_passes: the number of runs that used all passes without giving an answer.

@@ -141,7 +141,7 @@ class FileRow:
 
 @dataclass(frozen=True)
 class UploadOutcome:
-    """The outcome of one upload; `problem` is the reason of a refusal, or None."""
+    """The outcome of one upload; `problem` is the reason for a refusal, or None."""
 
     name: str
     problem: str | None = None

@@ -63,7 +63,7 @@ class NotificationLine:
 
     @property
     def is_early(self) -> bool:
-        """True if it waits for its time."""
+        """True if the delivery is not due yet."""
         return (
             self.delivery.status == DeliveryStatus.WAITING and self.delivery.due_at > timezone.now()
         )
@@ -83,14 +83,14 @@ def notices_page(request: HttpRequest, member: Membership) -> HttpResponseBase:
 
 @member_view("GET")
 def notification_list(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Show the notifications of the member, or with `?all=1` for an admin those of everybody; the
-    newest first.
+    """Show the member's notifications, newest first; with `?all=1`, an admin sees those of all
+    members.
 
-    `?before=` is the id of the last one shown; `?failed=1` shows failed ones alone.
+    `?before=` is the id of the last one shown; `?failed=1` shows only failed ones.
     """
     of_all = request.GET.get("all") == "1"
     if of_all and not member.may(Role.ADMIN):
-        raise Forbidden("Only admins see the notifications of other people.")
+        raise Forbidden("Only admins can see the notifications of other people.")
     rows = select_deliveries(member, of_all=of_all)
     if request.GET.get("failed") == "1":
         rows = rows.filter(status=DeliveryStatus.FAILED)
@@ -181,14 +181,15 @@ def repeat(request: HttpRequest, member: Membership, delivery_id: int) -> HttpRe
 
 @member_view("POST", page="run")
 def follow(request: HttpRequest, member: Membership, run_id: int) -> HttpResponseBase:
-    """Notify the member of the end of the run, or with `stop` no longer."""
+    """Follow the run, so that the member is notified of its end; with `stop`, no longer follow
+    it."""
     if "stop" in request.POST:
         unfollow_run(member, run_id)
     else:
         follow_run(member, run_id)
         if not any(channel.confirmed_at for channel in list_channels(member)):
             messages.info(
-                request, "Add an e-mail address under “Notices”, so that we can tell you."
+                request, "Add an e-mail address under “Notices”, so that we can notify you."
             )
     return redirect("run", run_id)
 
@@ -223,7 +224,7 @@ def _render(
 
 
 def _list_kinds(member: Membership) -> list[NoticeKind]:
-    """List the kinds that can reach somebody with this role."""
+    """List the kinds of notices that can reach a member with this role."""
     return [kind for kind in CHOSEN_KINDS if member.may(_ROLES.get(kind, Role.APPROVER))]
 
 

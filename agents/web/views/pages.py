@@ -65,8 +65,9 @@ class ListPage(NamedTuple, Generic[Row]):
     """A page of a list.
 
     Attributes:
-        next_before: the id with which the next page begins; None if there is none.
-        is_later: it is not the first one.
+        next_before: the id of the last row, after which the next page begins; None on the last
+            page.
+        is_later: True unless this is the first page.
     """
 
     rows: list[Row]
@@ -84,7 +85,7 @@ def read_newest(request: HttpRequest, rows: QuerySet[Row], size: int = 0) -> Lis
     """Read a page of these rows, the newest first; `?before=` is the id of the last one shown.
 
     Args:
-        size: the most rows; 0 for as many as most lists show.
+        size: the most rows; 0 for the usual 50.
     """
     before, size = parse_row_id_or_none(request.GET.get("before", "")), size or PAGE_SIZE
     rows = rows if before is None else rows.filter(pk__lt=before)
@@ -132,7 +133,7 @@ def _respond_to_stranger(request: HttpRequest, address: str) -> HttpResponseBase
     texts.
 
     Args:
-        address: the page that belongs to an address that only accepts forms.
+        address: the page to open after the login, if this address only accepts forms.
     """
     if request.headers.get("accept") == "application/json":
         return JsonResponse({"code": "login_required", "detail": "You are logged out."}, status=401)

@@ -40,7 +40,8 @@ def change_password(request: HttpRequest, member: Membership) -> HttpResponseBas
     if form.is_bound and "old_password" not in form.errors:
         tries.accept()
     if form.is_valid():
-        # Hash before the transaction, in which other requests would wait for it.
+        # Hash the password before the transaction: hashing is slow, and other requests wait for the
+        # transaction.
         form.save(commit=False)
         with transaction.atomic():
             member.user.save(update_fields=["password"])

@@ -25,12 +25,14 @@ from tools.caches import Cache
 
 FIRST_EVENTS = 4_000
 LAST_EVENTS = 1_000
-"""The events of a long run that its playback has: its beginning and its end."""
+"""The numbers of events that the playback of a long run has, from its beginning and from its
+end."""
 STYLES = ("css/tokens.css", "css/playback.css")
 SCRIPT = "js/playback/playback.js"
 POLICY = "default-src 'none'; style-src '{style}'; script-src '{script}'; base-uri 'none'; form-action 'none'"
+"""The policy of the exported file: only its own script and styles apply."""
 _FILES: Cache[str, str] = Cache(len((*STYLES, SCRIPT)))
-"""The policy of the exported file: only this module's own script and styles apply."""
+"""The texts of these static files, by name."""
 
 
 @member_view("GET")

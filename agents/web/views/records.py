@@ -270,7 +270,8 @@ def _load_steps(
 
 
 def _load_approvers(member: Membership, call_ids: set[str]) -> dict[str, str]:
-    """Load the username of each call's approver."""
+    """Load the name of each call's approver, a person or a standing grant, by the call's id as
+    text."""
     approved = Approval.objects.filter(
         organization_id=member.organization_id,
         tool_call_id__in=parse_stored_ids(call_ids),

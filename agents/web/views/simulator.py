@@ -78,7 +78,8 @@ def show_simulation(request: HttpRequest, member: Membership, change: PolicyChan
     """Simulate one change from another page.
 
     Raises:
-        Forbidden, Invalid
+        Forbidden: the member is not an admin.
+        Invalid: the change cannot be simulated.
     """
     shadow.require_admin(member)
     return _render(request, member, read_changes(member.organization_id, _dump([change])))

@@ -125,7 +125,7 @@ def _list_tools(organization_id: int) -> list[StoppableTool]:
 
 @dataclass(frozen=True)
 class OpenRuns:
-    """The runs that a stop halts, by their current activity."""
+    """The numbers of runs that a stop would halt: at work, and waiting."""
 
     working: int = 0
     waiting: int = 0

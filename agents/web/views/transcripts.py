@@ -48,8 +48,8 @@ def _download(
 async def _stream(
     run: Run, head: str, writer: MarkdownTranscript | JsonTranscript
 ) -> AsyncIterator[bytes]:
-    """Stream all entries so far; load a result in full, one at a time, if its event holds only a
-    part."""
+    """Stream all entries so far; load a result in full, one at a time, if its event contains only a
+    part of it."""
     read, read_whole = database_to_async(read_entries), database_to_async(load_result)
     after, until, seen = 0, run.next_event_seq - 1, set[int]()
     yield _encode(head)

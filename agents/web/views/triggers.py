@@ -45,7 +45,7 @@ _RULE_WORDS = {
 @csrf_exempt
 @require_POST
 def receive_message(request: HttpRequest, public_id: str) -> JsonResponse:
-    """Receive a message of another system; its signature is the login."""
+    """Receive a message from another system; its signature authenticates it."""
     headers = {name.lower(): value for name, value in request.headers.items()}
     try:
         taken = receive(public_id.removesuffix("/"), headers, request.body)
@@ -101,13 +101,13 @@ def trigger_page(request: HttpRequest, member: Membership, trigger_id: int) -> H
         changes.edit_trigger(member, trigger_id, _read_terms(request))
     except (Invalid, Conflict, NotFound) as refusal:
         return _render_one(request, member, trigger, refusal)
-    messages.success(request, "The trigger was saved. It works on your behalf now.")
+    messages.success(request, "The trigger was saved. It now works on your behalf.")
     return redirect("trigger", trigger_id)
 
 
 @member_view("POST", page="trigger")
 def switch(request: HttpRequest, member: Membership, trigger_id: int) -> HttpResponseBase:
-    """Switch a trigger off, or with `on` on again."""
+    """Switch a trigger on if the form has `on=1`, otherwise off."""
     trigger = changes.switch_trigger(member, trigger_id, is_active=request.POST.get("on") == "1")
     messages.success(request, f"{trigger.name} is switched {'on' if trigger.is_active else 'off'}.")
     return (

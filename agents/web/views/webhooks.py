@@ -51,7 +51,7 @@ def webhook_page(request: HttpRequest, member: Membership, webhook_id: int) -> H
 
 @member_view("POST", page="webhook")
 def switch(request: HttpRequest, member: Membership, webhook_id: int) -> HttpResponseBase:
-    """Switch a webhook off, or with `on` on again."""
+    """Switch a webhook on if the form has `on=1`, otherwise off."""
     webhook = changes.switch_webhook(member, webhook_id, is_active=request.POST.get("on") == "1")
     messages.success(request, f"{webhook.name} is switched {'on' if webhook.is_active else 'off'}.")
     return redirect("webhook", webhook_id)

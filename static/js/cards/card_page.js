@@ -17,7 +17,7 @@ async function refreshOnce() {
   }
 }
 
-// One request at a time; events that come during it cause one more.
+// Sends one request at a time; events that arrive during it cause one more.
 async function refresh() {
   isStale = isLoading;
   if (isLoading) {

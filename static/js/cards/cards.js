@@ -36,7 +36,7 @@ export function prepareForReader(card) {
   card.toggleAttribute("data-is-barred", Boolean(isBarred));
 }
 
-// Shows forms that are for one person to this person alone.
+// Shows forms that are meant for one person only to that person.
 export function showOwnForms(card) {
   for (const form of card.querySelectorAll("[data-only-user]")) {
     form.hidden = form.dataset.onlyUser !== document.body.dataset.user;

@@ -15,7 +15,7 @@ function findTaker(card) {
 
 const asSentence = (text) => (text.endsWith(".") ? text : `${text}.`);
 
-// The same action on the same card keeps its id, so that sending it again is no second decision.
+// The same action on the same card keeps its id, so that sending it again does not make a second decision.
 function decisionId(card, action) {
   card.dataset[`${action}Id`] ??= crypto.randomUUID?.() ?? "";
   return card.dataset[`${action}Id`];
@@ -122,7 +122,7 @@ function addToken(form) {
   }
 }
 
-// Warns once before a card is decided that another person has taken.
+// Warns once before the reader decides a card that another person has taken.
 function isWarnedOfTaker(form, card) {
   const taker = ["approve", "deny", "dismiss"].includes(form.dataset.action) ? findTaker(card) : "";
   const isWarned = !taker || card.dataset.warnedOf === taker;

@@ -45,8 +45,8 @@ function describeUnread(unread, isElsewhere, list) {
   return [(isElsewhere || has(".rest")) && list, has(".clamp") && "the shortened values"].filter(Boolean).join(" and ");
 }
 
-// Moves to what has to be done before the card can be approved, and says it; if nothing is missing, to Approve. What is
-// already done can only be dismissed.
+// Moves the focus to the next step that the card needs before approval, and announces the step; if none is missing, to
+// Approve. If everything is already done, the card can only be dismissed.
 export function moveToMissing(card) {
   const dismiss = card.querySelector(".dismiss-button");
   if (dismiss) {
@@ -74,7 +74,7 @@ function moveTo(element, words) {
   announce(words);
 }
 
-// Enter on the card itself, or in a confirmation that is not complete, would do nothing.
+// Enter on the card itself, or in an incomplete confirmation, would do nothing; it moves to the next step instead.
 function guideEnter(event) {
   const card = event.currentTarget;
   const isStuck = event.target === card || (event.target.matches("[data-confirm]") && card.querySelector(".approve-button").disabled);

@@ -1,4 +1,5 @@
-// Refreshes decided cards, once they can no longer be undone, until it is known what happened then. Pages with a socket of their own need no help.
+// Refreshes decided cards that can no longer be undone, until the outcome of their calls is known. Pages with a socket
+// of their own do not need this.
 import { refreshCard } from "./cards.js";
 
 const INTERVAL_MS = 2000;

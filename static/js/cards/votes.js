@@ -1,5 +1,5 @@
-// Votes of other people on an open card: whenever one is cast or withdrawn, the card shows what it still needs, and the
-// next press warns, because it may now be the last that is missing.
+// Votes of other people on an open card: whenever one is cast or withdrawn, the card shows the approvals that it still
+// needs, and the next press warns, because it may now give the last one.
 import { announce } from "../page/announce.js";
 import { elementsFrom } from "../page/fragments.js";
 import { fetchCard, prepareForReader } from "./cards.js";
@@ -9,7 +9,7 @@ export const seenApprovals = (card) => card.querySelector("[data-standing]")?.da
 
 const listNames = (text) => text.split(", ").filter(Boolean);
 
-// Names who else has approved or withdrawn; empty if nobody but this reader.
+// Names the other people who have approved or withdrawn; empty if there are none.
 function describeChange(before, after) {
   const isOther = (name) => name.split(" for ")[0] !== document.body.dataset.user;
   const [known, current] = [listNames(before), listNames(after)];
@@ -43,7 +43,7 @@ async function refreshVotes(card) {
   }
 }
 
-// Warns once before a card is decided on which others have voted since it was shown.
+// Warns once before the reader decides a card on which others have voted since it was shown.
 export function isWarnedOfVotes(form, card) {
   const change = ["approve", "deny"].includes(form.dataset.action) ? card.dataset.unseenVotes : "";
   if (change) {
@@ -53,7 +53,7 @@ export function isWarnedOfVotes(form, card) {
   return !change;
 }
 
-// After a lost connection, a message without a card asks for all of them.
+// After a lost connection, an event without a card's id causes all cards to be refreshed.
 document.addEventListener("card-changed", ({ detail: { approval_id: id, approved_by: names } }) => {
   for (const card of document.querySelectorAll("[data-card][data-open]:has([data-standing])")) {
     if (id === undefined || (names && card.dataset.card === id)) {

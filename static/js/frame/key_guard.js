@@ -1,4 +1,4 @@
-// The one place that decides whether a key counts as a shortcut, and what a form, a dialog or a menu does to it.
+// The one place that decides whether a key counts as a shortcut, and how forms, dialogs and menus affect it.
 const FIELD = "input:not([type=hidden]), textarea, select";
 const TYPING = `${FIELD}, [contenteditable]:not([contenteditable=false]), [role=textbox], [role=combobox], [role=listbox]`;
 const MENU = "dialog[open], :popover-open, [role=menu]";
@@ -24,7 +24,7 @@ export function switchKeys(isOn) {
 
 const isShown = (element) => element.checkVisibility();
 
-// The open `details` that hold a form, such as the reason of a denial. Ones that only show something do not count.
+// The open `details` that contain a form, such as the reason of a denial; those that only show something are left out.
 export const openForms = () => [...document.querySelectorAll(OPEN_FORM)].filter(isShown);
 
 // True if the key is a shortcut at all: the shortcuts are on, nobody types, and no dialog or menu takes the key.
@@ -44,7 +44,7 @@ export function explainRefusal() {
     : "A form is open. Send it, or close it with Esc.";
 }
 
-// Focuses what a person fills in first: a field with a problem, else the marked field of a form, else its first one.
+// Focuses the field to fill in first: one with a problem, else the marked field of a form, else its first one.
 export function focusFirstField(form) {
   const marked = form.querySelector("[aria-invalid=true]") ?? form.querySelector("[data-first-field]");
   const field = marked ?? [...form.querySelectorAll(FIELD)].find((one) => !one.disabled && isShown(one));
@@ -53,7 +53,7 @@ export function focusFirstField(form) {
 }
 
 // Opening a form by its summary puts the cursor into its first field, so that what is typed next goes there. Closing it
-// with the pointer gives the keys back to the page. A key can come before the event that tells of either.
+// with the pointer gives the keys back to the page. A key can arrive before the event that reports either.
 let pressed = null;
 let isByPointer = false;
 

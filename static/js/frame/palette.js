@@ -33,7 +33,8 @@ function move(step) {
   }
 }
 
-// Shows what matches the text; a response that arrives after a later one is dropped. A hit that was chosen meanwhile stays chosen.
+// Shows the hits for the text; a response that arrives after a later one is dropped. A hit that was chosen meanwhile
+// stays chosen.
 async function find() {
   clearTimeout(timer);
   timer = 0;
@@ -67,7 +68,7 @@ export function openPalette() {
   finding = find();
 }
 
-// Opens the chosen hit, once the results of the text as it stands are there.
+// Opens the chosen hit, once the results for the current text have arrived.
 async function open(event) {
   if (timer) {
     finding = find();

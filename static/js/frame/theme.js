@@ -1,7 +1,7 @@
 // Switches the look of the pages: light, dark or the system's. The server reads the cookie and renders the right one at
 // once; the stored copy is the admin's own setting, so that both look alike, and tells the browser's other tabs.
 const COOKIE = "gadget_theme";
-const STORAGE_KEY = "_x_adminTheme"; // where django-unfold has it: "light", "dark" or "auto", as JSON
+const STORAGE_KEY = "_x_adminTheme"; // where django-unfold stores it: "light", "dark" or "auto", as JSON
 const MAX_AGE_S = 400 * 24 * 3600;
 const SYSTEM = "auto";
 const form = document.querySelector("[data-themes]");
@@ -13,7 +13,7 @@ function store(theme) {
   try {
     localStorage.setItem(STORAGE_KEY, JSON.stringify(theme || SYSTEM));
   } catch {
-    // Without storage, the cookie alone remembers it.
+    // Without storage, only the cookie remembers the theme.
   }
 }
 

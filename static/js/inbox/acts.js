@@ -1,4 +1,4 @@
-// The acts of the keys on the shown card. A key that does nothing says why in a visible note.
+// The actions of keys on the shown card. If a key does nothing, a visible note says why.
 import { moveToMissing } from "../cards/guard.js";
 import { focusFirstField, openForms } from "../frame/key_guard.js";
 import { announce } from "../page/announce.js";
@@ -64,7 +64,7 @@ export function withCard(act) {
   }
 }
 
-// The two-person rule: whoever asked for the call may edit the card, and someone else decides it.
+// The two-person rule: the person who asked for the call may edit the card, but someone else must decide it.
 export function unlessOwn(act) {
   return (card) => ("isBarred" in card.dataset ? refuse(explainBar(card)) : act(card));
 }
@@ -86,7 +86,7 @@ export function approve(card) {
   }
 }
 
-// Enter goes to the card, or to what it still needs.
+// Enter goes to the card, or to the next step that it needs.
 export function goToCard() {
   const card = paneCard();
   if (isLoading()) {
@@ -107,8 +107,8 @@ export function openPage() {
   }
 }
 
-// Goes to what the card still needs: unread parts are opened, then the confirmation is typed. What was just opened
-// counts as just shown.
+// Goes to the next step that the card needs: opens unread parts first, and then focuses the confirmation. A part that
+// was just opened counts as just shown.
 function goToMissing(card) {
   const openAll = card.querySelector("[data-unread]:not([hidden]) [data-open-all]:not([hidden])");
   if (!openAll) {

@@ -1,5 +1,5 @@
-// People on a card: the list shows who has taken each one, and the pane who else looks at its card. Each page repeats at
-// what it looks, so that the others forget a closed page.
+// People on a card: the list shows who has taken each one, and the pane who else looks at its card. Each page keeps
+// reporting the card that it shows, so that the others can forget a closed page.
 import { post } from "../page/requests.js";
 import { allRows } from "./rows.js";
 import { paneCard, refreshWarnings } from "./pane.js";
@@ -9,12 +9,12 @@ const REPEAT_MS = 10_000;
 const FORGET_MS = 25_000;
 const PAUSE_MS = 1_100;
 const presence = document.querySelector("[data-presence]");
-const viewers = new Map(); // by username: the card that they look at, and when they said so
-let claims = null; // once a message came: each with the call, the username, and the end in seconds
+const viewers = new Map(); // by username: the card that the person looks at, and the time of their last report
+let claims = null; // after the first message: each with the call, the username, and the end in seconds
 
 function showTakers() {
   if (!claims) {
-    return; // the labels are those of the server
+    return; // until the first message, the labels are those of the server
   }
   const now = Date.now() / 1000;
   const takers = new Map(claims.filter(({ until }) => until > now).map(({ call, by }) => [call, by]));
@@ -39,7 +39,8 @@ export async function take(row) {
   showToast(ok ? `Yours for ${minutes} minutes. Others are warned.` : `Couldn’t take it: ${detail}.`);
 }
 
-// The server takes one message a second from each page: the last card of several is told after that time.
+// The server accepts one message a second from each page; if several cards follow sooner, the last one is reported
+// after that time.
 let toldAt = -PAUSE_MS;
 let later = 0;
 
@@ -79,7 +80,7 @@ export function startAttention() {
       viewers.set(user, { card, at: performance.now() });
       showViewers();
       if (isNew) {
-        tell(); // whoever has just come learns of this reader at once
+        tell(); // so that a new viewer learns about this reader at once
       }
     }
   });

@@ -1,7 +1,7 @@
 // The summary before a bulk decision: what the selected cards share, where they differ, and which of them is odd.
 const MAX_KINDS = 4; // values of more kinds are only counted
 
-// What makes values alike: the domain of an address, the host of a link, or the value itself.
+// Returns the part of a value that is compared: the domain of an address, the host of a link, or the value itself.
 function kindOf(value) {
   const domain = value.match(/^[^\s@]+@([^\s@]+\.[^\s@]+)$/)?.[1];
   const host = value.match(/^[a-z][a-z0-9+.-]*:\/\/([^/\s]+)/i)?.[1];

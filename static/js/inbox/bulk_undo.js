@@ -1,4 +1,5 @@
-// The undo of a bulk approval: one request withholds all its calls; how many had started is told once it is known.
+// The undo of a bulk approval: one request withholds all its calls; the number of calls that had already started is
+// shown once it is known.
 import { post } from "../page/requests.js";
 import { showProgress, showToast } from "./toasts.js";
 
@@ -28,7 +29,7 @@ export async function undoBulk(bulkId) {
   showToast(`Undone: ${describe(last)}`, { staysFor: 15 });
 }
 
-// Asks for the state until every card is renewed; a response that does not come is asked for again.
+// Polls the state until every card is renewed; a failed request is repeated.
 async function follow(address, first, tell) {
   let state = first;
   for (let check = 0; check < MAX_CHECKS && state.left > 0; check += 1) {

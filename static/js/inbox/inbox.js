@@ -29,8 +29,8 @@ const FEW_ROWS = 50;
 const IDLE_MS = 6_000;
 const NAME_AFTER_MS = 1_000;
 
-// Selects a row, names it and shows its card. With `takesFocus`, the row also takes the focus, as it does from another row.
-// The list may be loaded again meanwhile, so the row is known by its id.
+// Selects a row, names it and shows its card. With `takesFocus`, the row also takes the focus, as it does from another
+// row. The list may be loaded again meanwhile, so the row is found by its id.
 async function select(row, takesFocus = document.activeElement?.closest("[data-row]")) {
   const isSelected = () => selectedRow()?.dataset.row === row.dataset.row;
   markSelected(row);
@@ -103,8 +103,8 @@ async function showEmpty(hadFocus = false) {
   announce(showNothing(page?.querySelector("[data-nothing]"), hadFocus));
 }
 
-// Other cards that affect the same targets name each other, and may no longer run as shown: once these rows were
-// decided, and again once their calls have run.
+// Refreshes the other cards that affect the same targets: they name each other, and may no longer run as shown after
+// these rows were decided, and again after their calls have run.
 function noteTouched(rows) {
   const touched = targetsOf(rows);
   const check = () => {
@@ -299,7 +299,7 @@ async function showGone(row) {
   }
   row.classList.add("gone");
   linkOf(row).title = "Decided elsewhere";
-  await refreshIfChanged(paneCard(), "Somebody else just changed this card. ");
+  await refreshIfChanged(paneCard(), "Someone else just changed this card. ");
 }
 
 async function reload() {
@@ -327,7 +327,8 @@ function awaitSnoozeEnd(seconds) {
   }
 }
 
-// The counts of the filters follow once nothing has happened for a while. A long list is too much to load for them.
+// The counts of the filters are updated once nothing has happened for a while; for a long list, that would load too
+// much.
 let chipsTimer = 0;
 
 function refreshChipsLater() {

@@ -10,7 +10,7 @@ const AHEAD = 2;
 const FRESH_MS = 5_000; // a card that was fetched earlier may lack warnings that came up since
 const pane = document.querySelector("[data-pane]");
 const typedOn = new Map(); // by card id, the texts that were typed there before another card was shown
-const fetched = new Map(); // by its id, the promised HTML of each card, and when it was asked for
+const fetched = new Map(); // by card id, the promise of its HTML, and the time of the request
 
 export const paneCard = () => pane.querySelector(":scope > [data-card]");
 
@@ -38,8 +38,8 @@ export const fetchedIds = () => [...fetched.keys()];
 
 let isFocusDue = false; // the card that made room for the next one had the focus
 
-// Shows the card of this row; does nothing if another row was selected while it was fetched. Until it is there, the card
-// before it is out of sight and takes nothing.
+// Shows the card of this row; does nothing if another row was selected while it was fetched. Until it arrives, the
+// previous card is hidden and accepts no input.
 export async function showCardOf(row, isStillSelected) {
   const shown = paneCard();
   if (shown?.dataset.card === row.dataset.row && "open" in shown.dataset) {
@@ -102,7 +102,7 @@ function showCard(card, hadFocus) {
   typedOn.delete(card.dataset.card);
 }
 
-// Shows that nothing waits, with the figures that the server has now; returns what it says.
+// Shows that no card waits, with the server's current figures; returns the text.
 export function showNothing(nothing, hadFocus) {
   const isFocused = hadFocus || paneCard()?.contains(document.activeElement);
   paneCard()?.remove();

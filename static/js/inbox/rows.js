@@ -45,8 +45,8 @@ export function nextAfter(row, step) {
 
 export const votersOf = (row) => row.querySelector("[data-voters]").dataset.voters.split(" ").filter(Boolean);
 
-// Shows who has approved the card of this row. The cards that its reader has approved stand at the end, where they can be
-// folded: they wait for others.
+// Shows who has approved the card of this row. Cards that the reader has approved wait for others, so their rows are at
+// the end, where they can be folded.
 export function showVoters(row, names) {
   const place = row.querySelector("[data-voters]");
   const mine = names.includes(document.body.dataset.user);
@@ -65,7 +65,7 @@ export function showVoters(row, names) {
   }
 }
 
-// Outside its group, a row also names what its values belong to.
+// Outside its group, a row also names the tool to which its values belong.
 function leaveGroup(row) {
   if (row.matches(".grouped") && row.querySelector("[data-in-group], .line > .pair")) {
     row.querySelector(".line").prepend(Object.assign(document.createElement("b"), { textContent: `${row.dataset.title}: ` }));
@@ -178,8 +178,8 @@ function isOlder(row, other) {
   return own[0] < its[0] || (own[0] === its[0] && own[1] < its[1]);
 }
 
-// Shows the rows and filters of a page that was loaded again. What is selected, picked and in focus stays so; a selected
-// card that no longer waits keeps its row.
+// Shows the rows and filters of a page that was loaded again. The selected row, the picked rows and the focus are kept;
+// a selected card that no longer waits keeps its row.
 export function replaceRows(page) {
   const selected = selectedRow();
   const next = selected && allRows()[allRows().indexOf(selected) + 1];
@@ -205,7 +205,7 @@ export function replaceRows(page) {
   localTimes(list);
 }
 
-// A name that is being typed for a view is kept.
+// Keeps the name that the reader is typing for a view.
 function replaceChips(fresh) {
   const chips = desk.querySelector("[data-chips]");
   if (!chips.contains(document.activeElement) && !chips.querySelector("details[open]")) {

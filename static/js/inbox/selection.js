@@ -56,7 +56,7 @@ export function updateBar() {
   bar.querySelector("[data-bulk-count]").textContent = String(count);
 }
 
-// Few cards are named; of many, each tool has its number.
+// Names each of a few cards; of many, counts those of each tool.
 function describe(rows) {
   if (rows.length <= MAX_NAMED) {
     return rows.map((row) => `${row.dataset.title}: ${lineOf(row)}`);
@@ -70,7 +70,7 @@ function fillList(list, texts) {
   list.replaceChildren(...texts.map((text) => Object.assign(document.createElement("li"), { textContent: text })));
 }
 
-// Shows what would be decided; `decide` is called if the reader confirms it.
+// Shows a summary of the decision, and calls `decide` if the reader confirms it.
 export function summarize(action, decide) {
   const rows = pickedRows();
   if (rows.length === 0) {
@@ -123,7 +123,7 @@ dialog?.addEventListener("click", (event) => {
   }
 });
 
-// Enter confirms the summary wherever the focus is in it, but for its buttons.
+// Enter confirms the summary wherever the focus is in it, except on its buttons.
 dialog?.addEventListener("keydown", (event) => {
   if (event.key === "Enter" && !event.repeat && !event.isComposing && !event.target.matches("button")) {
     event.preventDefault();
@@ -139,7 +139,7 @@ function makeId() {
   return crypto.randomUUID?.() ?? "10000000-1000-4000-8000-100000000000".replace(/[018]/g, (digit) => (digit ^ (byte() & (15 >> (digit / 4)))).toString(16));
 }
 
-// Decides the rows, and tells after each request how many are done. Returns those that were decided, those that need
+// Decides the rows, and reports after each request how many are done. Returns those that were decided, those that need
 // more people, the others with the reason why they stay, the id of the bulk, and the seconds in which it can be undone.
 export async function decideRows(rows, action, reason, tell) {
   const done = [];

@@ -5,7 +5,7 @@ const SHOWN_MS = 5000;
 const MAX_SHOWN = 3;
 const place = document.querySelector("[data-toasts]");
 const template = document.querySelector("template[data-toast]");
-const undoable = []; // the acts of `u`, the newest last
+const undoable = []; // the undo functions for `u`, the newest last
 
 // Shows a text. With `undo`, the note offers it for that many seconds. A refused key replaces the note of the one before.
 export function showToast(text, { undo = null, seconds = 0, isRefusal = false, staysFor = SHOWN_MS / 1000 } = {}) {
@@ -37,7 +37,7 @@ export function showToast(text, { undo = null, seconds = 0, isRefusal = false, s
   announce(text);
 }
 
-// Shows what goes on until it ends.
+// Shows the progress of an operation until it ends.
 export function showProgress(text) {
   const toast = template.content.firstElementChild.cloneNode(true);
   const line = toast.querySelector("[data-toast-text]");

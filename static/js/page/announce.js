@@ -1,4 +1,5 @@
-// Announces a text to screen readers, politely. One that joins is read after what was announced at the same moment.
+// Announces a text to screen readers, politely. With `joins`, it is read after a text that was announced at the same
+// moment.
 const TOGETHER_MS = 150;
 let announcedAt = -TOGETHER_MS;
 

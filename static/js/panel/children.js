@@ -24,7 +24,7 @@ async function refreshOnce(id) {
   }
 }
 
-// One request at a time; events that come during it cause one more.
+// Sends one request at a time; events that arrive during it cause one more.
 async function refresh(id) {
   const state = followed.get(id);
   state.isStale = state.isLoading;

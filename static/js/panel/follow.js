@@ -26,13 +26,13 @@ export class Follower {
     }
   }
 
-  // Not where a card waits, the address names a place, or the browser brings the reader back to theirs.
+  // False if a card waits, if the address names a place, or if the browser brings the reader back to an earlier one.
   opensAtNewest() {
     const isNew = performance.getEntriesByType("navigation")[0].type === "navigate";
     return isNew && !hasEnded() && location.hash === "" && this.findOpenCards().length === 0;
   }
 
-  // The newest line ends above the bar, or the reader has already gone past it.
+  // True if the newest line ends above the bar, or if the reader has already scrolled past it.
   isNewestInView() {
     return this.panel.getBoundingClientRect().bottom <= innerHeight - this.bar.offsetHeight + NEAR_PX;
   }
@@ -47,8 +47,8 @@ export class Follower {
     this.showButton();
   }
 
-  // Lines have come, or have grown: scrolls once for all of them, after they were drawn, so that nothing else moves
-  // meanwhile. Lines that come in every frame are not waited for any longer.
+  // Scrolls once for all lines that have arrived or grown, after they were drawn, so that nothing else moves meanwhile.
+  // If lines arrive in every frame, it waits for at most MAX_FRAMES frames.
   keepUp() {
     this.isDrawn = false;
     this.frame ??= requestAnimationFrame(() => this.followWhenDrawn(MAX_FRAMES));
@@ -72,7 +72,7 @@ export class Follower {
     return [...this.panel.querySelectorAll(OPEN_CARD)];
   }
 
-  // Returns the first open card if it has just come.
+  // Returns the first open card if it has just arrived.
   takeNewCard() {
     const [card] = this.findOpenCards();
     if (!card || this.shownCards.has(card)) {

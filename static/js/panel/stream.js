@@ -1,5 +1,6 @@
 // Shows the text of the model while it is written, until its finished line arrives. Pieces have no event number: they
-// wait for the line of their pass. If a pass is asked again, also by another worker, its text starts over.
+// wait for the line of their pass. If the model is asked again in a pass, even by another worker, the text of the pass
+// starts over.
 import { visible } from "../page/visible.js";
 
 export class TextStream {

@@ -1,5 +1,5 @@
-// The player of a playback: shows the entries up to a moment, and moves on at a chosen speed. It stands alone, because the
-// exported file contains it.
+// The player of a playback: shows the entries up to a moment, and moves on at a chosen speed. It imports nothing,
+// because the exported file contains it.
 const SKIPPED_TO_MS = 1500;
 const TICK_MS = 100;
 
