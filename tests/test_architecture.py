@@ -339,7 +339,7 @@ def list_branches(result: ast.expr | None) -> list[ast.expr]:
     return [] if result is None else [result]
 
 
-def test_no_permission_is_the_truth_of_a_text() -> None:
+def test_no_judging_function_returns_a_text() -> None:
     def judge(_: str, function: Function) -> str:
         return "returns a text" if returns_a_verdict_as_text(function) else ""
 

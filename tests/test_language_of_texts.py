@@ -167,7 +167,7 @@ def find_far_comments(source: str) -> list[int]:
     return found
 
 
-def test_no_comment_stands_behind_a_closing_bracket() -> None:
+def test_no_comment_follows_a_closing_bracket() -> None:
     offences = [
         f"{module.place}:{line}"
         for module in modules()

@@ -90,7 +90,7 @@ class TestAPinnedVersion:
         assert last_call(run).why == "You may use the tool 'sample.echo' only in version 1.2."
         assert count_differences(workshop.organization) == 0
 
-    def test_that_is_not_installed_is_not_replaced_by_the_newest_version(
+    def test_a_pinned_version_that_is_not_installed_is_not_replaced_by_the_newest_version(
         self, workshop: Workshop, toolbox: Toolbox
     ) -> None:
         toolbox.register(Echo(version="2.0"))
@@ -129,7 +129,7 @@ class TestAPinnedVersion:
         assert card.status == ApprovalStatus.PENDING, "one more person approves it"
 
     @pytest.mark.parametrize("version", ["2.0", ""])
-    def test_that_changes_after_the_approval_needs_a_new_approval(
+    def test_a_pinned_version_that_changes_after_the_approval_needs_a_new_approval(
         self, workshop: Workshop, toolbox: Toolbox, version: str
     ) -> None:
         workshop.play(asking(call(Send.name, text="Hi")))

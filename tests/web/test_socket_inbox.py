@@ -415,7 +415,7 @@ class TestASocketWithoutRows:
 
 class TestVotes:
     @pytest.mark.parametrize("address", ["/ws/inbox/", ROWS])
-    def test_on_a_card_that_needs_more_people_are_sent_to_every_page_of_the_organization(
+    def test_votes_on_a_card_that_needs_more_people_are_sent_to_every_page_of_the_organization(
         self, world: World, address: str
     ) -> None:
         ApprovalRule.objects.create(organization=world.acme, name="two people", needed=2)

@@ -142,7 +142,7 @@ class TestAnInterruptedRestore:
         restored.settle()
         assert Installation.objects.get().folder_mark == "another"
 
-    def test_keeps_what_owners_are_told_when_settled_again(self, workshop: Workshop) -> None:
+    def test_keeps_the_notices_to_owners_when_settled_again(self, workshop: Workshop) -> None:
         installation.confirm()
         schedules.create(workshop.operator, workshop.employee.pk, "Look", ("0 9 * * *", "UTC"))
         grant(workshop, "probe.effect", equals("name", "a"))

@@ -45,7 +45,7 @@ def refusal(door: GuardedClient, url: str, of: str = "") -> ErrorCode:
     "tools/network/async_transport.py",
     whole_file=True,
 )
-def test_a_foreign_client_gets_its_response() -> None:
+def test_a_third_party_client_gets_its_response() -> None:
     with WebServer({"/": reply(b"async")}) as server:
         assert asked(INSIDE, server.url) == "async"
         assert server.requests[0].headers["accept-encoding"] == "identity"

@@ -316,7 +316,7 @@ def test_every_random_expression_has_a_description(cron: str) -> None:
     assert describe_times(CronTimes(cron, "UTC")).endswith(" (UTC)")
 
 
-def test_rare_days_are_found() -> None:
+def test_leap_days_last_days_and_numbered_weekdays_are_found() -> None:
     assert parse_cron("0 0 29 2 *", "UTC").next_after(at("2026-03-01")) == at("2028-02-29")
     assert parse_cron("0 * 29 2 *", "Europe/Berlin").next_after(at("2026-03-01")) == at(
         "2028-02-28T23:00"
