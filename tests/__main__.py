@@ -24,10 +24,10 @@ from tests import browser, sampling, services
 
 ALL = "--all"
 PROCESSES = {"sqlite": 2, "postgresql": 1}
-"""More than the cores, because many tests wait for real processes; conftest.py groups the tests of
-one process.
+"""Test processes for each database, more than the cores, because many tests wait for real
+processes; conftest.py assigns the tests to them.
 
-Five took as long as four, and each process makes the waits of the others longer.
+Five processes took as long as four, and each one makes the waits of the others longer.
 """
 EXTRA = {"sqlite": [], "postgresql": ["--database-tests-only"]}
 MOST_AGAIN = 3
@@ -38,7 +38,7 @@ ROOT = Path(__file__).parents[1]
 
 
 def main(arguments: list[str]) -> int:
-    """Run all parts; return 0 only if every one passed."""
+    """Run all parts; return 0 only if all of them passed."""
     began = time.monotonic()
     if ALL in arguments:
         arguments = [argument for argument in arguments if argument != ALL]

@@ -96,7 +96,7 @@ BROAD_HANDLERS = {
 JUDGES = re.compile(
     r"_*(find_(\w+_)?(fault|problem|refusal|objection|staleness)|explain_\w+)|_check_\w+"
 )
-"""Names of functions whose result may mean yes or no."""
+"""Names of functions that judge: their result means yes or no."""
 
 OUTSIDE = ("/home/", "/root/", "/Users/", "/tmp/", "/etc/", "/opt/", "/usr/", "/mnt/", "../", "~/")
 
@@ -323,7 +323,8 @@ def test_functions_take_few_arguments() -> None:
 
 
 def returns_a_verdict_as_text(function: Function) -> bool:
-    """Return True if the function has the name of a judge and returns a plain or an empty text."""
+    """Return True if the function is named as one that judges, and returns a `str` that may be
+    empty."""
     if JUDGES.fullmatch(function.name) is None:
         return False
     returned = ast.unparse(function.returns).strip("'\"") if function.returns else ""

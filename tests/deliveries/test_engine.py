@@ -1,4 +1,5 @@
-"""One engine sends by all channels: the same test for each, with its own server and tables."""
+"""One engine sends by all channels: each test runs for every channel, with its server and
+tables."""
 
 from __future__ import annotations
 

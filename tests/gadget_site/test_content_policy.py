@@ -1,4 +1,5 @@
-"""Pages load nothing foreign and run nothing inline; only the admin may run inline code."""
+"""Pages load nothing from other sites and run no inline code; only the admin can run inline
+code."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture
 def pulses(redis_url: str) -> Iterator[list[SignOfLife]]:
-    """Run the signs of life of a worker and a sweeper."""
+    """Send signs of life as a worker and a sweeper do, until the test ends."""
     with redis.Redis.from_url(settings.REDIS_URL) as client:
         # Remove signs of life from earlier tests.
         client.delete(*client.keys(f"{settings.GADGET_QUEUE}:alive:*"), "no key")

@@ -307,7 +307,7 @@ def test_the_admin_with_every_string_is_safe(
 # Hidden characters marked by the server, and by a page in streaming text
 
 EACH = ("\ufe0f", "\ufe0e", "\ufe0f\u20e3")
-"""The characters that follow each character, in turn."""
+"""The variation selectors that follow each character, in turn."""
 MARKS_OF_THE_PAGE = r"""async ([source, each]) => {
   const { visible } = await import(`data:text/javascript,${encodeURIComponent(source)}`);
   const unassigned = /\p{Cn}/u;

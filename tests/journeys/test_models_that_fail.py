@@ -88,7 +88,7 @@ def start_all(office: Office, answers: dict[str, Response], stack: ExitStack) ->
     """Start a run for each answer, all at once; its model first requests a sum, then gives this
     answer."""
     outside = office.api_client("operator")
-    plain = stack.enter_context(ModelServer())  # the first request loads its client for seconds
+    plain = stack.enter_context(ModelServer())  # the first request is slow: it loads its client
     plain.enqueue(Response(text="Ready."))
     office.await_end(outside.start(hire(office, "first", plain.url).pk, "Say ready"))
     started = {}

@@ -31,7 +31,7 @@ on_postgresql = pytest.mark.skipif(
 
 
 class KilledError(BaseException):
-    """Raised in place of a kill of the worker."""
+    """Raised to simulate a killed worker."""
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def world() -> World:
 
 @pytest.fixture
 def run(world: World) -> Run:
-    """A run; its reader has read all existing events."""
+    """A run whose existing events have all been read."""
     run = world.run()
     ReaderCursor.objects.create(reader="test", position=add(run))
     run.events.all().delete()
@@ -134,7 +134,7 @@ def released_at_the_end(may_end: threading.Event) -> Iterator[None]:
 
 
 def be_impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the time that the reader waits be over."""
+    """Make the reader wait for no hole any longer."""
     monkeypatch.setattr(reading, "PATIENCE_S", 0.0)
 
 

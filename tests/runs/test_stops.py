@@ -1,5 +1,5 @@
-"""Stops: from its commit on, nothing that was stopped starts, even after a restart, until an admin
-resumes it."""
+"""A stop: after its commit, nothing that it covers starts, even after a restart, until an admin
+lifts it."""
 
 from collections.abc import Callable
 

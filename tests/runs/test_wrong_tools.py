@@ -1,5 +1,5 @@
-"""A plugin whose tools each have a different fault breaks no page, no run, and neither REST nor the
-doctor."""
+"""A plugin whose tools each have a different fault breaks no page, no run, no REST response and no
+check of the doctor."""
 
 from __future__ import annotations
 

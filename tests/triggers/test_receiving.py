@@ -37,8 +37,8 @@ from tools.contract.canonical import MAX_DEPTH
 from tools.toolbox.objections import Objection
 
 MOST_STATEMENTS = 13
-"""Eight to find the trigger, its member, equal messages and runs, and to check the employee; five
-to write the run."""
+"""The most SQL statements that one message may need: eight to find the trigger, its member, equal
+messages and runs, and to check the employee; five to write the run."""
 
 
 def last_received() -> ReceivedMessage:

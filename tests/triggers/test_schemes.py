@@ -83,7 +83,7 @@ SIGN_TIME = (Scheme.STANDARD, Scheme.SLACK)
 
 
 def read_refusal(scheme: str, incoming: Incoming, proof: Proof) -> str:
-    """Return the words of the objection to a request that is refused."""
+    """Return the reason for which the request is refused."""
     objection = find_objection(scheme, incoming, proof)
     assert objection is not None
     return objection.why

@@ -212,7 +212,8 @@ class TestAPageWithTheList:
         ]
 
     def test_detects_a_missed_change_by_the_numbers(self, world: World) -> None:
-        """Another page keeps the feed running, which keeps the changes that it has sent."""
+        """Another page keeps the feed running, and the feed still has the changes that it has
+        sent."""
         card, client, other = world.card(), world.client("viewer"), world.client("operator")
 
         async def watch() -> tuple[Approval, dict[str, Any]]:

@@ -20,8 +20,8 @@ INSIDE = GuardedClient(
 
 
 def asked(door: GuardedClient, url: str, of: str = "") -> str:
-    """Return the response's text, requested by a client whose transport reaches only the server of
-    `of`."""
+    """Request the address with a client that may reach only the server of `of`, by default that of
+    the address; return the response's text."""
 
     async def run() -> str:
         transport = GuardedAsyncTransport(door, of or url)

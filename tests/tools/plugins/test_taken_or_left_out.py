@@ -1,4 +1,4 @@
-"""A plugin is loaded, or left out with a reason; other plugins work."""
+"""A plugin is loaded, or left out with a reason, without affecting other plugins."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Server processes: few, ended with ours or after a while, and not restarted again and again."""
+"""Server processes are few, end with ours or when idle, and are not restarted again and again."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def test_a_killed_server_is_started_again() -> None:
     os.kill(first, signal.SIGKILL)
     wait_until_gone(first)
     deadline = time.monotonic() + 10
-    while not (response := called(tool)).success:  # until its end is noticed here
+    while not (response := called(tool)).success:  # until its end has been noticed
         assert time.monotonic() < deadline, response
     assert int(response.markdown) != first
 
