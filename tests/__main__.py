@@ -57,7 +57,7 @@ def main(arguments: list[str]) -> int:
     for database, extra in EXTRA.items():
         alone = ["-m", "alone", *extra, *(arguments or _list_files_with_alone(database))]
         codes[f"{database}, one by one"] = _start(database, alone).wait()
-    os.environ.pop(sampling.FIXED_VARIABLE, None)  # or a run would skip some of the failed cases
+    os.environ.pop(sampling.FIXED_VARIABLE, None)  # else it would skip some failed cases
     unsteady = [test for database in EXTRA for test in _run_again(database, codes)]
     failed = [
         name
@@ -82,8 +82,8 @@ def main(arguments: list[str]) -> int:
 
 
 def _run_side_by_side(arguments: list[str]) -> dict[str, int]:
-    """Run the tests on both databases at once, so that those on one use the processor while those
-    on the other wait.
+    """Run the tests on both databases at once and return the exit codes: tests on one use the
+    processor while tests on the other wait.
 
     The output on PostgreSQL is shown at the end.
     """
@@ -113,7 +113,7 @@ def _run_side_by_side(arguments: list[str]) -> dict[str, int]:
 
 
 def _run_again(database: str, codes: dict[str, int]) -> list[str]:
-    """Run the few tests that failed again, alone; return those that passed."""
+    """Run the failed tests once more, if there are few, one at a time; return those that passed."""
     part = f"{database}, side by side"
     if codes[part] != pytest.ExitCode.TESTS_FAILED or not _failures_of(database).exists():
         return []

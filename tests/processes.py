@@ -77,7 +77,7 @@ class RealProcess:
             while (found := next((line for line in self.lines if text in line), None)) is None:
                 left = deadline - time.monotonic()
                 if left <= 0 or (not self.is_alive and not self._changed.wait(0.5)):
-                    raise AssertionError(f"{self.name} did not say {text!r}:\n{self.output}")
+                    raise AssertionError(f"{self.name} did not print {text!r}:\n{self.output}")
                 self._changed.wait(min(left, 0.5))
         return found
 

@@ -61,7 +61,7 @@ KEYS_THAT_POINT_UP = {
 PLAIN = ("tools.schemas", "tools.caches", "tools.contract", "tools.toolbox")
 """Plain Python: modules that import only the standard library, each other, and PLAIN_MAY_IMPORT."""
 JSON_SCHEMA = {"jsonschema", "jsonschema_specifications", "referencing"}
-"""The libraries of JSON Schema, which `tools.schemas` alone imports."""
+"""The libraries of JSON Schema, which only `tools.schemas` imports."""
 PLAIN_MAY_IMPORT = {"pydantic", "re2", *JSON_SCHEMA}
 
 OFFICE = "tools.office"

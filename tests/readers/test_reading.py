@@ -313,7 +313,7 @@ class TestReadingDespiteFailures:
 
 
 class TestConcurrentReading:
-    @on_postgresql  # on SQLite the second one waits for the file
+    @on_postgresql  # on SQLite, the second worker waits for the lock
     def test_leaves_the_rows_to_the_worker_that_is_reading(self, run: Run) -> None:
         added = [add(run) for _ in range(3)]
         has_begun, may_end, batches = threading.Event(), threading.Event(), list[list[int]]()
@@ -450,7 +450,7 @@ class TestHoles:
 
 
 def age_holes(seconds: float) -> None:
-    """Move the time at which each hole was seen so many seconds back."""
+    """Move the time at which each hole was first seen back by this number of seconds."""
     cursor = ReaderCursor.objects.get()
     cursor.holes = [
         [first, last, seen_at - seconds, writers] for first, last, seen_at, writers in cursor.holes

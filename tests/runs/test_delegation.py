@@ -414,7 +414,7 @@ class TestACancelledParent:
         assert again(child).status == RunStatus.QUEUED
         assert workshop.drive(child).status == RunStatus.SUCCEEDED
 
-    def test_stays_consistent_with_a_child_that_ends_at_the_same_moment(
+    def test_a_cancellation_and_the_end_of_a_child_at_the_same_moment_keep_the_invariants(
         self, workshop: Workshop, kim: Employee
     ) -> None:
         for _ in range(5):

@@ -55,7 +55,8 @@ def find_offered(run: Run) -> dict[str, str]:
 
 
 def count_differences(organization: Organization) -> int:
-    """Judge all recorded calls again by the rules of their time."""
+    """Replay all recorded calls by the rules of their time; return the number of verdicts that
+    differ."""
     bounded = find_bounds(CallFilter(organization.pk), None)
     return sum(len(part.differences) for part in (replay(bounded) if bounded else ()))
 

@@ -123,7 +123,7 @@ class TestChangingATrigger:
         run = send(changed, {})
         assert run is not None
         assert (run.created_by, run.task) == (workshop.admin.user, "Other.")
-        assert changed.secret == SECRET, "an empty secret keeps the one that is there"
+        assert changed.secret == SECRET, "an empty field keeps the current secret"
 
     def test_makes_it_act_on_behalf_of_the_person_who_switched_it_on(
         self, workshop: Workshop

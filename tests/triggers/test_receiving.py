@@ -174,9 +174,9 @@ class TestStartingRuns:
         ) as refused:
             send(trigger, DOWN, "3")
         assert refused.value.extra["retry_after"] > 0
-        assert send(trigger, DOWN, "1") == runs[1], "a repeat is answered all the same"
+        assert send(trigger, DOWN, "1") == runs[1], "a repeat returns its run despite the limit"
         assert send(add_trigger(workshop, max_queued=1), DOWN, "3") is not None, (
-            "those of others do not count"
+            "runs of other triggers do not count"
         )
         assert workshop.drive(runs[0]).status != RunStatus.QUEUED
         assert send(trigger, DOWN, "3") is not None
@@ -264,9 +264,7 @@ def test_a_message_with_too_many_levels_is_refused(trigger: Trigger) -> None:
     for _ in range(MAX_DEPTH - 2):
         deep = [deep]
     assert send(trigger, {"x": deep}) is not None
-    assert send(trigger, {"x": [{}] * (2 * MAX_DEPTH)}) is not None, (
-        "many beside each other are no levels"
-    )
+    assert send(trigger, {"x": [{}] * (2 * MAX_DEPTH)}) is not None, "adjacent values add no levels"
     with pytest.raises(Invalid, match="levels"):
         send(trigger, {"x": [[deep]]})
 

@@ -34,7 +34,8 @@ NOT_LISTED = {"/search/"}
 
 
 def find_set_names(node: nodes.Node) -> list[str]:
-    """Return the name that this node of a template sets for all templates that extend it."""
+    """Return the name, if any, that this node of a template sets for all templates that extend
+    it."""
     if isinstance(node, nodes.Macro):
         return [node.name]
     target = node.target if isinstance(node, (nodes.Assign, nodes.AssignBlock)) else None

@@ -99,7 +99,7 @@ class TestASavedView:
         )
         view = SavedView.objects.get()
         assert (view.name, view.query) == ("My deletions", "level=destructive"), (
-            "the card is no filter"
+            "the shown card is not part of the filter"
         )
         assert (
             'href="?level=destructive">My deletions</a>'

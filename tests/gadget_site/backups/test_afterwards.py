@@ -272,7 +272,7 @@ def test_earlier_events_send_no_notices(workshop: Workshop) -> None:
     lift(workshop)
     waiting(workshop, "b")
     read_everything()
-    assert Notice.objects.filter(kind="card").count() == 1, "what happens since is told"
+    assert Notice.objects.filter(kind="card").count() == 1, "people are notified of later events"
 
 
 @feature("The gate", "A restore drops unsent notices", "agents/notices/deliveries.py")
@@ -287,4 +287,4 @@ def test_unsent_notices_are_dropped(workshop: Workshop) -> None:
     delivery = Delivery.objects.get()
     assert (delivery.status, delivery.problem) == (DeliveryStatus.DROPPED, "a backup was restored")
     read_everything()
-    assert spread_notices() == 0, f"card {second.pk} was told before or after the backup"
+    assert spread_notices() == 0, f"card {second.pk} had a notice before or after the backup"

@@ -109,7 +109,7 @@ def shown(times: list[datetime]) -> list[str]:
         ),
     ],
 )
-def test_the_next_time_is_correct_at_every_clock_change(
+def test_the_next_times_around_a_clock_change_equal_those_written_by_hand(
     cron: str, zone: str, after: str, expected: list[str]
 ) -> None:
     assert shown(parse_cron(cron, zone).upcoming(at(after), len(expected))) == expected

@@ -95,7 +95,7 @@ def test_a_server_ends_with_a_killed_process_even_if_it_ignores_its_input(
     parent.kill()
     parent.wait(10)
     wait_until_gone(*group)
-    parent.communicate()  # ends the copy
+    parent.communicate()  # ends the forked copy, which reads this pipe
 
 
 def test_a_signal_to_all_processes_does_not_end_the_guard_of_a_surviving_server() -> None:
