@@ -38,11 +38,11 @@ if sys.argv[1] == "alone" or os.fork():
 sys.stdin.readline()
 """
 LAUNCHER = ("sh", "-c", '"$@"; true', "sh")
-"""Program that starts another one and keeps running next to it."""
+"""A program that starts another program and keeps running next to it."""
 
 
 def group_of(leader: int) -> list[int]:
-    """Return all processes of its group: tether, launcher, server."""
+    """Return all processes in the group of this leader: tether, launcher, server."""
     found = []
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):
