@@ -24,10 +24,10 @@ from tests import browser, sampling, services
 
 ALL = "--all"
 PROCESSES = {"sqlite": 2, "postgresql": 1}
-"""More than the cores, because many tests wait for real processes; conftest.py groups the tests of
-one process.
+"""Test processes for each database, more than the cores, because many tests wait for real
+processes; conftest.py assigns the tests to them.
 
-Five took as long as four, and each process makes the waits of the others longer.
+Five processes took as long as four, and each one makes the waits of the others longer.
 """
 EXTRA = {"sqlite": [], "postgresql": ["--database-tests-only"]}
 MOST_FILES_AGAIN = 3
@@ -38,7 +38,7 @@ ROOT = Path(__file__).parents[1]
 
 
 def main(arguments: list[str]) -> int:
-    """Run all parts; return 0 only if every one passed."""
+    """Run all parts; return 0 only if all of them passed."""
     began = time.monotonic()
     if ALL in arguments:
         arguments = [argument for argument in arguments if argument != ALL]
@@ -57,7 +57,7 @@ def main(arguments: list[str]) -> int:
     for database, extra in EXTRA.items():
         alone = ["-m", "alone", *extra, *(arguments or _list_files_with_alone(database))]
         codes[f"{database}, one by one"] = _start(database, alone).wait()
-    os.environ.pop(sampling.FIXED_VARIABLE, None)  # or a run would skip some of the failed cases
+    os.environ.pop(sampling.FIXED_VARIABLE, None)  # else it would skip some failed cases
     unsteady = [test for database in EXTRA for test in _run_again(database, codes)]
     failed = [
         name
@@ -82,8 +82,8 @@ def main(arguments: list[str]) -> int:
 
 
 def _run_side_by_side(arguments: list[str]) -> dict[str, int]:
-    """Run the tests on both databases at once, so that those on one use the processor while those
-    on the other wait.
+    """Run the tests on both databases at once and return the exit codes: tests on one use the
+    processor while tests on the other wait.
 
     The output on PostgreSQL is shown at the end.
     """
@@ -113,7 +113,7 @@ def _run_side_by_side(arguments: list[str]) -> dict[str, int]:
 
 
 def _run_again(database: str, codes: dict[str, int]) -> list[str]:
-    """Run the few tests that failed again, alone; return those that passed."""
+    """Run the failed tests once more, if there are few, one at a time; return those that passed."""
     part = f"{database}, side by side"
     if codes[part] != pytest.ExitCode.TESTS_FAILED or not _failures_of(database).exists():
         return []

@@ -18,6 +18,8 @@ def await_that(
     began = time.monotonic()
     while not condition():
         if time.monotonic() - began > seconds:
-            raise AssertionError(f"not within {seconds:g} s: {what() if callable(what) else what}")
+            raise AssertionError(
+                f"timed out after {seconds:g} s: {what() if callable(what) else what}"
+            )
         time.sleep(POLL_S)
     return time.monotonic() - began

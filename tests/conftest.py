@@ -58,8 +58,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> _GroupedS
 
 
 def pytest_configure() -> None:
-    """Let hypothesis take the same examples each time, as the fixed set has the same tests, however
-    slow the machine is at that moment."""
+    """Make hypothesis use the same examples in every run, except for the whole sets, and fail no
+    test because the machine is slow."""
     hypothesis.settings.register_profile(
         "gadget",
         deadline=None,
@@ -151,8 +151,8 @@ def redis_url() -> Iterator[str]:
 
 @pytest.fixture
 def installation(transactional_db: None) -> Iterator[Installation]:
-    """Yield a Gadget of real processes on the test database: start the parts that the test needs;
-    all end with it."""
+    """Yield a Gadget of real processes on the test database: the test starts the parts that it
+    needs, and all of them end with the test."""
     with Installation() as running:
         yield running
 

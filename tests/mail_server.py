@@ -44,8 +44,9 @@ class MailServer:
     """A server that accepts every message, or gives the configured responses.
 
     Attributes:
-        reply: the response to each message; `recipient_reply` that to each recipient.
-        choose_delay: the seconds before a received message is answered.
+        reply: the response to each message.
+        recipient_reply: the response to each recipient.
+        choose_delay: returns the seconds to wait before a received message is answered.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""A client of another program: the Python SDK's own, driven from ordinary tests."""
+"""An MCP client that is not ours: that of the Python SDK, driven from ordinary tests."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Agent:
         return self.call("gadget__ticket", ticket=ticket, wait_s=wait_s)
 
     def do(self, work: Coroutine[Any, Any, Value], seconds: float = 60) -> Value:
-        """Run this in the client's event loop."""
+        """Run the coroutine in the client's event loop, and return its result."""
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(seconds)
 
     async def _note(self, progress: float, total: float | None, message: str | None) -> None:

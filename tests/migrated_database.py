@@ -26,7 +26,7 @@ _migrate = DatabaseCreation.create_test_db
 
 
 def copy_migrated_databases() -> None:
-    """Let test databases on SQLite be copies, from now on."""
+    """From now on, create test databases on SQLite as copies of a migrated one."""
     DatabaseCreation.create_test_db = _copy_or_migrate  # type: ignore[assignment]
 
 
@@ -60,6 +60,6 @@ def _copy_or_migrate(self: DatabaseCreation, *args: Any, **more: Any) -> str:
 
 
 def _copy(source: Path, target: Path) -> None:
-    """Copy a database, including what only its log holds so far."""
+    """Copy a database, including changes that are only in its write-ahead log so far."""
     with closing(sqlite3.connect(source)) as old, closing(sqlite3.connect(target)) as new:
         old.backup(new)

@@ -67,7 +67,7 @@ class Response:
         fields raise ValueError."""
         known = {each.name for each in fields(cls)}
         if unknown := set(value) - known:
-            raise ValueError(f"an answer has no fields {sorted(unknown)}, only {sorted(known)}")
+            raise ValueError(f"a response has no fields {sorted(unknown)}, only {sorted(known)}")
         changed: dict[str, Any] = {}
         if "calls" in value:
             changed["calls"] = tuple(Call(**call) for call in value["calls"])

@@ -55,8 +55,8 @@ class ModelServer:
             body='{"object": "list", "data": [{"id": "fake", "object": "model"}]}'
         )
         self.title: Response | None = None
-        """The response to a request for a run's title, which is not counted; None: it is treated
-        like any other."""
+        """The response to a request for a run's title, which is not counted; with None, this
+        request is treated like any other."""
         self.pages: dict[str, str] = {}
         """Other pages, by path."""
         self.connections = 0
@@ -148,7 +148,7 @@ class ModelServer:
                 raise TimeoutError(f"no {what} within {timeout} s")
 
     def answer_for(self, raw: bytes, headers: dict[str, str]) -> tuple[Response, bool, int]:
-        """Choose the response; return it, True if it is to be streamed, and the number of the
+        """Return the chosen response, True if it should be streamed, and the number of the
         request."""
         if self._records:
             body = json.loads(raw)

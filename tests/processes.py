@@ -77,7 +77,7 @@ class RealProcess:
             while (found := next((line for line in self.lines if text in line), None)) is None:
                 left = deadline - time.monotonic()
                 if left <= 0 or (not self.is_alive and not self._changed.wait(0.5)):
-                    raise AssertionError(f"{self.name} did not say {text!r}:\n{self.output}")
+                    raise AssertionError(f"{self.name} did not print {text!r}:\n{self.output}")
                 self._changed.wait(min(left, 0.5))
         return found
 
@@ -273,8 +273,8 @@ def current_database_url() -> str:
 def find_free_port() -> int:
     """Return a port of 127.0.0.1 that nobody uses, for a process that listens a few seconds later.
 
-    It lies below the ports that systems give out by themselves, so no connection and no server of
-    another test can take it in the meantime.
+    It is below the ports that systems assign automatically, so no connection or server of another
+    test can take it in the meantime.
     """
     while True:
         port = secrets.choice(PORTS)

@@ -63,7 +63,7 @@ ONE_OF = {
     "tests/platform/test_identity": 4,
     "tests/providers/test_text_calls.py::test_hostile_text": 4,
     "tests/tools/connections/test_other_processes": 4,
-    "tests/tools/network/test_web_tools.py::test_no_page_takes_long": 4,
+    "tests/tools/network/test_web_tools.py::test_a_hostile_page_is_read_in_bounded_time": 4,
     "tests/tools/sources_mcp/test_misbehaving_server": 4,
     "tests/tools/sources_mcp/test_processes": 4,
     "tests/tools/sources_mcp/test_published_server": 4,

@@ -186,8 +186,8 @@ def _await(holds: Callable[[], bool], what: str) -> None:
 
 @dataclass(frozen=True)
 class Visit:
-    """Where to look: the address of the site, a session cookie for each person, and a path for each
-    page's name."""
+    """The address of the site, a session cookie for each person, and a path for each page's
+    name."""
 
     url: str
     sessions: dict[str, str]

@@ -128,7 +128,7 @@ def product() -> tuple[Module, ...]:
 
 @cache
 def modules_of_models() -> dict[str, str]:
-    """The module of each model, by the name of its class."""
+    """Return the module of each model, by the name of its class."""
     return {
         node.name: module.name
         for module in product()

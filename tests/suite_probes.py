@@ -8,7 +8,7 @@ from pydantic import BaseModel
 from tools.contract import ErrorCode, Level, Tool, ToolContext, ToolError, ToolResult
 
 LONG_S = 60
-"""The suite starts jobs of this length only to cancel them."""
+"""The seconds that a long job takes; the suite starts such jobs only to cancel them."""
 WIDE_SCHEMA = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
     "type": "object",
@@ -71,7 +71,7 @@ class WideText(Tool):
     name = "json_schema_2020_12_tool"
     description = "Has a schema with many keywords."
     level = Level.READ
-    schema = WIDE_SCHEMA  # as a tool from an outside source has it
+    schema = WIDE_SCHEMA  # given as JSON, like that of an outside tool
 
     def execute(self, params: Any, context: ToolContext) -> str:
         return "Done."

@@ -61,7 +61,7 @@ KEYS_THAT_POINT_UP = {
 PLAIN = ("tools.schemas", "tools.caches", "tools.contract", "tools.toolbox")
 """Plain Python: modules that import only the standard library, each other, and PLAIN_MAY_IMPORT."""
 JSON_SCHEMA = {"jsonschema", "jsonschema_specifications", "referencing"}
-"""The libraries of JSON Schema, which `tools.schemas` alone imports."""
+"""The libraries of JSON Schema, which only `tools.schemas` imports."""
 PLAIN_MAY_IMPORT = {"pydantic", "re2", *JSON_SCHEMA}
 
 OFFICE = "tools.office"
@@ -96,7 +96,7 @@ BROAD_HANDLERS = {
 JUDGES = re.compile(
     r"_*(find_(\w+_)?(fault|problem|refusal|objection|staleness)|explain_\w+)|_check_\w+"
 )
-"""Names of functions whose result may mean yes or no."""
+"""Names of functions that judge: their result means yes or no."""
 
 OUTSIDE = ("/home/", "/root/", "/Users/", "/tmp/", "/etc/", "/opt/", "/usr/", "/mnt/", "../", "~/")
 
@@ -323,7 +323,8 @@ def test_functions_take_few_arguments() -> None:
 
 
 def returns_a_verdict_as_text(function: Function) -> bool:
-    """Return True if the function has the name of a judge and returns a plain or an empty text."""
+    """Return True if the function is named as one that judges, and returns a `str` that may be
+    empty."""
     if JUDGES.fullmatch(function.name) is None:
         return False
     returned = ast.unparse(function.returns).strip("'\"") if function.returns else ""
@@ -339,7 +340,7 @@ def list_branches(result: ast.expr | None) -> list[ast.expr]:
     return [] if result is None else [result]
 
 
-def test_no_permission_is_the_truth_of_a_text() -> None:
+def test_no_judging_function_returns_a_text() -> None:
     def judge(_: str, function: Function) -> str:
         return "returns a text" if returns_a_verdict_as_text(function) else ""
 

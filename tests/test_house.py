@@ -69,7 +69,7 @@ def test_comments_for_people_and_docstrings_are_counted() -> None:
     assert count_lines([SOURCE, "\n\n"]) == 11
 
 
-def test_the_write_path_has_a_line_for_each_visit_of_a_module() -> None:
+def test_the_write_path_has_a_line_each_time_it_enters_a_module() -> None:
     entered = (
         ("b.py", "find"),
         ("b.py", "find"),

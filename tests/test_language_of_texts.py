@@ -27,15 +27,15 @@ WRONG_ANSWER = re.compile(
     r"|\banswer(?:s|ed)\s+(?:with|via|over|[1-5]\d\d)\b|\bnothing\s+answers\b",
     re.I,
 )
-"""In any text: a server, a model or a standing grant that answers."""
+"""Matches texts in which a server, a model or a standing grant answers."""
 HASHED_TEXTS = frozenset({("tools/office/tools/web.py", "website answers")})
 """Definitions of tools, which cards and grants know by their hash."""
 FURTHER_PLACES = {
     "claim": ("gateway/receipts.py",),
     "message": ("agents/triggers/", "views/triggers.py", "notices/texts.py"),
 }
-"""By word, the places where a text may have it, although a name may not: there it is the claim of a
-receipt, and the received message."""
+"""By word, further places where texts may use it, but names may not: for the claims of a receipt,
+and for received messages."""
 HEADERS = re.compile(r"\bMessage-ID\b")
 
 
@@ -150,11 +150,11 @@ def test_a_word_in_prose_is_wrong_outside_its_places(
 # Comments
 
 FOR_TOOLS = re.compile(r"# (?:noqa|type:|fmt:|\W*\d+\W*$)")
-"""Comments for tools, which need their line, and numbers of steps."""
+"""Comments that tools read, which must stay on their line, and numbers of steps."""
 
 
 def find_far_comments(source: str) -> list[int]:
-    """List the lines with a comment behind the closing bracket of a call or condition.
+    """List the lines with a comment after the closing bracket of a call or condition.
 
     The formatter creates them from a long line with a comment at its end.
     """
@@ -167,7 +167,7 @@ def find_far_comments(source: str) -> list[int]:
     return found
 
 
-def test_no_comment_stands_behind_a_closing_bracket() -> None:
+def test_no_comment_follows_a_closing_bracket() -> None:
     offences = [
         f"{module.place}:{line}"
         for module in modules()

@@ -12,7 +12,7 @@ from tests import node
 @pytest.mark.parametrize(
     ("ci", "outcome"), [("true", pytest.fail.Exception), ("", pytest.skip.Exception)]
 )
-def test_missing_npm_fails_in_ci_and_skips_elsewhere(
+def test_a_test_without_npm_fails_in_ci_and_is_skipped_elsewhere(
     monkeypatch: pytest.MonkeyPatch, ci: str, outcome: type[BaseException]
 ) -> None:
     monkeypatch.setattr(shutil, "which", lambda *_, **__: None)

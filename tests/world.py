@@ -54,7 +54,8 @@ SCRIPT = "clerk"
 
 LENIENT = ClientHandler(enforce_csrf_checks=False)
 STRICT = ClientHandler(enforce_csrf_checks=True)
-"""Shared by all clients: loading the middleware is the slowest part of a test."""
+"""The CSRF-checking handler, shared by all clients, because loading the middleware is the slowest
+part of a test."""
 
 
 @dataclass
@@ -282,12 +283,12 @@ def make_employee(organization: Organization, name: str) -> Employee:
 
 
 def change(record: Record, phone: str) -> dict[str, Any]:
-    """Return params of data.updateRecord."""
+    """Return params with which data.updateRecord changes the phone of the record."""
     return {"record_id": str(record.pk), "changes": {"phone": phone}}
 
 
 def success(data: Any, **more: Any) -> dict[str, Any]:
-    """Return a stored result."""
+    """Return a successful result as a call stores it."""
     plain = {
         "success": True,
         "summary": "Found",
@@ -300,7 +301,7 @@ def success(data: Any, **more: Any) -> dict[str, Any]:
 
 
 def post(client: Client, path: str, body: Any = None, **headers: Any) -> Any:
-    """Send JSON, or no body."""
+    """Send a POST with this body as JSON, or without a body."""
     if body is None:
         return client.generic("POST", path, headers=headers)
     return client.post(path, body, content_type="application/json", headers=headers)

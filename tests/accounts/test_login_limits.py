@@ -77,7 +77,7 @@ class TestPerAccountAndAddress:
         assert 800 < int(response["Retry-After"]) <= 901
         assert log_in("operator").status_code == OK
 
-    def test_a_success_one_guess_before_the_limit_resets_the_count(self, world: World) -> None:
+    def test_a_login_one_guess_before_the_limit_resets_the_count(self, world: World) -> None:
         for _ in range(2):
             guess("viewer", MAX_FOR_ACCOUNT - 1, HOME)
             assert log_in("viewer").status_code == OK
@@ -349,6 +349,6 @@ def real_hashing(settings: Settings) -> None:
     ]
 
 
-def test_the_limits_equal_the_documented_ones() -> None:
+def test_the_limits_equal_the_documented_limits() -> None:
     assert (MAX_FOR_ACCOUNT, MAX_FROM_ADDRESS, MAX_FROM_KNOWN_BROWSER) == (8, 20, 8)
     assert timedelta(minutes=15) == limits.WINDOW

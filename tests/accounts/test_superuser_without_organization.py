@@ -59,7 +59,7 @@ def test_a_superuser_becomes_an_admin_of_the_organization_that_they_create(root:
     client.post("/admin/accounts/organization/add/", {**form, "name": "Other", "slug": "other"})
     assert Organization.objects.count() == 2
     assert root.memberships.count() == 1, (
-        "control: who has an organization joins no other by itself"
+        "control: a member of one organization joins no other automatically"
     )
 
 

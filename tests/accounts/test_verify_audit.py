@@ -39,8 +39,8 @@ def append(organization: Organization, count: int = 3) -> None:
 
 
 def fields_of(row: AuditEntry) -> dict[str, object]:
-    """Return the fields that a signature covers, as read by an attacker with the source and the
-    database."""
+    """Return the fields that a signature covers, as an attacker with the source and the database
+    can read them."""
     names = ("seq", "actor", "action", "subject", "payload")
     fields = {name: getattr(row, name) for name in names}
     at = row.at.isoformat(timespec="microseconds")

@@ -1,5 +1,4 @@
-"""One rig for each channel: the functions with which a test writes, holds, refuses and counts its
-messages."""
+"""One rig for each channel, with which a test creates, holds, refuses and counts its deliveries."""
 
 from __future__ import annotations
 
@@ -28,7 +27,7 @@ from tests.world import World
 
 
 class Rig(ABC):
-    """A channel whose server is in this process.
+    """A channel whose server runs in this process.
 
     Attributes:
         model, receivers: the tables of its deliveries and receivers.
@@ -52,7 +51,7 @@ class Rig(ABC):
 
     @abstractmethod
     def write(self) -> None:
-        """Create another message that is due for each receiver."""
+        """Create another delivery for each receiver, due at once."""
 
     @abstractmethod
     def answer(self, response: Any) -> None:
@@ -81,7 +80,7 @@ class Rig(ABC):
 
     @abstractmethod
     def let_all_be_due(self) -> None:
-        """Let all pauses and attempts be over."""
+        """End all pauses and attempts, so that every waiting delivery is due."""
 
     @abstractmethod
     def use_up(self) -> None:
@@ -93,7 +92,7 @@ class Rig(ABC):
 
 
 class NoticeRig(Rig):
-    """A channel of notices to the approver of a world."""
+    """A channel that sends notices to the approver of the world."""
 
     model, receivers = Delivery, Channel
 
@@ -193,7 +192,7 @@ class ChatRig(NoticeRig):
 
 
 class WebhookRig(Rig):
-    """A webhook that gets the start of runs."""
+    """A webhook that receives an event when a run starts."""
 
     kind, model, receivers = KIND, WebhookDelivery, Webhook
 

@@ -1,4 +1,5 @@
-"""One engine sends by all channels: the same test for each, with its own server and tables."""
+"""One engine sends by all channels: each test runs for every channel, with its server and
+tables."""
 
 from __future__ import annotations
 
@@ -46,11 +47,11 @@ class TestEveryChannel:
         self, rig: Rig
     ) -> None:
         rig.write()
-        assert _take_batch(rig.kind) is not None  # and the sender is killed
+        assert _take_batch(rig.kind) is not None  # the sender is killed before it sends
         over = rig.delivery.due_at - timezone.now()
         wanted = timedelta(seconds=rig.outbox.try_s * timing().scale)
         assert timedelta() < over <= wanted
-        assert not send_next(rig.kind), "its try is not over"
+        assert not send_next(rig.kind), "its attempt has not ended"
         assert rig.count() == 0
         rig.let_all_be_due()
         assert send_next(rig.kind)
@@ -70,7 +71,7 @@ class TestEveryChannel:
         assert rig.receivers.objects.get().failing_since is not None
         rig.answer(rig.good)
         before = rig.count()
-        assert not send_next(rig.kind), "it pauses"
+        assert not send_next(rig.kind), "the delivery is pausing"
         rig.let_all_be_due()
         assert send_next(rig.kind)
         assert rig.count() == before + 1
@@ -119,7 +120,7 @@ class TestEveryChannel:
     def test_restarts_the_attempts_of_a_notification_that_is_sent_again(self, rig: Rig) -> None:
         rig.write()
         with pytest.raises(Conflict):
-            rig.send_again()  # it waits
+            rig.send_again()  # the delivery is still waiting
         rig.use_up()
         rig.answer(rig.bad)
         assert send_next(rig.kind)

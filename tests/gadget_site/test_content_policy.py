@@ -1,4 +1,5 @@
-"""Pages load nothing foreign and run nothing inline; only the admin may run inline code."""
+"""Pages load nothing from other sites and run no inline code; only the admin can run inline
+code."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ def test_a_page_runs_only_our_own_files(client: Client, path: str) -> None:
 
 
 @pytest.mark.django_db
-def test_the_admin_can_run_inline_code_but_load_nothing_foreign(client: Client) -> None:
+def test_the_admin_can_run_inline_code_but_load_nothing_from_other_sites(client: Client) -> None:
     policy = client.get("/admin/login/")[HEADER]
     assert "script-src 'self' 'unsafe-inline' 'unsafe-eval'" in policy
     assert "http" not in policy

@@ -51,7 +51,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture
 def pulses(redis_url: str) -> Iterator[list[SignOfLife]]:
-    """Run the signs of life of a worker and a sweeper."""
+    """Send signs of life as a worker and a sweeper do, until the test ends."""
     with redis.Redis.from_url(settings.REDIS_URL) as client:
         # Remove signs of life from earlier tests.
         client.delete(*client.keys(f"{settings.GADGET_QUEUE}:alive:*"), "no key")
@@ -351,7 +351,7 @@ def test_a_failing_address_is_reported_with_its_member() -> None:
 def test_a_contact_that_push_services_refuse_is_reported(settings: Settings) -> None:
     settings.ALLOWED_ORIGINS, settings.DEFAULT_FROM_EMAIL = [], "gadget@localhost"
     add_address(make_world().member("approver"))
-    assert len(list(check_notices())) == 1, "control: nobody is told by a browser"
+    assert len(list(check_notices())) == 1, "control: nobody uses browser notifications"
     Channel.objects.update(kind=ChannelKind.PUSH)
     _, finding = check_notices()
     assert finding.text.startswith("push services refuse notifications without a contact")

@@ -1,6 +1,7 @@
 """If nothing can be saved, readiness, the doctor, pages and the API say so, with the reason.
 
-SQLite is really full: it may add no pages. PostgreSQL accepts no writes, as after a failover.
+SQLite really runs out of space, because it may add no pages; PostgreSQL refuses writes, as after a
+failover.
 """
 
 from __future__ import annotations

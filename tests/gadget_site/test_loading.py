@@ -23,7 +23,8 @@ print(json.dumps({"collects": gc.isenabled(), "frozen": gc.get_freeze_count(), "
 
 @pytest.fixture(scope="module")
 def started() -> dict[str, object]:
-    """Return what a process with the same modules as web and workers has loaded."""
+    """Return the loaded modules and the collector's state of a process with the same modules as web
+    and workers."""
     command = [sys.executable, "-c", STARTED]
     environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "gadget_site.settings"}
     done = subprocess.run(

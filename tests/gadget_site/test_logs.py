@@ -174,7 +174,7 @@ def test_no_secret_is_in_the_log(lines: tuple[str, str]) -> None:
     assert written.count("[hidden]") == 8
 
 
-def test_every_fact_is_logged(lines: tuple[str, str]) -> None:
+def test_every_event_is_logged_with_its_level_and_hidden_secrets(lines: tuple[str, str]) -> None:
     form, written = lines
     assert "north" in written
     for fact in (

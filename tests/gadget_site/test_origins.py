@@ -1,4 +1,4 @@
-"""Only this host's own pages, listed ones, and programs with a token may open a socket."""
+"""Only pages of this host or of a listed origin, and programs with a token, can open a socket."""
 
 from __future__ import annotations
 

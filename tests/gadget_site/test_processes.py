@@ -58,5 +58,5 @@ def listeners(installation: Installation) -> int:
 def until(condition: Callable[[], bool], seconds: float = 15) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < deadline, "this did not come true in time"
+        assert time.monotonic() < deadline, "the condition did not become true in time"
         time.sleep(0.02)

@@ -182,7 +182,7 @@ def until(
 ) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < deadline, "this did not come true in time"
+        assert time.monotonic() < deadline, "the condition did not become true in time"
         if supervisor:
             supervisor.watch(0.02)
         else:

@@ -60,7 +60,7 @@ class Up:
         while not condition():
             has_ended = self.process.poll() is not None and not self._reader.is_alive()
             too_late = time.monotonic() > deadline or (has_ended and not condition())
-            assert not too_late, f"{what} did not come true:\n{self.output}"
+            assert not too_late, f"this did not happen in time: {what}\n{self.output}"
             time.sleep(0.05)
 
     def until_said(self, text: str, times: int = 1) -> None:

@@ -1,5 +1,4 @@
-"""Cards that load late: a key acts on the selected card alone, and only while that card is
-shown."""
+"""Cards that load late: a key acts only on the selected card, and only while that card is shown."""
 
 from __future__ import annotations
 
@@ -53,7 +52,7 @@ def visit_slowly(
     visitor = visit("approver")
     card = LateCard(visitor, late)
     visitor.page.goto(path)
-    # Now the script of the inbox runs.
+    # The button appears once the script of the inbox runs.
     expect(visitor.page.locator("[data-snooze-button]")).to_be_visible()
     return visitor, card
 

@@ -87,7 +87,7 @@ def visit_as_superuser(office: Office, visit: Visit) -> Page:
 
 
 def look(page: Page, where: str) -> list[str]:
-    """Find the accessibility faults of this page, and the widths at which it scrolls sideways."""
+    """List the accessibility faults of this page, and the widths at which it scrolls sideways."""
     faults = list(find_faults(page, where))
     for width in WIDTHS:
         page.set_viewport_size({"width": width, "height": 900})
@@ -97,7 +97,7 @@ def look(page: Page, where: str) -> list[str]:
 
 
 def look_at_all(page: Page) -> list[str]:
-    """Check the pages of sources, and the confirmation of a lower level."""
+    """Return the faults of the pages of sources and of the confirmation of a lower level."""
     faults = []
     for kind in ("", "?kind=openapi", "?kind=mcp_http", "?kind=mcp_stdio"):
         page.goto(f"/admin/connections/source/add/{kind}")

@@ -157,7 +157,7 @@ def assert_tokens_in_cards(visitor: Visitor, office: Office, run_id: int) -> Non
         assert "evil.example" not in visitor.card(card.pk).locator(".employee-words").inner_text()
 
 
-def test_a_page_without_scripts_is_safe(hostile: Office, visit: Visit) -> None:
+def test_a_page_without_scripts_shows_hostile_text_escaped(hostile: Office, visit: Visit) -> None:
     visitor = visit("approver", scripts=False)
     run_id = visitor.start("Da", TEXT)
     (card, _) = hostile.await_cards(run_id, 2)
@@ -264,7 +264,7 @@ def served(
         )
 
 
-def test_every_page_with_every_string_is_safe(
+def test_no_page_runs_or_hides_a_hostile_string(
     served: tuple[HostileWorld, Callable[[str], ServedPage]],
 ) -> None:
     made, opened = served
@@ -279,7 +279,7 @@ def test_every_page_with_every_string_is_safe(
         browser.assert_tame(path)
 
 
-def test_the_admin_with_every_string_is_safe(
+def test_no_admin_page_runs_or_hides_a_hostile_string(
     served: tuple[HostileWorld, Callable[[str], ServedPage]],
 ) -> None:
     """The admin's policy allows inline code, so only escaping keeps these strings from running."""
@@ -307,7 +307,7 @@ def test_the_admin_with_every_string_is_safe(
 # Hidden characters marked by the server, and by a page in streaming text
 
 EACH = ("\ufe0f", "\ufe0e", "\ufe0f\u20e3")
-"""The characters that follow each character, in turn."""
+"""The variation selectors that follow each character, in turn."""
 MARKS_OF_THE_PAGE = r"""async ([source, each]) => {
   const { visible } = await import(`data:text/javascript,${encodeURIComponent(source)}`);
   const unassigned = /\p{Cn}/u;

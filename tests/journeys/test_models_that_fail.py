@@ -85,10 +85,10 @@ def hire(office: Office, name: str, url: str) -> Employee:
 
 
 def start_all(office: Office, answers: dict[str, Response], stack: ExitStack) -> dict[str, int]:
-    """Start a run for each answer, all at once; its model first requests a sum, then gives this
-    answer."""
+    """Start a run for each answer, all at once, and return their ids by name; each model first
+    requests a sum, then gives its answer."""
     outside = office.api_client("operator")
-    plain = stack.enter_context(ModelServer())  # the first request loads its client for seconds
+    plain = stack.enter_context(ModelServer())  # the first request is slow: it loads its client
     plain.enqueue(Response(text="Ready."))
     office.await_end(outside.start(hire(office, "first", plain.url).pk, "Say ready"))
     started = {}

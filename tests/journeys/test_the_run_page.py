@@ -60,8 +60,8 @@ def test_the_bar_shows_the_state_of_the_run_and_links_to_what_it_needs(
 
 
 def play_gates(office: Office, *later: dict[str, Any]) -> list[str]:
-    """Prepare four passes with a gate and three more lines each, hold their gates, and add later
-    passes."""
+    """Prepare four passes with a gate and three more lines each, hold the gates and return their
+    names; add later passes."""
     gates = [f"gate {number}" for number in range(4)]
     reads = [call("utility.calculate", operation="add", a=1, b=number) for number in range(12)]
     for gate in gates:

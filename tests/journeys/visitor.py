@@ -142,7 +142,8 @@ class Visitor:
         )
 
     def assert_static_panel_is_whole(self, run_id: int) -> None:
-        """Check the same for a page without scripts, which does not change."""
+        """Check that the panel of a page without scripts shows every line of the database once and
+        in order."""
         lines = self.page.locator("#panel > li")
         assert [
             int(line.get_attribute("data-seq") or -1) for line in lines.all()

@@ -106,7 +106,7 @@ def test_a_new_database_does_not_accept_the_files_of_an_old_database(
 ) -> None:
     monkeypatch.setattr(installation, "FIRST_START_S", 0.1)
     (files / "1").mkdir(parents=True)
-    assert not refusal(), "a folder from before there were marks is taken"
+    assert not refusal(), "a folder from before folder ids is adopted"
     InstallationRow.objects.all().delete()
     assert "holds the files of another database" in refusal()
 
@@ -120,7 +120,7 @@ def test_a_moved_or_adopted_folder_is_accepted(files: Path, settings: Settings) 
     call_command("adopt_folder", verbosity=0)
     assert not refusal()
     settings.GADGET_FILES_DIR = files
-    assert refusal(), "the old one is no longer the installation's"
+    assert refusal(), "the old folder no longer belongs to the installation"
 
 
 def test_other_encryption_keys_are_refused(files: Path, settings: Settings) -> None:

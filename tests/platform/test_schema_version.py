@@ -60,7 +60,7 @@ def test_no_part_starts_on_a_database_that_needs_newer_code(ended_support: None)
         installation.confirm()
 
 
-def test_a_process_that_may_not_start_ends_with_one_sentence(
+def test_a_process_that_must_not_start_ends_with_one_sentence(
     ended_support: None, tmp_path: Path
 ) -> None:
     environment = {

@@ -27,7 +27,7 @@ def followers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("last", ["test", "late", ""])
-def test_the_oldest_cursor_is_the_lowest_of_all_readers_and_own_cursors(last: str) -> None:
+def test_the_oldest_cursor_is_the_lowest_of_all_readers_and_followers(last: str) -> None:
     ReaderCursor.objects.filter(reader=last).update(position=60)
     assert find_oldest_cursor(Event) == (60 if last else 70)
     assert find_oldest_cursor(Pass) == 5

@@ -31,7 +31,7 @@ on_postgresql = pytest.mark.skipif(
 
 
 class KilledError(BaseException):
-    """Raised in place of a kill of the worker."""
+    """Raised to simulate a killed worker."""
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def world() -> World:
 
 @pytest.fixture
 def run(world: World) -> Run:
-    """A run; its reader has read all existing events."""
+    """A run whose existing events have all been read."""
     run = world.run()
     ReaderCursor.objects.create(reader="test", position=add(run))
     run.events.all().delete()
@@ -134,19 +134,19 @@ def released_at_the_end(may_end: threading.Event) -> Iterator[None]:
 
 
 def be_impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the time that the reader waits be over."""
+    """Make the reader wait for no hole any longer."""
     monkeypatch.setattr(reading, "PATIENCE_S", 0.0)
 
 
-class TestOrderOfReading:
-    def test_is_that_of_the_rows_and_each_is_read_once(self, run: Run) -> None:
+class TestReading:
+    def test_follows_the_order_of_the_rows_and_reads_each_once(self, run: Run) -> None:
         added = [add(run) for _ in range(3)]
         assert read_all() == added
         assert read_all() == added
         added.append(add(run))
         assert read_all() == added
 
-    def test_is_kept_for_a_backlog_in_batches(
+    def test_keeps_the_order_of_a_backlog_in_batches(
         self, run: Run, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(reading, "AT_ONCE", 2)
@@ -216,7 +216,7 @@ class TestOrderOfReading:
         assert read_all() == heard == added
 
 
-class TestFailuresOfReading:
+class TestReadingDespiteFailures:
     @feature(
         "Execution",
         "Readers write what follows from events, each once and in order, although workers are killed",
@@ -225,7 +225,7 @@ class TestFailuresOfReading:
     @pytest.mark.parametrize(
         "step", ["before it writes", "after it wrote", "after it moved the cursor"]
     )
-    def test_through_a_killed_worker_neither_lose_nor_repeat_a_row(
+    def test_a_killed_worker_loses_and_repeats_no_row(
         self, run: Run, monkeypatch: pytest.MonkeyPatch, step: str
     ) -> None:
         added = [add(run) for _ in range(3)]
@@ -255,7 +255,7 @@ class TestFailuresOfReading:
         assert list_read() == []
         assert read_all() == added
 
-    def test_at_an_unreadable_row_skip_only_that_row(
+    def test_an_unreadable_row_is_the_only_row_skipped(
         self, run: Run, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
     ) -> None:
         first, bad, last = add(run), add(run), add(run)
@@ -264,7 +264,7 @@ class TestFailuresOfReading:
         assert "ZeroDivisionError" in caplog.text
         assert f"row {bad} of Event is given up for test" in caplog.text
 
-    def test_of_two_workers_at_an_unreadable_row_skip_only_that_row(
+    def test_two_workers_skip_only_an_unreadable_row(
         self, run: Run, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         bad, *good = [add(run) for _ in range(3)]
@@ -284,7 +284,7 @@ class TestFailuresOfReading:
         assert has_failed
 
     @on_postgresql
-    def test_beside_a_late_row_skip_only_the_unreadable_row(
+    def test_an_unreadable_row_beside_a_late_row_is_the_only_row_skipped(
         self, run: Run, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         be_impatient(monkeypatch)
@@ -296,7 +296,9 @@ class TestFailuresOfReading:
             end("commit")
         assert read_all() == [later, *slow, last]
 
-    def test_of_the_database_skip_no_row(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_failure_of_the_database_skips_no_row(
+        self, run: Run, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         added = add(run)
 
         def lose_database(_: Sequence[Any]) -> None:
@@ -311,7 +313,7 @@ class TestFailuresOfReading:
 
 
 class TestConcurrentReading:
-    @on_postgresql  # on SQLite the second one waits for the file
+    @on_postgresql  # on SQLite, the second worker waits for the lock
     def test_leaves_the_rows_to_the_worker_that_is_reading(self, run: Run) -> None:
         added = [add(run) for _ in range(3)]
         has_begun, may_end, batches = threading.Event(), threading.Event(), list[list[int]]()
@@ -448,7 +450,7 @@ class TestHoles:
 
 
 def age_holes(seconds: float) -> None:
-    """Move the time at which each hole was seen so many seconds back."""
+    """Move the time at which each hole was first seen back by this number of seconds."""
     cursor = ReaderCursor.objects.get()
     cursor.holes = [
         [first, last, seen_at - seconds, writers] for first, last, seen_at, writers in cursor.holes

@@ -1,4 +1,4 @@
-"""Tests of runs on the engine's fixtures."""
+"""The engine's fixtures, for the tests of runs."""
 
 from tests.workshop.fixtures import (  # noqa: F401
     _django_db_helper,

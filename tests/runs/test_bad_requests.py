@@ -200,7 +200,7 @@ class TestTooMuchAtOnce:
 
 
 class TestAnIrregularModel:
-    def test_that_repeats_the_id_of_a_call_gets_one_result_per_call(
+    def test_a_model_that_repeats_the_id_of_a_call_gets_one_result_per_call(
         self, workshop: Workshop, model: ModelServer
     ) -> None:
         model.script(
@@ -215,7 +215,7 @@ class TestAnIrregularModel:
         assert run.status == RunStatus.SUCCEEDED, run.problem
         assert len({row.provider_call_id for row in calls(run)}) == 3
 
-    def test_that_omits_the_id_of_a_call_gets_a_generated_id(
+    def test_a_model_that_omits_the_id_of_a_call_gets_a_generated_id(
         self, workshop: Workshop, model: ModelServer
     ) -> None:
         model.script(
@@ -226,7 +226,7 @@ class TestAnIrregularModel:
         assert run.status == RunStatus.SUCCEEDED, run.problem
         assert calls(run)[0].provider_call_id
 
-    def test_that_writes_malformed_arguments_gets_them_back_as_an_empty_object(
+    def test_a_model_that_writes_malformed_arguments_gets_them_back_as_an_empty_object(
         self, workshop: Workshop, model: ModelServer
     ) -> None:
         model.script(

@@ -162,7 +162,9 @@ class TestCancellingADrivenRun:
             "OPERATION_NOT_ALLOWED"
         ] * 2
 
-    def test_twice_is_recorded_once(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_cancelling_twice_is_recorded_once(
+        self, workshop: Workshop, recorder: Recorder
+    ) -> None:
         recorder.hold("slow")
         workshop.play(asking(call("probe.gate", name="slow")))
         run = workshop.submit()

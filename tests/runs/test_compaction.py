@@ -291,7 +291,9 @@ def test_a_request_that_stays_too_long_ends_the_run(many: Workshop, model: Model
     )
 
 
-def test_a_task_that_alone_is_too_long_is_sent_once(many: Workshop, model: ModelServer) -> None:
+def test_a_request_whose_task_is_already_too_long_is_sent_once(
+    many: Workshop, model: ModelServer
+) -> None:
     model.enqueue(TOO_LONG)
     run = many.work()
     assert run.exit_reason == ExitReason.PROVIDER_ERROR

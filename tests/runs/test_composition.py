@@ -85,7 +85,7 @@ class TestAnInnerCall:
         places = [(row.pass_number, row.index) for row in calls(workshop.work())]
         assert places == [(1, 0), (1, 1), (1, 2), (2, 0), (2, 1)]
 
-    def test_of_a_write_is_refused_and_not_recorded(
+    def test_an_inner_call_of_a_write_is_refused_and_not_recorded(
         self, workshop: Workshop, recorder: Recorder
     ) -> None:
         workshop.play(asking(composed("probe.effect", {"name": "a"})))
@@ -197,7 +197,7 @@ class TestAnInnerCall:
         )
         assert (parent.attempts, repeated.status) == (2, CallStatus.SUCCEEDED)
 
-    def test_that_outlasts_its_caller_is_abandoned_with_it(
+    def test_an_inner_call_that_outlasts_its_caller_is_abandoned_with_it(
         self, workshop: Workshop, recorder: Recorder
     ) -> None:
         recorder.hold("slow")
@@ -295,7 +295,7 @@ class TestARecipe:
         )
 
     @pytest.mark.parametrize("forbid", ["stop", "revoke"])
-    def test_that_is_forbidden_while_its_step_waits_takes_no_further_step(
+    def test_a_recipe_that_is_forbidden_while_its_step_waits_takes_no_further_step(
         self, workshop: Workshop, forbid: str
     ) -> None:
         record = workshop.record(name="Acme")
@@ -315,20 +315,20 @@ class TestARecipe:
             "TOOL_DISABLED" if forbid == "stop" else "NOT_PERMITTED"
         )
 
-    def test_that_raises_hides_the_exception_text(self, workshop: Workshop) -> None:
+    def test_a_recipe_that_raises_hides_the_exception_text(self, workshop: Workshop) -> None:
         workshop.play(asking(recipe(workshop.record(), is_broken=True)))
         parent, *_ = calls(workshop.work())
         assert (parent.status, error_code(parent)) == (CallStatus.FAILED, "TOOL_EXECUTION_FAILED")
         assert "hunter2" not in parent.content
 
-    def test_that_contains_itself_fails(self, workshop: Workshop) -> None:
+    def test_a_recipe_that_contains_itself_fails(self, workshop: Workshop) -> None:
         workshop.play(asking(call("probe.endless")))
         run = workshop.work()
         assert run.status == RunStatus.SUCCEEDED
         assert statuses(run) == [CallStatus.FAILED] * 4
         assert error_code(calls(run)[-1]) == "LIMIT_EXCEEDED"
 
-    def test_that_contains_itself_fails_when_a_newer_version_is_not_a_recipe(
+    def test_a_recipe_that_contains_itself_fails_when_a_newer_version_is_not_a_recipe(
         self, workshop: Workshop, toolbox: Toolbox
     ) -> None:
         toolbox.register(Echo(name="probe.endless", version="2.0"))
@@ -336,7 +336,7 @@ class TestARecipe:
         workshop.play(asking(call("probe.endless")))
         assert error_code(calls(workshop.work())[-1]) == "LIMIT_EXCEEDED"
 
-    def test_whose_step_cannot_be_built_fails(self, workshop: Workshop) -> None:
+    def test_a_recipe_whose_step_cannot_be_built_fails(self, workshop: Workshop) -> None:
         workshop.play(asking(call("probe.spoilt")))
         run = workshop.work()
         assert (run.status, run.crash_count) == (RunStatus.SUCCEEDED, 0)
@@ -401,7 +401,7 @@ class TestSessionData:
         "Session data, shared by the tools of one run",
         "agents/runs/engine/context.py",
     )
-    def test_of_parallel_calls_is_merged_by_key(
+    def test_session_data_of_parallel_calls_is_merged_by_key(
         self, workshop: Workshop, recorder: Recorder
     ) -> None:
         recorder.hold("both")
@@ -422,7 +422,7 @@ class TestSessionData:
         assert workshop.work().session == {}
 
     @pytest.mark.parametrize("value", ["a set", "x" * 70_000], ids=["not JSON", "too large"])
-    def test_that_cannot_be_stored_is_logged_and_discarded(
+    def test_session_data_that_cannot_be_stored_is_logged_and_discarded(
         self, workshop: Workshop, caplog: pytest.LogCaptureFixture, value: str
     ) -> None:
         workshop.play(asking(call("probe.remember", key="a", value=value)))

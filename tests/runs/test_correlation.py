@@ -38,7 +38,7 @@ def told(run: Run) -> str:
 
 
 class TestTheCorrelationId:
-    def test_of_a_request_is_passed_to_its_run_and_tools(self, workshop: Workshop) -> None:
+    def test_the_id_of_a_request_is_passed_to_its_run_and_tools(self, workshop: Workshop) -> None:
         workshop.play(asking(call(Describe.name)))
         correlate("order-4711")
         run = workshop.submit()
@@ -54,7 +54,7 @@ class TestTheCorrelationId:
         assert "correlation_id" not in get_contextvars()
 
     @pytest.mark.parametrize("of_request", ["order-4711", ""])
-    def test_of_a_delegating_run_is_passed_to_the_delegated_run(
+    def test_the_id_of_a_delegating_run_is_passed_to_the_delegated_run(
         self, workshop: Workshop, of_request: str
     ) -> None:
         kim = hire(workshop, "Kim", asking(call(Describe.name)))

@@ -131,7 +131,9 @@ class TestADelegatedTask:
         assert (again(run).status, statuses(run)) == (RunStatus.QUEUED, [CallStatus.SUCCEEDED])
         assert not collect_delegate_results(run.pk)
 
-    def test_that_fails_makes_the_call_fail(self, workshop: Workshop, kim: Employee) -> None:
+    def test_a_delegated_task_that_fails_makes_the_call_fail(
+        self, workshop: Workshop, kim: Employee
+    ) -> None:
         kim.is_active = True
         kim.model = write_script("scripts: nonsense")
         kim.save()
@@ -142,7 +144,7 @@ class TestADelegatedTask:
         assert "Kim did not finish the task" in row.content
         assert child_of(run).problem in row.content
 
-    def test_that_runs_out_of_passes_without_an_answer_makes_the_call_fail(
+    def test_a_delegated_task_that_runs_out_of_passes_without_an_answer_makes_the_call_fail(
         self, workshop: Workshop, kim: Employee
     ) -> None:
         kim.max_passes, kim.model = 1, "fake"
@@ -158,7 +160,7 @@ class TestADelegatedTask:
         assert (row.status, error_code(row)) == (CallStatus.FAILED, "SUBAGENT_FAILED")
         assert "Kim did not finish the task: out of passes" in row.content
 
-    def test_that_a_person_cancels_makes_the_call_fail(
+    def test_a_delegated_task_that_a_person_cancels_makes_the_call_fail(
         self, workshop: Workshop, kim: Employee
     ) -> None:
         run = workshop.work()
@@ -217,7 +219,7 @@ class TestADelegatedTask:
         assert workshop.drive(run).status == RunStatus.WAITING
         assert child_of(run).parent_call == calls(run)[0]
 
-    def test_resumed_by_a_person_does_not_affect_the_parent(
+    def test_a_delegated_task_resumed_by_a_person_does_not_affect_the_parent(
         self, workshop: Workshop, kim: Employee
     ) -> None:
         run = drive_all(workshop, workshop.submit())
@@ -241,16 +243,20 @@ class TestADelegatedTask:
 
 
 class TestADelegationIsRefused:
-    def test_to_an_employee_that_is_not_listed(self, workshop: Workshop, kim: Employee) -> None:
+    def test_a_delegation_to_an_employee_that_is_not_listed_is_refused(
+        self, workshop: Workshop, kim: Employee
+    ) -> None:
         hire(workshop, "Lee")
         workshop.play(asking(delegate("Lee")))
         assert find_refusal_code(workshop) == "NOT_PERMITTED"
 
-    def test_to_anybody_if_nobody_is_listed(self, workshop: Workshop, kim: Employee) -> None:
+    def test_every_delegation_is_refused_if_no_colleague_is_listed(
+        self, workshop: Workshop, kim: Employee
+    ) -> None:
         may_delegate(workshop.employee)
         assert find_refusal_code(workshop) == "NOT_PERMITTED"
 
-    def test_to_an_employee_of_another_organization(
+    def test_a_delegation_to_an_employee_of_another_organization_is_refused(
         self, workshop: Workshop, kim: Employee
     ) -> None:
         foreign = hire(build_workshop("globex"), "Zoe")
@@ -263,13 +269,15 @@ class TestADelegationIsRefused:
     @pytest.mark.parametrize(
         "column", [{"is_active": False}, {"stopped_at": Now(), "stopped_by": "acme-admin"}]
     )
-    def test_to_an_inactive_or_stopped_employee(
+    def test_a_delegation_to_an_inactive_or_stopped_employee_is_refused(
         self, workshop: Workshop, kim: Employee, column: dict[str, object]
     ) -> None:
         Employee.objects.filter(pk=kim.pk).update(**column)
         assert find_refusal_code(workshop) == "OPERATION_NOT_ALLOWED"
 
-    def test_if_the_employee_names_itself(self, workshop: Workshop, kim: Employee) -> None:
+    def test_a_delegation_to_the_employee_itself_is_refused(
+        self, workshop: Workshop, kim: Employee
+    ) -> None:
         may_delegate(workshop.employee, workshop.employee)
         workshop.play(asking(delegate("Dana")))
         assert find_refusal_code(workshop) == "NOT_PERMITTED"
@@ -279,7 +287,7 @@ class TestADelegationIsRefused:
         "No circles, at most three levels, and at most five tasks at a time",
         "agents/runs/engine/suspension.py",
     )
-    def test_in_a_circle(self, workshop: Workshop, kim: Employee) -> None:
+    def test_a_circular_delegation_is_refused(self, workshop: Workshop, kim: Employee) -> None:
         script = hire(workshop, "Copy", asking(delegate("Dana", "Back to you")))
         kim.model = script.model
         kim.save()
@@ -289,7 +297,9 @@ class TestADelegationIsRefused:
         assert error_code(row) == "OPERATION_NOT_ALLOWED"
         assert "waiting for this task" in row.content
 
-    def test_more_than_three_levels_deep(self, workshop: Workshop, kim: Employee) -> None:
+    def test_a_delegation_more_than_three_levels_deep_is_refused(
+        self, workshop: Workshop, kim: Employee
+    ) -> None:
         chain = [kim, *[hire(workshop, name) for name in ("Lee", "Max", "Noa")]]
         for giver, taker in itertools.pairwise(chain):
             copy = hire(workshop, f"{giver.name}2", asking(delegate(taker.name)))
@@ -302,13 +312,17 @@ class TestADelegationIsRefused:
         (row,) = calls(Run.objects.get(employee=chain[2]))
         assert error_code(row) == "OPERATION_NOT_ALLOWED"
 
-    def test_to_more_than_five_at_a_time(self, workshop: Workshop, kim: Employee) -> None:
+    def test_more_than_five_delegations_at_a_time_are_refused(
+        self, workshop: Workshop, kim: Employee
+    ) -> None:
         workshop.play(asking(*[delegate("Kim", f"Number {number}") for number in range(6)]))
         run = workshop.work()
         assert sorted(statuses(run)) == [CallStatus.FAILED] + [CallStatus.SUSPENDED] * 5
         assert drive_all(workshop, run).status == RunStatus.SUCCEEDED
 
-    def test_without_the_grant(self, workshop: Workshop, kim: Employee) -> None:
+    def test_a_delegation_without_the_grant_is_refused(
+        self, workshop: Workshop, kim: Employee
+    ) -> None:
         Grant.objects.filter(employee=workshop.employee, tool=DELEGATE).delete()
         run = workshop.work()
         assert (statuses(run), error_code(calls(run)[0])) == (
@@ -400,7 +414,7 @@ class TestACancelledParent:
         assert again(child).status == RunStatus.QUEUED
         assert workshop.drive(child).status == RunStatus.SUCCEEDED
 
-    def test_stays_consistent_with_a_child_that_ends_at_the_same_moment(
+    def test_a_cancellation_and_the_end_of_a_child_at_the_same_moment_keep_the_invariants(
         self, workshop: Workshop, kim: Employee
     ) -> None:
         for _ in range(5):

@@ -68,7 +68,7 @@ class TestEqualCallsInOnePass:
         first, second = calls(workshop.work())
         assert names_its_original(second, first)
 
-    def test_of_a_write_have_one_card_and_one_effect(
+    def test_equal_calls_of_a_write_have_one_card_and_one_effect(
         self, workshop: Workshop, recorder: Recorder
     ) -> None:
         workshop.play(asking(call("probe.effect", name="a"), call("probe.effect", name="a")))
@@ -81,11 +81,11 @@ class TestEqualCallsInOnePass:
         assert names_its_original(second, first)
         assert sum(recorder.effects.values()) == 1
 
-    def test_of_a_volatile_tool_both_run(self, workshop: Workshop) -> None:
+    def test_equal_calls_of_a_volatile_tool_both_run(self, workshop: Workshop) -> None:
         workshop.play(asking(call("probe.clock"), call("probe.clock")))
         assert statuses(workshop.work()) == [SUCCEEDED, SUCCEEDED]
 
-    def test_of_a_volatile_write_each_have_a_card_and_an_effect(
+    def test_equal_calls_of_a_volatile_write_each_have_a_card_and_an_effect(
         self, workshop: Workshop, recorder: Recorder
     ) -> None:
         workshop.play(asking(call("probe.knock", name="a"), call("probe.knock", name="a")))
@@ -112,7 +112,7 @@ class TestACallOfAnEarlierPass:
         assert statuses(run) == [SUCCEEDED, DUPLICATE, SUCCEEDED]
         assert run.exit_reason == ExitReason.FINAL_ANSWER
 
-    def test_of_a_volatile_tool_runs_again(self, workshop: Workshop) -> None:
+    def test_a_repeated_call_of_a_volatile_tool_runs_again(self, workshop: Workshop) -> None:
         workshop.play(asking(call("probe.clock")), asking(call("probe.clock")))
         assert statuses(workshop.work()) == [SUCCEEDED, SUCCEEDED]
 

@@ -53,7 +53,7 @@ class TestNumbersOfEvents:
         )
         assert texts == ["one", "two"] * 30, "events of one commit are together"
 
-    def test_of_rolled_back_events_are_used_again(self, workshop: Workshop) -> None:
+    def test_numbers_of_rolled_back_events_are_used_again(self, workshop: Workshop) -> None:
         run = workshop.submit()
         with suppress(RuntimeError), run_transaction(run.pk) as tx:
             tx.publish(ToolProgress("1", 0.5, "lost"))

@@ -1,5 +1,5 @@
 """The judgment at the lock: a call starts only as it was judged, shown and approved, whatever
-changes before.
+changes before it starts.
 
 Each condition has a control, in which a similar change happens that must not stop the call.
 """

@@ -188,7 +188,7 @@ class TestTheHeartbeat:
     def test_renews_only_the_lease_of_its_own_epoch(self, workshop: Workshop) -> None:
         run = workshop.submit()
         my_lease = acquire_lease(run)
-        assert acquire_lease(lose_worker(run)).epoch == 2, "the same process has claimed it again"
+        assert acquire_lease(lose_worker(run)).epoch == 2, "the same process has acquired it again"
         before = lease_end(run)
         renew(my_lease)
         assert (lease_end(run), my_lease.stopped.is_set()) == (before, True)

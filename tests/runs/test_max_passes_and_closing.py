@@ -86,7 +86,7 @@ class TestTheClosingPass:
         assert not workshop.cards(run)
         assert not recorder.effects
 
-    def test_without_text_is_replaced_by_a_summary_of_the_results(
+    def test_a_closing_pass_without_text_is_replaced_by_a_summary_of_the_results(
         self, workshop: Workshop, model: ModelServer
     ) -> None:
         workshop.allow_passes(1)
@@ -97,7 +97,9 @@ class TestTheClosingPass:
         assert "The employee gave no answer: out of passes." in run.answer
         assert "- Slept 0 ms" in run.answer
 
-    def test_without_text_can_be_continued(self, workshop: Workshop, model: ModelServer) -> None:
+    def test_a_run_with_an_empty_closing_pass_can_be_continued(
+        self, workshop: Workshop, model: ModelServer
+    ) -> None:
         workshop.allow_passes(1)
         model.script(
             Response(calls=(sleep(1),)),
@@ -113,7 +115,7 @@ class TestTheClosingPass:
             "Done after all.",
         )
 
-    def test_with_a_failing_provider_is_replaced_by_a_summary_of_the_results(
+    def test_a_closing_pass_with_a_failing_provider_is_replaced_by_a_summary_of_the_results(
         self, workshop: Workshop, model: ModelServer
     ) -> None:
         workshop.allow_passes(1)
@@ -123,7 +125,7 @@ class TestTheClosingPass:
         assert "- Slept 0 ms" in run.answer
         assert "refused" in run.problem
 
-    def test_with_a_failing_provider_ends_in_an_error_while_a_message_is_unread(
+    def test_a_failing_provider_ends_the_run_in_an_error_while_a_message_is_unread(
         self, workshop: Workshop, model: ModelServer
     ) -> None:
         workshop.allow_passes(1)
@@ -164,7 +166,7 @@ class TestTheClosingPass:
 
 
 class TestRepeatedDenials:
-    def test_in_three_consecutive_passes_end_the_run(self, workshop: Workshop) -> None:
+    def test_denials_in_three_consecutive_passes_end_the_run(self, workshop: Workshop) -> None:
         workshop.allow_passes(20)
         workshop.play(*[asking(call("probe.effect", name=str(number))) for number in range(5)])
         run = workshop.work()

@@ -95,7 +95,7 @@ def test_an_approved_write_of_an_office_tool_does_not_start(
 
 
 @pytest.mark.django_db
-def test_pages_import_and_export_of_the_data_still_work(switch_off: Any) -> None:
+def test_the_data_can_still_be_viewed_imported_and_exported(switch_off: Any) -> None:
     world = make_world()
     card = world.card()
     write_file(world.acme.pk, ("notes.txt",), [b"hello"], lambda _: None)

@@ -68,7 +68,7 @@ class TestAReadThatSendsDataOutside:
             workshop.play(asking(READ, search), asking(carrying))
             assert last_call(workshop.work()).status == expected, host
 
-    def test_runs_without_approval_with_what_a_colleague_found_outside(
+    def test_runs_without_approval_with_a_value_that_a_colleague_found_outside(
         self, workshop: Workshop
     ) -> None:
         allow_host(workshop, "other.example")

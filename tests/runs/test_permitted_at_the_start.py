@@ -250,7 +250,7 @@ def test_a_call_whose_permissions_change_in_every_preview_is_refused(
     assert write.previewed == ["a"] * MAX_ROUNDS
 
 
-def test_rules_differ_if_the_toolbox_has_another_tool(workshop: Workshop) -> None:
+def test_rules_differ_if_one_toolbox_has_an_additional_tool(workshop: Workshop) -> None:
     place = load_context(workshop.submit().pk)
     wider = replace(place, toolbox=place.toolbox.with_hosts(frozenset()))
     wider.toolbox.register(Judged())
@@ -286,7 +286,7 @@ class TestAStepOfARecipe:
         "A recipe's step gets the card that is right by then",
         "agents/runs/engine/suspension.py",
     )
-    def test_stopped_during_its_preview_gets_no_card(
+    def test_a_step_stopped_during_its_preview_gets_no_card(
         self, workshop: Workshop, toolbox: Toolbox, recipe: type[Recipe]
     ) -> None:
         write = Previewed(lambda: stops.stop_tool(workshop.operator, "probe.previewed"))
@@ -299,7 +299,7 @@ class TestAStepOfARecipe:
         )
         assert (error_code(calls(run)[1]), workshop.cards(run)) == ("TOOL_DISABLED", [])
 
-    def test_of_a_recipe_that_is_stopped_meanwhile_is_not_recorded(
+    def test_a_step_of_a_recipe_that_is_stopped_meanwhile_is_not_recorded(
         self, workshop: Workshop, toolbox: Toolbox, recipe: type[Recipe]
     ) -> None:
         allow(workshop, toolbox, Judged(lambda: stops.stop_tool(workshop.operator, "probe.guided")))
@@ -308,7 +308,7 @@ class TestAStepOfARecipe:
         assert (run.status, statuses(run)) == (RunStatus.SUCCEEDED, [CallStatus.FAILED])
         assert error_code(calls(run)[0]) == "TOOL_DISABLED"
 
-    def test_whose_level_is_raised_while_it_is_judged_waits_for_its_card(
+    def test_a_step_whose_level_is_raised_while_it_is_judged_waits_for_its_card(
         self, workshop: Workshop, toolbox: Toolbox, recipe: type[Recipe]
     ) -> None:
         allow(
@@ -331,7 +331,7 @@ class TestAStepOfARecipe:
         assert statuses(workshop.work()) == [CallStatus.SUSPENDED, CallStatus.AWAITING_APPROVAL]
         assert write.previewed == ["a"]
 
-    def test_whose_permissions_change_in_every_preview_is_refused(
+    def test_a_step_whose_permissions_change_in_every_preview_is_refused(
         self, workshop: Workshop, toolbox: Toolbox, recipe: type[Recipe]
     ) -> None:
         def flip() -> None:
@@ -361,7 +361,7 @@ class TestAnInnerCall:
         assert statuses(workshop.work()) == [CallStatus.SUCCEEDED] * 2
         assert inner.in_transactions == [False]
 
-    def test_stopped_while_it_is_judged_is_refused(
+    def test_an_inner_call_stopped_while_it_is_judged_is_refused(
         self, workshop: Workshop, toolbox: Toolbox
     ) -> None:
         inner = Judged(lambda: stops.stop_tool(workshop.operator, "probe.judged"))
@@ -450,7 +450,7 @@ class TestAnEdit:
         "agents/approvals/decisions.py",
     )
     @pytest.mark.parametrize("change", ["stopped", "raised", "revoked"])
-    def test_that_is_no_longer_permitted_leaves_the_card_open(
+    def test_an_edit_that_is_no_longer_permitted_leaves_the_card_open(
         self, workshop: Workshop, write: Previewed, change: str
     ) -> None:
         card = workshop.card(workshop.work())

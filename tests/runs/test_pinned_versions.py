@@ -55,7 +55,8 @@ def find_offered(run: Run) -> dict[str, str]:
 
 
 def count_differences(organization: Organization) -> int:
-    """Judge all recorded calls again by the rules of their time."""
+    """Replay all recorded calls by the rules of their time; return the number of verdicts that
+    differ."""
     bounded = find_bounds(CallFilter(organization.pk), None)
     return sum(len(part.differences) for part in (replay(bounded) if bounded else ()))
 
@@ -90,7 +91,7 @@ class TestAPinnedVersion:
         assert last_call(run).why == "You may use the tool 'sample.echo' only in version 1.2."
         assert count_differences(workshop.organization) == 0
 
-    def test_that_is_not_installed_is_not_replaced_by_the_newest_version(
+    def test_a_pinned_version_that_is_not_installed_is_not_replaced_by_the_newest_version(
         self, workshop: Workshop, toolbox: Toolbox
     ) -> None:
         toolbox.register(Echo(version="2.0"))
@@ -129,7 +130,7 @@ class TestAPinnedVersion:
         assert card.status == ApprovalStatus.PENDING, "one more person approves it"
 
     @pytest.mark.parametrize("version", ["2.0", ""])
-    def test_that_changes_after_the_approval_needs_a_new_approval(
+    def test_a_pinned_version_that_changes_after_the_approval_needs_a_new_approval(
         self, workshop: Workshop, toolbox: Toolbox, version: str
     ) -> None:
         workshop.play(asking(call(Send.name, text="Hi")))

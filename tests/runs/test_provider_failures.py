@@ -50,21 +50,21 @@ class TestATransientFailure:
         assert "assistant_message" not in event_types(run)
         assert "sk-secret-key" not in str(list(Event.objects.values_list("payload", flat=True)))
 
-    def test_of_a_model_that_never_responds_ends_at_its_timeout(
+    def test_a_model_that_never_responds_is_abandoned_at_its_timeout(
         self, workshop: Workshop, model: ModelServer
     ) -> None:
         workshop.connect(model.url, timeout_s=1)
         model.script(Response(text="Never.", hold="start"))
         assert is_delayed_by(workshop.work(), "timeout")
 
-    def test_of_a_model_that_only_keeps_the_connection_alive_ends_at_its_timeout(
+    def test_a_model_that_only_keeps_the_connection_alive_is_abandoned_at_its_timeout(
         self, workshop: Workshop, model: ModelServer
     ) -> None:
         workshop.connect(model.url, timeout_s=1)
         model.script(Response(fault="drip"))
         assert is_delayed_by(workshop.work(), "timeout")
 
-    def test_of_an_unreachable_address_is_retried(self, workshop: Workshop) -> None:
+    def test_an_unreachable_address_is_retried(self, workshop: Workshop) -> None:
         workshop.connect("http://127.0.0.1:9/v1")
         assert is_delayed_by(workshop.work(), "unreachable")
 
@@ -155,7 +155,7 @@ class TestAPermanentFailure:
         assert len(model.requests) == 1
         assert "The employee gave no answer" in payloads(run, "run_finished")[0]["answer"]
 
-    def test_of_a_script_ends_the_run(self, workshop: Workshop) -> None:
+    def test_a_failure_of_a_script_ends_the_run(self, workshop: Workshop) -> None:
         workshop.play_text("scripts: [{task: '(', answer: x}]")
         run = workshop.work()
         assert (run.status, run.exit_reason) == (RunStatus.FAILED, ExitReason.PROVIDER_ERROR)
@@ -170,7 +170,7 @@ class TestAPermanentFailure:
 
 class TestAnUnstorableResponse:
     @pytest.mark.parametrize("text", ["a\0b", "half a pair: \ud83d"])
-    def test_of_text_still_ends_the_run(
+    def test_an_unstorable_text_does_not_keep_the_run_from_ending(
         self, workshop: Workshop, model: ModelServer, text: str
     ) -> None:
         model.script(Response(text=text, extra={"note": text}))
@@ -189,7 +189,7 @@ class TestAnUnstorableResponse:
         ],
         ids=["name", "long name", "params", "id", "long id"],
     )
-    def test_of_a_call_does_not_end_the_run(
+    def test_an_unstorable_call_does_not_end_the_run(
         self, workshop: Workshop, model: ModelServer, asked: Call
     ) -> None:
         model.script(Response(calls=(asked,)), Response(text="Done."))

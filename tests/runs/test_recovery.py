@@ -115,7 +115,7 @@ class TestAnInterruptedRead:
         assert event_types(run).count("tool_start") == 2
         assert event_types(run).count("tool_result") == 1
 
-    def test_of_another_run_is_left_to_its_own_worker(self, workshop: Workshop) -> None:
+    def test_a_read_of_another_run_is_left_to_its_own_worker(self, workshop: Workshop) -> None:
         workshop.play(asking(SLEEP))
         first, second = workshop.submit(), workshop.submit()
         lease.give_back(die_while_executing(first))
@@ -161,7 +161,7 @@ class TestAnInterruptedRead:
         assert write.status == CallStatus.CANCELLED
         assert not workshop.cards(run)
 
-    def test_of_the_old_worker_records_nothing(
+    def test_a_read_of_the_old_worker_records_nothing(
         self, workshop: Workshop, recorder: Recorder
     ) -> None:
         recorder.hold("slow")

@@ -90,7 +90,7 @@ class TestATaskFromAScript:
         assert (card.kind, card.sentence) == (ApprovalKind.QUESTION, "Kim asks: “Which region?”")
         assert Run.objects.get(pk=card.run_id).parent_id == result.run_id
 
-    def test_that_fails_returns_the_reason(self, workshop: Workshop) -> None:
+    def test_a_failed_task_returns_the_reason(self, workshop: Workshop) -> None:
         workshop.play_text("no script")
         result = run_task(workshop.operator, "Dana", "Work", timeout_s=60)
         assert (result.status, result.exit_reason) == (RunStatus.FAILED, ExitReason.PROVIDER_ERROR)

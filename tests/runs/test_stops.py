@@ -1,5 +1,5 @@
-"""Stops: from its commit on, nothing that was stopped starts, even after a restart, until an admin
-resumes it."""
+"""A stop: after its commit, nothing that it covers starts, even after a restart, until an admin
+lifts it."""
 
 from collections.abc import Callable
 
@@ -343,7 +343,7 @@ class TestAStoppedTool:
             {},
         )
 
-    def test_works_again_when_resumed_and_leaves_no_rule(self, workshop: Workshop) -> None:
+    def test_runs_again_when_resumed_and_leaves_no_rule(self, workshop: Workshop) -> None:
         stops.stop_tool(workshop.admin, "utility.calculate")
         with pytest.raises(Forbidden):
             stops.release_tool(workshop.operator, "utility.calculate")
@@ -364,7 +364,7 @@ class TestAStoppedTool:
         stops.stop_tool(workshop.operator, "utility.calculate@1.0")
         assert ToolRule.objects.get().tool == "utility.calculate"
 
-    def test_for_titles_sends_no_request_for_a_title_to_the_model(
+    def test_a_stopped_title_tool_requests_no_title_from_the_model(
         self, workshop: Workshop, model: ModelServer
     ) -> None:
         run = workshop.submit("A long task.\nWith a second line.")
@@ -372,7 +372,7 @@ class TestAStoppedTool:
         assert not title_run(run.pk)
         assert not model.requests
 
-    def test_must_exist(self, workshop: Workshop) -> None:
+    def test_a_missing_tool_cannot_be_stopped(self, workshop: Workshop) -> None:
         with pytest.raises(NotFound):
             stops.stop_tool(workshop.operator, "no.such")
 

@@ -1,5 +1,4 @@
-"""A run with a long task gets a title from its employee's model, in parallel to the run, which
-never waits for it."""
+"""A run with a long task gets a title from its employee's model; the run never waits for it."""
 
 from collections.abc import Callable
 

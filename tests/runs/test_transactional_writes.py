@@ -125,7 +125,9 @@ class TestAFailedWrite:
         assert (row.status == CallStatus.SUCCEEDED) == (name_of(record) == "New")
         assert row.status in TERMINAL_CALLS
 
-    def test_at_the_commit_leaves_nothing_behind(self, workshop: Workshop, record: Record) -> None:
+    def test_a_failure_at_the_commit_leaves_nothing_behind(
+        self, workshop: Workshop, record: Record
+    ) -> None:
         """A reference to a missing row is refused only at the commit."""
         run = run_spoiled_write(workshop, record, "dangle")
         (row,) = calls(run)

@@ -46,7 +46,7 @@ def work_twice(workshop: Workshop) -> Run:
     ],
     ids=["call as text", "missing call", "empty", "only thought"],
 )
-def test_an_unusable_response_is_requested_once_more_and_then_fails(
+def test_a_second_unusable_response_fails_the_run(
     workshop: Workshop, model: ModelServer, answer: Response, code: str, words: str
 ) -> None:
     model.script(answer)
@@ -159,7 +159,7 @@ class TestInterruptedText:
         assert run.problem.startswith("The answer is incomplete.")
         assert len(model.requests) == 2
 
-    def test_of_an_earlier_attempt_is_kept_if_later_attempts_have_no_text(
+    def test_text_of_an_earlier_attempt_is_kept_if_later_attempts_have_no_text(
         self, workshop: Workshop, model: ModelServer
     ) -> None:
         model.enqueue(self.CUT, failing(400))
@@ -176,7 +176,9 @@ class TestInterruptedText:
         run = workshop.drive(make_due(run))
         assert (run.status, run.exit_reason) == (RunStatus.FAILED, ExitReason.DEADLINE)
 
-    def test_of_a_closing_response_is_kept(self, workshop: Workshop, model: ModelServer) -> None:
+    def test_interrupted_text_of_a_closing_response_is_kept(
+        self, workshop: Workshop, model: ModelServer
+    ) -> None:
         workshop.allow_passes(1)
         model.script(SLEEP, self.CUT)
         run = workshop.work()
@@ -195,7 +197,7 @@ class TestInterruptedText:
         assert run.status == RunStatus.FAILED
         assert not calls(run)
 
-    def test_of_a_cancelled_run_counts_as_usage(
+    def test_interrupted_text_of_a_cancelled_run_counts_as_usage(
         self, workshop: Workshop, model: ModelServer
     ) -> None:
         model.enqueue(Response(text="All of it is here", hold="middle"))
@@ -246,7 +248,7 @@ class TestAdaptedRequest:
             assert line == {"pass_number": 1, "changes": ["without temperature"]}
         assert len(model.requests) == 5
 
-    def test_of_one_model_does_not_affect_other_models(
+    def test_an_adapted_request_of_one_model_does_not_affect_other_models(
         self, workshop: Workshop, model: ModelServer
     ) -> None:
         workshop.employee.temperature = 0.2

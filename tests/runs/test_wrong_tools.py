@@ -1,5 +1,5 @@
-"""A plugin whose tools each have a different fault breaks no page, no run, and neither REST nor the
-doctor."""
+"""A plugin whose tools each have a different fault breaks no page, no run, no REST response and no
+check of the doctor."""
 
 from __future__ import annotations
 
@@ -115,7 +115,9 @@ def test_each_invalid_tool_is_left_out_with_a_reason_that_the_doctor_and_the_cat
 
 
 @pytest.mark.parametrize("role", ["admin", "operator", "viewer"])
-def test_every_page_about_tools_works_despite_invalid_tools(employed: Workshop, role: str) -> None:
+def test_every_page_about_tools_is_shown_despite_invalid_tools(
+    employed: Workshop, role: str
+) -> None:
     client = sign_in(employed, role)
     for path in PAGES:
         assert client.get(path).status_code in (200, 302, 403), path
@@ -144,7 +146,7 @@ def test_the_employee_forms_and_the_rest_api_list_invalid_tools(employed: Worksh
     assert {"right.read", *names(wrong_tools.REJECTED)} <= set(found)
 
 
-def test_stopping_and_resuming_a_tool_works_despite_invalid_tools(employed: Workshop) -> None:
+def test_a_tool_with_an_invalid_preview_can_be_stopped_and_resumed(employed: Workshop) -> None:
     client = sign_in(employed)
     for act in ("stop", "release"):
         form = {"what": "tool", "act": act, "which": "wrong.preview-date"}
@@ -232,7 +234,9 @@ def test_a_write_that_returns_an_unusable_result_never_counts_as_failed(
     assert stored(rows["wrong.result-inside"])["data"] == {"id": 5, "it": "[not readable: object]"}
 
 
-def test_a_read_with_an_invalid_result_fails_alone(employed: Workshop, model: ModelServer) -> None:
+def test_a_read_with_an_invalid_result_fails_without_affecting_other_calls(
+    employed: Workshop, model: ModelServer
+) -> None:
     asked = names(wrong_tools.READS)
     run = ask(employed, model, "right.read", *asked)
     assert run.status == RunStatus.SUCCEEDED

@@ -14,5 +14,5 @@ def test_an_empty_registry_names_its_subject_and_a_filled_registry_returns_its_f
     assert registry.get() == "sun"
 
 
-def test_the_installed_apps_have_registered_their_operations() -> None:
+def test_the_installed_apps_have_registered_the_file_store() -> None:
     assert FILE_STORE.get().max_files == 10_000

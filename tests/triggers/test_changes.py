@@ -62,7 +62,7 @@ class TestCreatingATrigger:
             {"filters": [{"param": "a", "rule": "not_from_outside", "value": True}]},
         ],
     )
-    def test_with_an_invalid_field_is_refused(
+    def test_creating_a_trigger_with_an_invalid_field_is_refused(
         self, workshop: Workshop, wrong: dict[str, Any]
     ) -> None:
         with pytest.raises(Invalid):
@@ -97,7 +97,7 @@ class TestCreatingATrigger:
         with pytest.raises(NotFound):
             changes.find_trigger(others.operator, trigger.pk)
 
-    def test_for_an_employee_of_another_organization_is_refused_as_not_found(
+    def test_a_trigger_for_an_employee_of_another_organization_is_refused_as_not_found(
         self, workshop: Workshop
     ) -> None:
         with pytest.raises(NotFound):
@@ -123,7 +123,7 @@ class TestChangingATrigger:
         run = send(changed, {})
         assert run is not None
         assert (run.created_by, run.task) == (workshop.admin.user, "Other.")
-        assert changed.secret == SECRET, "an empty secret keeps the one that is there"
+        assert changed.secret == SECRET, "an empty field keeps the current secret"
 
     def test_makes_it_act_on_behalf_of_the_person_who_switched_it_on(
         self, workshop: Workshop
@@ -134,12 +134,12 @@ class TestChangingATrigger:
         changes.switch_trigger(workshop.admin, trigger.pk, is_active=True)
         assert Trigger.objects.get().created_by == workshop.admin.user
 
-    def test_with_a_typed_secret_replaces_the_old_secret(self, workshop: Workshop) -> None:
+    def test_a_typed_secret_replaces_the_old_secret(self, workshop: Workshop) -> None:
         trigger, new = add_trigger(workshop), "another secret of 16 or more"
         changed = changes.edit_trigger(workshop.admin, trigger.pk, terms(workshop, secret=new))
         assert (changed.secret, changed.secret_by) == (new, workshop.admin.user)
 
-    def test_with_a_new_secret_ends_the_old_secret_at_once(self, workshop: Workshop) -> None:
+    def test_a_new_secret_ends_the_old_secret_at_once(self, workshop: Workshop) -> None:
         trigger = add_trigger(workshop)
         changes.renew_secret(workshop.operator, trigger.pk)
         with pytest.raises(Unproved):
@@ -162,7 +162,9 @@ class TestChangingATrigger:
             acts[act](build_workshop("globex").operator)
         assert Trigger.objects.values().get() == before
 
-    def test_by_removal_makes_it_unavailable(self, workshop: Workshop) -> None:
+    def test_a_removed_trigger_is_not_listed_and_cannot_be_changed(
+        self, workshop: Workshop
+    ) -> None:
         trigger, other = add_trigger(workshop), add_trigger(workshop, name="Other")
         changes.remove_trigger(workshop.operator, trigger.pk)
         assert list(changes.list_triggers(workshop.operator)) == [other]
@@ -192,7 +194,7 @@ class TestChangingATrigger:
             "trigger_removed",
         ]
 
-    def test_by_removal_keeps_its_runs(self, workshop: Workshop) -> None:
+    def test_removing_a_trigger_keeps_its_runs(self, workshop: Workshop) -> None:
         trigger = add_trigger(workshop)
         run = send(trigger, {"title": "x"})
         changes.remove_trigger(workshop.operator, trigger.pk)

@@ -37,8 +37,8 @@ from tools.contract.canonical import MAX_DEPTH
 from tools.toolbox.objections import Objection
 
 MOST_STATEMENTS = 13
-"""Eight to find the trigger, its member, equal messages and runs, and to check the employee; five
-to write the run."""
+"""The most SQL statements that one message may need: eight to find the trigger, its member, equal
+messages and runs, and to check the employee; five to write the run."""
 
 
 def last_received() -> ReceivedMessage:
@@ -174,9 +174,9 @@ class TestStartingRuns:
         ) as refused:
             send(trigger, DOWN, "3")
         assert refused.value.extra["retry_after"] > 0
-        assert send(trigger, DOWN, "1") == runs[1], "a repeat is answered all the same"
+        assert send(trigger, DOWN, "1") == runs[1], "a repeat returns its run despite the limit"
         assert send(add_trigger(workshop, max_queued=1), DOWN, "3") is not None, (
-            "those of others do not count"
+            "runs of other triggers do not count"
         )
         assert workshop.drive(runs[0]).status != RunStatus.QUEUED
         assert send(trigger, DOWN, "3") is not None
@@ -264,9 +264,7 @@ def test_a_message_with_too_many_levels_is_refused(trigger: Trigger) -> None:
     for _ in range(MAX_DEPTH - 2):
         deep = [deep]
     assert send(trigger, {"x": deep}) is not None
-    assert send(trigger, {"x": [{}] * (2 * MAX_DEPTH)}) is not None, (
-        "many beside each other are no levels"
-    )
+    assert send(trigger, {"x": [{}] * (2 * MAX_DEPTH)}) is not None, "adjacent values add no levels"
     with pytest.raises(Invalid, match="levels"):
         send(trigger, {"x": [[deep]]})
 
@@ -288,7 +286,9 @@ def test_an_undecryptable_secret_accepts_no_message(workshop: Workshop, scheme: 
 
 
 class TestRefusedMessages:
-    def test_without_a_proof_start_nothing_and_are_not_stored(self, trigger: Trigger) -> None:
+    def test_messages_without_a_proof_start_nothing_and_are_not_stored(
+        self, trigger: Trigger
+    ) -> None:
         body = json.dumps(DOWN).encode()
         with pytest.raises(Unproved):
             receive(trigger.public_id, sign(body, secret="another secret of theirs"), body)
@@ -299,7 +299,7 @@ class TestRefusedMessages:
         )
 
     @pytest.mark.parametrize("is_refused", [True, False])
-    def test_are_refused_by_an_objection_without_words(
+    def test_an_objection_without_words_refuses_the_message(
         self, trigger: Trigger, monkeypatch: pytest.MonkeyPatch, is_refused: bool
     ) -> None:
         found = Objection("") if is_refused else None
@@ -311,7 +311,7 @@ class TestRefusedMessages:
             receive(trigger.public_id, {}, b"{}")
         assert Run.objects.exists() is not is_refused
 
-    def test_in_a_flood_do_not_fill_the_table(self, trigger: Trigger) -> None:
+    def test_refused_messages_in_a_flood_do_not_fill_the_table(self, trigger: Trigger) -> None:
         for _ in range(MAX_NOTED_REFUSALS + 30):
             with pytest.raises(Unproved):
                 receive(trigger.public_id, {}, b"{}")
@@ -455,7 +455,7 @@ class TestFilters:
         assert send(trigger, DOWN, "d1") == run
         assert send(trigger, DOWN, "d2") is None
 
-    def test_that_are_invalid_are_not_saved(self, workshop: Workshop) -> None:
+    def test_invalid_filters_are_not_saved(self, workshop: Workshop) -> None:
         for row in (
             {"param": "a", "rule": "no such rule", "value": 1},
             {"rule": "equals"},
@@ -466,7 +466,7 @@ class TestFilters:
 
 
 class TestQuestionsOfSenders:
-    def test_from_slack_about_the_address_are_answered_without_a_run(
+    def test_questions_from_slack_about_the_address_are_answered_without_a_run(
         self, workshop: Workshop
     ) -> None:
         trigger = add_trigger(workshop, scheme="slack")
@@ -475,9 +475,7 @@ class TestQuestionsOfSenders:
         assert (taken.response, taken.run) == ({"challenge": "c-1"}, None)
         assert last_received().status == ReceivedStatus.ANSWERED
 
-    def test_from_slack_do_not_include_events_which_each_start_a_run(
-        self, workshop: Workshop
-    ) -> None:
+    def test_an_event_from_slack_starts_one_run(self, workshop: Workshop) -> None:
         trigger = add_trigger(workshop, scheme="slack")
         event = {
             "type": "event_callback",
@@ -491,17 +489,19 @@ class TestQuestionsOfSenders:
         assert first == second
         assert Run.objects.get() == first
 
-    def test_from_github_are_answered_without_a_run(self, trigger: Trigger) -> None:
+    def test_questions_from_github_are_answered_without_a_run(self, trigger: Trigger) -> None:
         body = b'{"zen": "Design for failure."}'
         taken = receive(trigger.public_id, {**sign(body), "x-github-event": "ping"}, body)
         assert (taken.response, taken.run) == ({"status": "pong"}, None)
 
-    def test_in_other_forms_start_a_run(self, workshop: Workshop, trigger: Trigger) -> None:
+    def test_questions_in_other_forms_start_a_run(
+        self, workshop: Workshop, trigger: Trigger
+    ) -> None:
         assert send(trigger, {"type": "url_verification", "challenge": "c-1"}) is not None
         slack = add_trigger(workshop, scheme="slack")
         for body, more in ((b"[]", {}), (b"{}", {"x-github-event": "ping"})):
             assert receive(slack.public_id, {**sign_as_slack(body), **more}, body).run is not None
 
-    def test_without_a_proof_are_refused(self, trigger: Trigger) -> None:
+    def test_questions_without_a_proof_are_refused(self, trigger: Trigger) -> None:
         with pytest.raises(Unproved):
             receive(trigger.public_id, {"x-github-event": "ping"}, b"{}")

@@ -18,20 +18,22 @@ from tests.workshop import Workshop
 
 
 class TestRepeats:
-    def test_with_one_id_start_one_run(self, trigger: Trigger) -> None:
+    def test_messages_with_one_id_start_one_run(self, trigger: Trigger) -> None:
         runs = {send(trigger, DOWN, "d1") for _ in range(5)}
         assert len(runs) == 1
         assert (Run.objects.count(), ReceivedMessage.objects.count()) == (1, 1)
 
-    def test_with_another_id_start_another_run(self, trigger: Trigger) -> None:
+    def test_a_message_with_another_id_starts_another_run(self, trigger: Trigger) -> None:
         assert send(trigger, DOWN, "d1") != send(trigger, DOWN, "d2")
 
-    def test_with_one_id_are_recognized_without_a_time_limit(self, trigger: Trigger) -> None:
+    def test_repeats_with_one_id_are_recognized_without_a_time_limit(
+        self, trigger: Trigger
+    ) -> None:
         run = send(trigger, DOWN, "d1")
         ReceivedMessage.objects.update(received_at=Now() - timedelta(days=400))
         assert send(trigger, DOWN, "d1") == run
 
-    def test_without_an_id_are_recognized_by_the_body_for_the_time_of_the_trigger(
+    def test_repeats_without_an_id_are_recognized_by_the_body_for_the_time_of_the_trigger(
         self, workshop: Workshop
     ) -> None:
         trigger = add_trigger(workshop, repeat_hours=2)
@@ -51,7 +53,7 @@ class TestRepeats:
         ReceivedMessage.objects.update(received_at=Now() - timedelta(hours=24, minutes=1))
         assert send(trigger, DOWN) not in (run, None)
 
-    def test_that_arrive_during_the_check_start_no_second_run(
+    def test_repeats_that_arrive_during_the_check_start_no_second_run(
         self, workshop: Workshop, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         trigger = add_trigger(workshop)
@@ -65,14 +67,14 @@ class TestRepeats:
         assert send(trigger, DOWN) == found[0]
         assert Run.objects.count() == 1
 
-    def test_at_another_trigger_count_as_new_messages(
+    def test_repeats_at_another_trigger_count_as_new_messages(
         self, workshop: Workshop, trigger: Trigger
     ) -> None:
         assert send(trigger, DOWN, "d1") != send(add_trigger(workshop), DOWN, "d1")
 
     @pytest.mark.django_db(transaction=True)
     @pytest.mark.parametrize("delivery", ["d1", ""])
-    def test_at_the_same_time_start_one_run(self, trigger: Trigger, delivery: str) -> None:
+    def test_simultaneous_repeats_start_one_run(self, trigger: Trigger, delivery: str) -> None:
         def send_here(_: int) -> int:
             try:
                 run = send(trigger, DOWN, delivery)
@@ -85,7 +87,7 @@ class TestRepeats:
         assert runs == {Run.objects.get().pk}
         assert ReceivedMessage.objects.count() == 1
 
-    def test_after_a_failure_find_neither_a_run_nor_a_message(
+    def test_repeats_after_a_failure_find_neither_a_run_nor_a_message(
         self, trigger: Trigger, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         class LostError(Exception):

@@ -83,7 +83,7 @@ SIGN_TIME = (Scheme.STANDARD, Scheme.SLACK)
 
 
 def read_refusal(scheme: str, incoming: Incoming, proof: Proof) -> str:
-    """Return the words of the objection to a request that is refused."""
+    """Return the reason for which the request is refused."""
     objection = find_objection(scheme, incoming, proof)
     assert objection is not None
     return objection.why
@@ -292,18 +292,18 @@ class TestKeysOfRepeats:
 
 class TestSecrets:
     @pytest.mark.parametrize("scheme", Scheme.values)
-    def test_that_are_generated_are_accepted_and_unique(self, scheme: str) -> None:
+    def test_generated_secrets_are_accepted_and_unique(self, scheme: str) -> None:
         check_secret(scheme, make_secret(scheme))
         assert make_secret(scheme) != make_secret(scheme)
 
     @pytest.mark.parametrize(
         "secret", ["", "too short", "x" * 201, "line\nbreak of a secret", "ümlaut in a secret"]
     )
-    def test_that_are_invalid_are_refused(self, secret: str) -> None:
+    def test_invalid_secrets_are_refused(self, secret: str) -> None:
         with pytest.raises(WrongSecret):
             check_secret(Scheme.GITHUB, secret)
 
-    def test_of_the_standard_are_base64(self) -> None:
+    def test_secrets_of_the_standard_are_base64(self) -> None:
         check_secret(Scheme.STANDARD, STANDARD_SECRET)
         check_secret(Scheme.STANDARD, "whsec_bm8gcGFkZGluZyBoZXJl")
         for wrong in ("whsec_not base64 at all!", "whsec_" + "=" * 20):
@@ -311,7 +311,7 @@ class TestSecrets:
                 check_secret(Scheme.STANDARD, wrong)
 
     @pytest.mark.parametrize("length", [16, 200])
-    def test_of_minimum_and_maximum_length_are_accepted(self, length: int) -> None:
+    def test_secrets_of_minimum_and_maximum_length_are_accepted(self, length: int) -> None:
         check_secret(Scheme.GITHUB, "x" * length)
 
 

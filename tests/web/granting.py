@@ -38,7 +38,7 @@ def decide(world: World, card: Approval, status: ApprovalStatus, seconds: int = 
 
 
 def answer(world: World, grant: StandingGrant, at: datetime | None = None) -> Approval:
-    """Let the grant answer a card, at this time or now; its call has started."""
+    """Let the grant approve the card, at this time or now; its call has started."""
     card = waiting_card(world, **change(world.records[1], "+1 555 0199"))
     Approval.objects.filter(pk=card.pk).update(
         status=ApprovalStatus.CONSUMED,

@@ -129,7 +129,7 @@ OWN_SETTINGS = (
     "deputy-end",
     *OF_NOTICES,
 )
-"""A member's own settings, for every role."""
+"""Actions on a member's own settings, which every role may take."""
 DECISIONS = (
     "approve",
     "deny",
@@ -215,7 +215,7 @@ OF_ONE = (
         *DECISIONS,
     ),
 )
-"""Actions on one run, card or draft, which has a page."""
+"""Actions on one run, card or draft that has its own page."""
 OPEN = (
     *(
         "login",

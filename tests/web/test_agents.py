@@ -54,7 +54,7 @@ class TestAgentKeysOnPages:
     @pytest.mark.parametrize(
         "more", [{"name": ""}, {"days": "0"}, {"days": "x"}, {"days": "²"}, {"days": "9" * 5_000}]
     )
-    def test_with_an_invalid_field_stay_in_the_form(
+    def test_keys_with_an_invalid_field_stay_in_the_form(
         self, world: World, more: dict[str, str]
     ) -> None:
         client = world.client("operator")
@@ -63,12 +63,12 @@ class TestAgentKeysOnPages:
         assert 'role="alert"' in response.content.decode()
         assert not AgentKey.objects.exists()
 
-    def test_for_an_employee_of_another_organization_are_refused(self, world: World) -> None:
+    def test_keys_for_an_employee_of_another_organization_are_refused(self, world: World) -> None:
         data = {**NEW_KEY, "employee": str(world.others_employee.pk)}
         assert world.client("operator").post("/agents/", data).status_code == 404
 
     @pytest.mark.parametrize("employee", ["", "0", "x"])
-    def test_without_an_employee_are_refused(self, world: World, employee: str) -> None:
+    def test_keys_without_an_employee_are_refused(self, world: World, employee: str) -> None:
         response = world.client("operator").post("/agents/", {**NEW_KEY, "employee": employee})
         assert (response.status_code, AgentKey.objects.count()) == (404, 0)
 
@@ -152,7 +152,9 @@ class TestLevelsOnPages:
     @pytest.mark.parametrize(
         "form", [{"action": "rm -rf /", "level": "write"}, {"action": "x", "level": "harmless"}]
     )
-    def test_with_an_error_stay_in_the_form(self, world: World, form: dict[str, str]) -> None:
+    def test_levels_with_an_error_stay_in_the_form(
+        self, world: World, form: dict[str, str]
+    ) -> None:
         response = world.client("admin").post("/agents/levels/", form)
         assert (response.status_code, ToolRule.objects.count()) == (422, 0)
 

@@ -255,7 +255,7 @@ def test_the_number_of_queries_is_independent_of_the_number_of_entries(
 
 
 class TestAnExport:
-    def test_as_csv_or_json_contains_all_matching_entries_oldest_first(
+    def test_an_export_as_csv_or_json_contains_all_matching_entries_oldest_first(
         self, world: World, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(audit_view, "CHUNK_SIZE", 7)
@@ -270,7 +270,7 @@ class TestAnExport:
         assert whole[0]["payload"] == {"text": "ä\n"}
         assert [row["previous_hash"] for row in whole[1:]] == [row["hash"] for row in whole[:-1]]
 
-    def test_without_entries_is_empty(self, world: World) -> None:
+    def test_an_export_without_entries_is_empty(self, world: World) -> None:
         assert json.loads(export(world.client("admin"), "?format=json")) == []
         assert export(world.client("admin"), "").startswith("seq,at,actor")
 
@@ -282,7 +282,7 @@ class TestAnExport:
             assert re.search(rf"-{count}-entries\.(csv|json)", disposition), disposition
         assert "The file name says how many" in read_page(client)
 
-    def test_of_too_many_entries_is_refused_before_it_starts(
+    def test_an_export_of_too_many_entries_is_refused_before_it_starts(
         self, world: World, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(audit_view, "MAX_EXPORTED", 2)

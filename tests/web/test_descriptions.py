@@ -67,7 +67,7 @@ def test_every_fact_of_an_organization_is_described_and_has_a_sample(kind: Notic
         assert payload["detail"] in describe(OrganizationEvent(type=kind, payload=payload)).words
 
 
-def test_a_kind_of_the_log_of_an_organization_is_no_type_of_a_run() -> None:
+def test_no_event_type_of_an_organization_is_also_one_of_a_run() -> None:
     assert set(ORGANIZATION_EVENTS) == set(ORGANIZATION_KINDS)
     assert not set(ORGANIZATION_EVENTS) & set(EventType.values)
 

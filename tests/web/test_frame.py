@@ -34,7 +34,8 @@ NOT_LISTED = {"/search/"}
 
 
 def find_set_names(node: nodes.Node) -> list[str]:
-    """Return the name that this node of a template sets for all templates that extend it."""
+    """Return the name, if any, that this node of a template sets for all templates that extend
+    it."""
     if isinstance(node, nodes.Macro):
         return [node.name]
     target = node.target if isinstance(node, (nodes.Assign, nodes.AssignBlock)) else None
@@ -62,7 +63,9 @@ class TestTheTheme:
         "agents/web/frame/theme.py",
     )
     @pytest.mark.parametrize("theme", ["light", "dark"])
-    def test_chosen_by_the_form_applies_to_the_next_page(self, world: World, theme: str) -> None:
+    def test_a_theme_chosen_in_the_form_applies_to_the_next_page(
+        self, world: World, theme: str
+    ) -> None:
         client = world.client("viewer")
         response = client.post(
             "/theme/", {"theme": theme}, headers={"referer": "http://testserver/runs/"}
@@ -97,7 +100,7 @@ class TestTheMenu:
 class TestTemplateNames:
     """A name that the frame sets hides the same name from a view, so they must not share names."""
 
-    def test_set_by_the_base_template_start_with_frame(self) -> None:
+    def test_names_set_by_the_base_template_start_with_frame(self) -> None:
         source = (ASSETS_DIR / "templates" / "base.html").read_text()
         body = create_environment().parse(source).body
         names = [name for node in body for name in find_set_names(node)]
@@ -107,7 +110,7 @@ class TestTemplateNames:
     @pytest.mark.parametrize(
         "name", ["pending_cards", "member", "presence", "messages", "frame_waiting"]
     )
-    def test_reserved_for_the_frame_are_refused_from_a_view(
+    def test_names_reserved_for_the_frame_are_refused_from_a_view(
         self, world: World, rf: RequestFactory, name: str
     ) -> None:
         request = rf.get("/")
@@ -116,7 +119,9 @@ class TestTemplateNames:
         with pytest.raises(ValueError, match=f"{name} belong to the frame"):
             render_page(request, world.member("viewer"), "search/page.html", {name: 1})
 
-    def test_of_the_frame_do_not_leak_into_the_cards_of_an_employee(self, world: World) -> None:
+    def test_names_of_the_frame_do_not_leak_into_the_cards_of_an_employee(
+        self, world: World
+    ) -> None:
         world.card()
         other = Employee.objects.create(
             organization=world.acme, name="Kim", provider=world.employee.provider, max_passes=5
@@ -241,7 +246,7 @@ class TestTheSearch:
         assert groups[0].label == first
         assert {"Tools", "Settings"} <= {group.label for group in groups}
 
-    def test_puts_the_exact_name_or_title_of_a_tool_before_what_only_contains_it(self) -> None:
+    def test_puts_the_exact_name_or_title_of_a_tool_before_partial_matches(self) -> None:
         tools = get_installed_toolbox().tools()
         last = tools[-1]
         for query in (last.name, last.name.upper(), f" {last.title} "):
@@ -340,12 +345,12 @@ class TestTheSearch:
             assert "\u202e" not in html
             assert "&lt;img" in html
 
-    def test_accepts_any_text(self, world: World) -> None:
+    def test_responds_to_any_text_with_a_page(self, world: World) -> None:
         client = world.client("viewer")
         for query in ("\0", "%_\\", "9" * 40, "#", "x" * 5000, "'\"--"):
             assert client.get("/search/", {"q": query}).status_code == 200
 
-    def test_works_as_a_page_without_scripts(self, world: World) -> None:
+    def test_lists_its_hits_on_a_page_without_scripts(self, world: World) -> None:
         html = world.client("viewer").get("/search/", {"q": "acme"}).content.decode()
         assert '<form method="get"' in html
         assert f'href="/records/{world.records[0].pk}/"' in html

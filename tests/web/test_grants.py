@@ -359,7 +359,7 @@ class TestGrantsOverRest:
             ({"free_params": ["changes.nots"]}, "changes has: archived, attributes"),
         ],
     )
-    def test_that_match_nothing_are_refused(
+    def test_grants_that_match_nothing_are_refused(
         self, world: World, changes: dict[str, Any], says: str
     ) -> None:
         response = post(
@@ -370,7 +370,7 @@ class TestGrantsOverRest:
         assert not StandingGrant.objects.exists()
 
     @pytest.mark.parametrize("number", ["1e999", "[-1e999]"])
-    def test_with_nan_as_a_number_are_refused(self, world: World, number: str) -> None:
+    def test_grants_with_nan_as_a_number_are_refused(self, world: World, number: str) -> None:
         terms = self.terms(world) | {
             "conditions": [{"param": "record_id", "rule": "maximum", "value": 0}]
         }
@@ -383,7 +383,9 @@ class TestGrantsOverRest:
             in response.json()["detail"]
         )
 
-    def test_with_an_invalid_condition_are_refused_with_the_reason(self, world: World) -> None:
+    def test_grants_with_an_invalid_condition_are_refused_with_the_reason(
+        self, world: World
+    ) -> None:
         terms = self.terms(world) | {
             "conditions": [{"param": "record_id", "rule": "minimum", "value": "x"}]
         }

@@ -101,7 +101,9 @@ class TestWaitingCards:
         assert waiting(world, employee=world.employee.pk) == [write.pk, destructive.pk]
         assert waiting(world, employee=world.employee.pk, level="write") == [write.pk]
 
-    def test_are_not_listed_for_an_unknown_filter_value(self, world: World) -> None:
+    def test_ignore_an_unknown_employee_or_order_but_match_no_unknown_tool_or_level(
+        self, world: World
+    ) -> None:
         card = world.card()
         assert waiting(world, employee="x", sort="shoe size") == [card.pk]
         assert waiting(world, level="all") == waiting(world, tool="\0") == []
@@ -142,7 +144,7 @@ class TestWaitingCards:
         assert shown_cards(html) == [card.pk]
         assert waiting(world, card=card.pk) == []
 
-    def test_of_another_organization_are_not_shown(self, world: World) -> None:
+    def test_cards_of_another_organization_are_not_shown(self, world: World) -> None:
         theirs, ours = world.card(), world.card()
         Approval.objects.filter(pk=theirs.pk).update(organization=world.globex)
         assert shown_cards(page(world.client("approver"), card=theirs.pk)) == [ours.pk]
@@ -154,7 +156,7 @@ class TestWaitingCards:
         assert "all caught up." in page(client)
         assert "No matching cards." in page(client, level="draft")
 
-    def test_with_an_unknown_outcome_have_their_own_filter(self, world: World) -> None:
+    def test_cards_with_an_unknown_outcome_have_their_own_filter(self, world: World) -> None:
         world.card()
         world.unknown_call()
         assert '?level=unknown&amp;">outcome unknown <span' in page(world.client("approver"))

@@ -74,17 +74,17 @@ class TestASnoozedCard:
         assert list_rows(client) == []
 
     @pytest.mark.parametrize("until", ["", "soon", "2020-01-01", "2999-01-01"])
-    def test_with_an_invalid_time_is_refused(self, world: World, until: str) -> None:
+    def test_a_snooze_with_an_invalid_time_is_refused(self, world: World, until: str) -> None:
         card, client = world.card(), world.client("approver")
         assert snooze(client, card, until) == 422
         assert list_rows(client) == [card.pk]
 
-    def test_cannot_be_a_decided_card(self, world: World) -> None:
+    def test_a_decided_card_cannot_be_snoozed(self, world: World) -> None:
         card = world.card()
         Approval.objects.filter(pk=card.pk).update(status=ApprovalStatus.EXPIRED)
         assert snooze(world.client("approver"), card) == 409
 
-    def test_of_another_organization_is_not_found(self, world: World) -> None:
+    def test_a_card_of_another_organization_is_not_found(self, world: World) -> None:
         card = world.card()
         assert snooze(world.client("outsider"), card) == 404
         assert not Snooze.objects.exists()
@@ -99,7 +99,7 @@ class TestASavedView:
         )
         view = SavedView.objects.get()
         assert (view.name, view.query) == ("My deletions", "level=destructive"), (
-            "the card is no filter"
+            "the shown card is not part of the filter"
         )
         assert (
             'href="?level=destructive">My deletions</a>'
@@ -116,7 +116,9 @@ class TestASavedView:
     @pytest.mark.parametrize(
         ("name", "query"), [("", "level=write"), ("x" * 61, "level=write"), ("Mine", "card=5")]
     )
-    def test_without_name_or_filter_is_refused(self, world: World, name: str, query: str) -> None:
+    def test_a_view_without_name_or_filter_is_refused(
+        self, world: World, name: str, query: str
+    ) -> None:
         response = world.client("approver").post(
             "/approvals/views/", {"name": name, "query": query}
         )

@@ -280,7 +280,7 @@ def test_a_policy_draft_with_a_rule_and_another_change_shows_both_results(world:
     assert "There are no recorded cards yet." in page
 
 
-def test_the_page_of_a_drafted_rule_lists_the_cards_of_its_shadow(world: World) -> None:
+def test_the_page_of_a_drafted_rule_lists_the_cards_that_it_would_change(world: World) -> None:
     client = world.client("admin")
     client.post("/simulator/save/", {"changes": propose_rule(), "name": "Two people"})
     draft = PolicyDraft.objects.get()

@@ -212,7 +212,8 @@ class TestAPageWithTheList:
         ]
 
     def test_detects_a_missed_change_by_the_numbers(self, world: World) -> None:
-        """Another page keeps the feed running, which keeps the changes that it has sent."""
+        """Another page keeps the feed running, and the feed still has the changes that it has
+        sent."""
         card, client, other = world.card(), world.client("viewer"), world.client("operator")
 
         async def watch() -> tuple[Approval, dict[str, Any]]:
@@ -415,7 +416,7 @@ class TestASocketWithoutRows:
 
 class TestVotes:
     @pytest.mark.parametrize("address", ["/ws/inbox/", ROWS])
-    def test_on_a_card_that_needs_more_people_are_sent_to_every_page_of_the_organization(
+    def test_votes_on_a_card_that_needs_more_people_are_sent_to_every_page_of_the_organization(
         self, world: World, address: str
     ) -> None:
         ApprovalRule.objects.create(organization=world.acme, name="two people", needed=2)

@@ -135,9 +135,7 @@ class TestSharedTargets:
 
 
 class TestStaleTargets:
-    def test_that_are_changed_or_deleted_records_are_shown_before_the_decision(
-        self, world: World
-    ) -> None:
+    def test_a_changed_or_deleted_record_is_shown_before_the_decision(self, world: World) -> None:
         card = world.card()
         assert "Cannot run as shown" not in read(world, card)
         Record.objects.filter(pk=world.records[0].pk).update(version=2)
@@ -145,7 +143,7 @@ class TestStaleTargets:
         world.records[0].delete()
         assert "Acme Corp no longer exists" in read(world, card)
 
-    def test_that_are_changed_files_are_shown(self, world: World) -> None:
+    def test_a_changed_file_is_shown_before_the_decision(self, world: World) -> None:
         Grant.objects.create(employee=world.employee, tool="files.write")
         card = world.card(tool="files.write", params={"path": "a.md", "text": "new"})
         assert "Cannot run as shown" not in read(world, card)

@@ -159,7 +159,7 @@ class TestInvitations:
         channel.refresh_from_db()
         assert channel.confirmed_at is not None
 
-    def test_without_a_mail_server_are_accepted_without_an_address(
+    def test_invitations_without_a_mail_server_are_accepted_without_an_address(
         self, world: World, settings: Settings
     ) -> None:
         settings.EMAIL_HOST, settings.GADGET_SHOWS_MESSAGES = "", False
@@ -231,7 +231,7 @@ class TestInvitations:
             ("p\u0430ypal", PASSWORD, PASSWORD),
         ],
     )
-    def test_with_an_invalid_username_or_password_create_no_account(
+    def test_invitations_with_an_invalid_username_or_password_create_no_account(
         self, world: World, username: str, password: str, again: str
     ) -> None:
         client = open_link(invite(world))
@@ -247,7 +247,7 @@ class TestInvitations:
     @pytest.mark.parametrize(
         "wrong", [{"role": "owner"}, {"days": "400"}, {"note": "x" * 121}, {"address": "ada"}]
     )
-    def test_with_invalid_terms_are_refused_with_a_reason(
+    def test_invitations_with_invalid_terms_are_refused_with_a_reason(
         self, world: World, wrong: dict[str, str]
     ) -> None:
         sent = {"role": "viewer", "days": "7", "note": "", **wrong}
@@ -256,7 +256,7 @@ class TestInvitations:
         assert 'role="alert"' in response.content.decode()
         assert not Invitation.objects.exists()
 
-    def test_of_another_organization_return_404(self, world: World) -> None:
+    def test_invitations_of_another_organization_return_404(self, world: World) -> None:
         invite(world)
         path = f"/users/invitations/{Invitation.objects.get().pk}/revoke/"
         assert world.client("outsider").post(path).status_code == 404
@@ -315,7 +315,7 @@ class TestChangingRoles:
         assert not User.objects.get(username="viewer").is_staff
         assert world.client("admin").post(path, {"role": "owner"}).status_code == 422
 
-    def test_to_and_from_admin_needs_confirmation(self, world: World) -> None:
+    def test_changing_to_and_from_admin_needs_confirmation(self, world: World) -> None:
         client, path = world.client("admin"), f"/users/{world.member('viewer').pk}/role/"
         for role, told in (
             ("admin", "viewer can change everything here"),
@@ -331,7 +331,7 @@ class TestChangingRoles:
             assert post_confirmed(client, path, {"role": role}).status_code == 302
             assert world.member("viewer").role == role
 
-    def test_by_inviting_an_admin_needs_confirmation(self, world: World) -> None:
+    def test_inviting_an_admin_needs_confirmation(self, world: World) -> None:
         sent = {"role": "admin", "days": "1", "note": "Ada & <b>"}
         asked = world.client("admin").post("/users/invite/", sent)
         assert "Whoever opens the link first can change everything" in asked.content.decode()
@@ -343,7 +343,7 @@ class TestChangingRoles:
         assert (made.role, made.note) == ("admin", "Ada")
         assert world.client("viewer").post("/users/invite/", sent).status_code == 403
 
-    def test_by_removing_a_member_keeps_the_account(self, world: World) -> None:
+    def test_removing_a_member_keeps_the_account(self, world: World) -> None:
         _, secret = issue_token(world.member("operator"), "Key")
         assert (
             world.client("admin").post(f"/users/{world.member('operator').pk}/remove/").status_code

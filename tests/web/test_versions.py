@@ -71,7 +71,7 @@ class TestAStandingGrantForAPinnedEmployee:
         Grant.objects.filter(employee=world.employee).update(version="")
         assert find_suggestions(world.member("approver")) == []
 
-    def test_is_made_by_a_form_with_the_params_of_its_version(
+    def test_is_created_with_a_form_that_has_the_params_of_its_version(
         self,
         world: World,
         toolbox: Toolbox,  # noqa: F811

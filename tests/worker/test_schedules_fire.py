@@ -176,8 +176,8 @@ class TestADueTime:
         assert (Run.objects.count(), reload(schedule).problem) == (1, "")
 
 
-class TestClocksAndMissedTimes:
-    def test_recompute_and_report_a_next_time_set_while_the_clock_was_ahead(
+class TestAScheduleAndItsClock:
+    def test_recomputes_and_reports_a_next_time_set_while_the_clock_was_ahead(
         self, workshop: Workshop
     ) -> None:
         schedule = create(workshop)
@@ -199,7 +199,7 @@ class TestClocksAndMissedTimes:
         told = Notice.objects.get(kind=NoticeKind.SCHEDULE)
         assert (told.user, told.detail) == (workshop.operator.user, f"schedule {schedule.pk}")
 
-    def test_do_not_repeat_a_time_that_fired_while_the_clock_was_ahead(
+    def test_does_not_repeat_a_time_that_fired_while_the_clock_was_ahead(
         self, workshop: Workshop
     ) -> None:
         schedule = create(workshop)
@@ -213,7 +213,7 @@ class TestClocksAndMissedTimes:
         "when",
         [EVERY_DAY, ("*/5 * * * *", "UTC"), ("0 0 29 2 *", "UTC"), ("30 2 * * *", "Europe/Berlin")],
     )
-    def test_keep_a_next_time_that_matches_the_expression(
+    def test_keeps_a_next_time_that_matches_the_expression(
         self, workshop: Workshop, when: tuple[str, str]
     ) -> None:
         schedule = create(workshop, when=when)
@@ -222,7 +222,7 @@ class TestClocksAndMissedTimes:
         assert not AuditEntry.objects.filter(action="schedule_corrected").exists()
 
     @feature("Schedules", "One run makes up for missed times", "agents/runs/schedules.py")
-    def test_start_one_run_for_many_missed_times(self, workshop: Workshop) -> None:
+    def test_starts_one_run_for_many_missed_times(self, workshop: Workshop) -> None:
         schedule = create(workshop, when=("*/5 * * * *", "UTC"))
         make_due(schedule, timedelta(minutes=33))
         sweep_once()
@@ -233,12 +233,12 @@ class TestClocksAndMissedTimes:
         assert following is not None
         assert following > datetime.now(UTC)
 
-    def test_do_not_count_years_of_missed_times_one_by_one(self, workshop: Workshop) -> None:
+    def test_does_not_count_years_of_missed_times_one_by_one(self, workshop: Workshop) -> None:
         make_due(create(workshop, when=("*/5 * * * *", "UTC")), timedelta(days=3000))
         sweep_once()
         assert payloads(Run.objects.get(), "run_started")[0]["missed"] == schedules.MAX_MISSED
 
-    def test_repeat_no_time_after_the_clock_is_set_back(self, workshop: Workshop) -> None:
+    def test_repeats_no_time_after_the_clock_is_set_back(self, workshop: Workshop) -> None:
         """After a time has fired, the row has the next one, so no earlier moment is due."""
         schedule = create(workshop)
         make_due(schedule)
@@ -248,7 +248,7 @@ class TestClocksAndMissedTimes:
             sweep_once()
         assert Run.objects.count() == 1
 
-    def test_fire_once_after_the_clock_is_set_forward(self, workshop: Workshop) -> None:
+    def test_fires_once_after_the_clock_is_set_forward(self, workshop: Workshop) -> None:
         schedule = create(workshop)
         make_due(schedule, timedelta(days=20))
         all_at_once([sweep_once] * 4)

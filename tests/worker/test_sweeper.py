@@ -80,7 +80,8 @@ class TestARunningRun:
     def test_restarts_at_a_random_moment_if_it_lost_its_worker_repeatedly(
         self, workshop: Workshop
     ) -> None:
-        """Otherwise a run that kills its workers would end the same other runs each time."""
+        """Otherwise a run that kills its workers would take the same other runs down with it each
+        time."""
         runs = [workshop.submit() for _ in range(3)]
         for run in runs:
             assert lease.acquire(run.pk) is not None

@@ -142,7 +142,7 @@ class TestAnInterruptedRestore:
         restored.settle()
         assert Installation.objects.get().folder_mark == "another"
 
-    def test_keeps_what_owners_are_told_when_settled_again(self, workshop: Workshop) -> None:
+    def test_keeps_the_notices_to_owners_when_settled_again(self, workshop: Workshop) -> None:
         installation.confirm()
         schedules.create(workshop.operator, workshop.employee.pk, "Look", ("0 9 * * *", "UTC"))
         grant(workshop, "probe.effect", equals("name", "a"))
@@ -272,7 +272,7 @@ def test_earlier_events_send_no_notices(workshop: Workshop) -> None:
     lift(workshop)
     waiting(workshop, "b")
     read_everything()
-    assert Notice.objects.filter(kind="card").count() == 1, "what happens since is told"
+    assert Notice.objects.filter(kind="card").count() == 1, "people are notified of later events"
 
 
 @feature("The gate", "A restore drops unsent notices", "agents/notices/deliveries.py")
@@ -287,4 +287,4 @@ def test_unsent_notices_are_dropped(workshop: Workshop) -> None:
     delivery = Delivery.objects.get()
     assert (delivery.status, delivery.problem) == (DeliveryStatus.DROPPED, "a backup was restored")
     read_everything()
-    assert spread_notices() == 0, f"card {second.pk} was told before or after the backup"
+    assert spread_notices() == 0, f"card {second.pk} had a notice before or after the backup"

@@ -108,7 +108,7 @@ class TestARestore:
         restored.stop_everything()
         assert not User.objects.get(username="root").has_usable_password()
         assert User.objects.get(pk=workshop.admin.user_id).password == before, (
-            "this one has a line to confirm"
+            "this account has a line to confirm"
         )
 
     def test_ends_the_rights_of_deputies(self, workshop: Workshop) -> None:
@@ -122,7 +122,7 @@ class TestARestore:
             )
         restored.stop_everything()
         assert not Deputy.objects.filter(ends_at__gt=Now()).exists()
-        assert Deputy.objects.count() == 1, "the one whose time had not begun is gone"
+        assert Deputy.objects.count() == 1, "the future deputy was removed"
 
     def test_ends_claims_and_votes_on_open_cards(self, workshop: Workshop) -> None:
         ApprovalRule.objects.create(organization=workshop.organization, name="Two people", needed=2)
@@ -275,7 +275,7 @@ class TestNewerData:
         assert "data.bulkDelete" not in tools
         assert tools["probe.effect"] == "destructive"
         assert "web.fetch" not in tools, (
-            "a tool that was allowed since the backup is allowed by a person, not by this"
+            "only a person allows a tool again that was allowed since the backup"
         )
         assert ToolRule.objects.get(tool="utility.calculate").level == "write"
         assert ToolRule.objects.get(tool="data.updateRecord").stopped_at is not None

@@ -224,7 +224,7 @@ class TestTheSecurityTester:
 
 
 class TestTheRegister:
-    def test_reports_its_progress_and_takes_time_for_each_company(
+    def test_reports_its_progress_and_pauses_for_each_company(
         self, world: DemoWorld, settings: Settings
     ) -> None:
         records = list(Record.objects.filter(organization=world.organization)[:3])

@@ -1,5 +1,5 @@
 """A body that is too large is refused before it is received: the limit is 1 MB without a login, and
-the page's own with one."""
+that of the page with a login."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ class Wire:
 def request(
     method: str, path: str, headers: dict[str, str] | None = None, body: bytes = b""
 ) -> bytes:
-    """Write a request."""
+    """Build the bytes of a request; a body gets its Content-Length."""
     lines = [f"{method} {path} HTTP/1.1", "Host: localhost"]
     lines += [f"{name}: {value}" for name, value in (headers or {}).items()]
     if body:

@@ -1,4 +1,4 @@
-"""The admin's actions in the forms, called as the functions behind them."""
+"""An admin's actions on sources, called through the functions behind the forms."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def set_credentials(organization: Organization, service: str, **fields: str) -> 
 
 
 def told(key: str, text: str = "", level: Level = Level.READ, tool: str = "") -> DescribedTool:
-    """Return a tool's definition by a source; another text makes another definition."""
+    """Return a tool as a source describes it; another text makes another definition."""
     definition = {"key": key, "description": text}
     name = f"crm.{tool or key}"
     return DescribedTool(key, name, key, (), definition, fingerprint(definition), level)

@@ -136,7 +136,7 @@ class TestTheHourlyRefresh:
         record_problem(source, "")
         assert list(select_due_sources()) == [source]
 
-    def test_that_fails_keeps_the_earlier_tools_and_reports_why(
+    def test_a_failed_refresh_keeps_the_earlier_tools_and_reports_why(
         self, workshop: Workshop, source: Source, definitions: Path
     ) -> None:
         before = generation(workshop.organization)

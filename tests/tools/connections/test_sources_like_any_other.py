@@ -1,4 +1,4 @@
-"""An organization's connected API and MCP server are sources like the sources of plugins."""
+"""An organization's connected API and MCP server behave like the sources of plugins."""
 
 from __future__ import annotations
 

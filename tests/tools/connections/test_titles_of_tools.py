@@ -218,7 +218,7 @@ class TestANewTitle:
         )
         LogEntry.objects.all().delete()  # the workshop clears only Gadget's own tables
 
-    def test_of_an_operation_waits_for_an_admin_even_if_its_description_is_accepted(
+    def test_an_operations_new_title_waits_for_an_admin_even_if_its_description_is_accepted(
         self, workshop: Workshop, api: Api
     ) -> None:
         api.paths["/contacts"]["post"] |= {"description": "Adds."}

@@ -1,5 +1,5 @@
-"""How an MCP server is reached with the organization's credentials, and the message if these are
-missing."""
+"""An MCP server is reached with the organization's credentials, and missing credentials are
+reported."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ class TestToolsOfASource:
         assert keep(source, told("add"), told("list")) == {}
         assert generation(source.organization) == before
 
-    def test_with_only_a_new_tag_are_stored_and_not_reported_as_changed(
+    def test_tools_with_only_a_new_tag_are_stored_and_not_reported_as_changed(
         self, source: Source
     ) -> None:
         keep(source, told("add", level=Level.WRITE))
@@ -88,7 +88,7 @@ class TestToolsOfASource:
         assert SourceTool.objects.filter(source=source).count() == 1_000
         assert (len(made) <= 22, len(changed) <= 22, len(unchanged) <= 8) == (True, True, True)
 
-    def test_beyond_the_limit_are_left_out_with_a_reason(self, source: Source) -> None:
+    def test_tools_beyond_the_limit_are_left_out_with_a_reason(self, source: Source) -> None:
         long = DescribedTool(
             "GET /" + "x" * MAX_KEY_LENGTH, "crm.long", "", (), {}, "0" * 64, Level.READ
         )
@@ -114,7 +114,7 @@ class TestNamesOfTools:
         "A tool keeps its name even if its source changes, and all names are unique",
         "tools/connections/changes.py",
     )
-    def test_that_collide_are_numbered_by_first_appearance_in_any_later_order(
+    def test_names_that_collide_are_numbered_by_first_appearance_in_any_later_order(
         self, source: Source
     ) -> None:
         keep(source, told("one", tool="show"), told("two", tool="show"), told("three", tool="SHOW"))
@@ -128,7 +128,7 @@ class TestNamesOfTools:
         )
         assert names(source) == before
 
-    def test_of_removed_tools_are_not_reused(self, source: Source) -> None:
+    def test_names_of_removed_tools_are_not_reused(self, source: Source) -> None:
         keep(source, told("one", tool="show"))
         keep(source, told("two", tool="show"))
         keep(source, told("two", tool="show"), told("one", tool="show"))
@@ -136,13 +136,13 @@ class TestNamesOfTools:
 
 
 class TestAcceptance:
-    def test_of_an_api_tool_survives_a_new_description(self, source: Source) -> None:
+    def test_acceptance_of_an_api_tool_survives_a_new_description(self, source: Source) -> None:
         keep(source, told("list"))
         take(source, "crm.list")
         keep(source, told("list", "Lists."))
         assert row_of(source, "crm.list").state == "offered"
 
-    def test_of_a_server_tool_ends_with_a_new_description_and_returns_with_the_old_description(
+    def test_acceptance_of_a_server_tool_ends_with_a_new_description_and_returns_with_the_old_one(
         self, server: Source
     ) -> None:
         keep(server, told("list"))
@@ -194,7 +194,7 @@ class TestALevel:
         row = row_of(source, "crm.act")
         assert (row.effective_level, row.state) == (effective, state)
 
-    def test_that_was_lowered_stays_after_a_changed_definition_which_waits_for_an_admin(
+    def test_a_lowered_level_stays_after_a_changed_definition_which_waits_for_an_admin(
         self, source: Source
     ) -> None:
         keep(source, told("search", level=Level.WRITE))
@@ -272,14 +272,14 @@ class TestChoosingTools:
         row = row_of(server, "crm.list")
         assert (row.is_chosen, row.level) == (False, "read")
 
-    def test_twice_does_not_increase_the_generation(self, source: Source) -> None:
+    def test_choosing_twice_does_not_increase_the_generation(self, source: Source) -> None:
         keep(source, told("list"))
         take(source, "crm.list")
         before = generation(source.organization)
         take(source, "crm.list")
         assert generation(source.organization) == before
 
-    def test_during_a_refresh_keeps_the_description_and_applies_in_full_or_not_at_all(
+    def test_choosing_during_a_refresh_keeps_the_description_and_applies_in_full_or_not_at_all(
         self, source: Source
     ) -> None:
         keep(source, told("act", level=Level.WRITE))
@@ -301,7 +301,7 @@ class TestChoosingTools:
 
 
 class TestAConcurrentlyChangedSource:
-    def test_with_another_address_discards_the_description(self, source: Source) -> None:
+    def test_a_source_with_another_address_discards_the_description(self, source: Source) -> None:
         Source.objects.filter(pk=source.pk).update(
             address="https://elsewhere.example.com/openapi.json"
         )
@@ -309,14 +309,14 @@ class TestAConcurrentlyChangedSource:
             keep(source, told("list"))
         assert not SourceTool.objects.exists()
 
-    def test_with_another_document_discards_the_description(self, source: Source) -> None:
+    def test_a_source_with_another_document_discards_the_description(self, source: Source) -> None:
         source.address, source.document = "", "{}"
         source.save()
         Source.objects.filter(pk=source.pk).update(document='{"openapi": "3.1.0"}')
         with pytest.raises(ToolError, match="changed during the refresh"):
             keep(source, told("list"))
 
-    def test_that_was_deleted_is_reported_as_a_conflict(self, source: Source) -> None:
+    def test_a_deleted_source_is_reported_as_a_conflict(self, source: Source) -> None:
         source.delete()
         source.pk = 10**6
         with pytest.raises(ToolError, match="changed during the refresh"):

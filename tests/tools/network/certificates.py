@@ -35,8 +35,8 @@ class Authority:
         )
 
     def server(self, name: str, days: float = 30, *, by_itself: bool = False) -> ssl.SSLContext:
-        """Return the context of a server with this name, whose certificate expires in so many
-        days."""
+        """Return the context of a server with this name, whose certificate expires in this number
+        of days."""
         key = ec.generate_private_key(ec.SECP256R1())
         signer = key if by_itself else self._key
         certificate = self._signed(_name(name), key, days, [name], signer)

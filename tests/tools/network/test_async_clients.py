@@ -20,8 +20,8 @@ INSIDE = GuardedClient(
 
 
 def asked(door: GuardedClient, url: str, of: str = "") -> str:
-    """Return the response's text, requested by a client whose transport reaches only the server of
-    `of`."""
+    """Request the address with a client that may reach only the server of `of`, by default that of
+    the address; return the response's text."""
 
     async def run() -> str:
         transport = GuardedAsyncTransport(door, of or url)
@@ -45,7 +45,7 @@ def refusal(door: GuardedClient, url: str, of: str = "") -> ErrorCode:
     "tools/network/async_transport.py",
     whole_file=True,
 )
-def test_a_foreign_client_gets_its_response() -> None:
+def test_a_third_party_client_gets_its_response() -> None:
     with WebServer({"/": reply(b"async")}) as server:
         assert asked(INSIDE, server.url) == "async"
         assert server.requests[0].headers["accept-encoding"] == "identity"

@@ -25,9 +25,9 @@ def test_a_name_without_an_address_is_reported() -> None:
     "The connection goes to the address that was checked",
     "tools/network/transport.py",
 )
-def test_a_name_that_changes_between_check_and_connection_has_no_effect() -> None:
-    """The name is allowed inside while it is checked; the address that it has afterwards is never
-    connected to."""
+def test_a_name_that_changes_after_its_check_does_not_change_the_connection() -> None:
+    """The name is resolved once, for the check; the address to which it changes is never connected
+    to."""
     with WebServer({"/": reply(b"first")}) as server, DnsServer() as dns:
         dns.names["moving.test"] = [["127.0.0.1"], ["127.0.0.2"], ["127.0.0.3"]]
         dial = CountingDial()

@@ -207,7 +207,7 @@ def refusal_of(door: GuardedClient, url: str) -> ToolError:
     return caught.value
 
 
-def test_there_are_enough_spellings_of_addresses() -> None:
+def test_at_least_60_different_spellings_of_addresses_are_tested() -> None:
     assert len(set(SPELLINGS)) == len(SPELLINGS) >= 60
 
 

@@ -83,7 +83,7 @@ def test_a_response_within_the_limit_is_complete(server: WebServer) -> None:
     ],
     ids=["with a length", "without", "in chunks", "in chunks that say more than they hold"],
 )
-def test_a_longer_response_is_cut_off(server: WebServer, response: Reply) -> None:
+def test_a_response_over_the_limit_is_refused(server: WebServer, response: Reply) -> None:
     error = failure_of(server, response)
     assert error.code is ErrorCode.LIMIT_EXCEEDED
     assert error.message.startswith("The response of 127.0.0.1 is larger than")
@@ -137,7 +137,7 @@ def test_a_response_that_cannot_be_decompressed_is_reported(server: WebServer) -
     ],
     ids=["many", "one without end", "hints without end", "exactly the limit, unfinished"],
 )
-def test_headers_are_limited(server: WebServer, response: Reply) -> None:
+def test_headers_over_the_limit_are_refused(server: WebServer, response: Reply) -> None:
     error = failure_of(server, response)
     assert error.code is ErrorCode.LIMIT_EXCEEDED
     assert "head of the response" in error.message

@@ -104,7 +104,7 @@ def test_a_server_without_tls_is_reported(door: GuardedClient) -> None:
     ("name", "days", "problem"),
     [("good.test", 30.5, ""), ("good.test", -1.5, "expired"), ("wrong.test", 10.5, "mismatch")],
 )
-def test_a_certificate_can_be_inspected(
+def test_a_certificate_is_described_by_issuer_remaining_days_and_problem(
     authority: Authority, door: GuardedClient, name: str, days: float, problem: str
 ) -> None:
     with WebServer(tls=authority.server(name, days)) as server:

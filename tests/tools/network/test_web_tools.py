@@ -230,7 +230,7 @@ HOSTILE["a tag that ends late"] = "<a" * (SIZE // 2) + ">"
 
 
 @pytest.mark.parametrize("page", HOSTILE.values(), ids=map(repr, HOSTILE))
-def test_no_page_takes_long(page: str) -> None:
+def test_a_hostile_page_is_read_in_bounded_time(page: str) -> None:
     started = time.process_time()
     read = extract_page_text(page)
     assert time.process_time() - started < 15

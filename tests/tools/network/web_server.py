@@ -136,7 +136,7 @@ def _read(connection: socket.socket) -> Request | None:
 
 
 class CountingDial(SyncBackend):
-    """Keeps every address that was tried, and connects to it; or to `instead`, so that no test
+    """Records every address that was tried, and connects to it, or to `instead`, so that no test
     leaves the machine."""
 
     def __init__(self, instead: str = "") -> None:

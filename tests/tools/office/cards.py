@@ -16,7 +16,7 @@ def context_of(organization: Organization, **more: Any) -> ToolContext:
 
 
 def card(tool: Tool, params: dict[str, Any], organization: Organization) -> tuple[str, Preview]:
-    """Return the sentence and the sealed effect."""
+    """Return the sentence and the effect that the card of this call shows."""
     loaded = tool.load_params(tool.check_params(params))
     preview = tool.preview(loaded, context_of(organization))
     assert preview is not None
@@ -31,7 +31,8 @@ def sealed(preview: Preview) -> Preview:
 def approve(
     tool: Tool, params: dict[str, Any], organization: Organization, preview: Preview | None
 ) -> ToolResult:
-    """Execute in a transaction with a savepoint, with the effect that was approved."""
+    """Execute the call in a transaction with a savepoint, after a check that the approved effect is
+    unchanged."""
     loaded = tool.load_params(tool.check_params(params))
     with transaction.atomic(), transaction.atomic():
         if preview is not None:

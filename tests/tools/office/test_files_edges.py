@@ -51,7 +51,7 @@ class TestThePathToAFile:
     @pytest.mark.parametrize(
         "path", ["notes.txt/sub.md", "notes.txt/a/sub.md", "link/sub.md", "dangling/a/sub.md"]
     )
-    def test_through_a_file_is_refused_before_approval(self, path: str) -> None:
+    def test_a_path_through_a_file_is_refused_before_approval(self, path: str) -> None:
         assert code_of(WriteFile, path=path, text="x") == "NOT_FOUND"
         asked: list[object] = []
         with pytest.raises(ToolError) as caught:
@@ -122,7 +122,7 @@ class TestDeletion:
     @pytest.mark.parametrize(
         ("gone", "is_definite"), [("a/1", True), ("a/2", False), ("a/b", False)]
     )
-    def test_with_a_failure_after_the_first_file_is_not_definite(
+    def test_a_failure_is_definite_only_before_the_first_file_is_deleted(
         self, folder: Path, gone: str, is_definite: bool
     ) -> None:
         (folder / "a" / "b").mkdir(parents=True)

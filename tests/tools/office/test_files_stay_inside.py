@@ -138,7 +138,7 @@ def assert_nothing_told(results: list[ToolResult]) -> None:
     "tools/office/tools/files.py",
     whole_file=True,
 )
-def test_there_are_many_hostile_paths() -> None:
+def test_at_least_200_hostile_paths_are_tested() -> None:
     assert len(HOSTILE) >= 200
 
 
@@ -155,7 +155,9 @@ def test_a_hostile_path_is_refused_before_anything_is_opened(folder: Path, path:
 
 
 @pytest.mark.parametrize("path", GOOD)
-def test_an_ordinary_path_works_and_is_written_where_it_says(folder: Path, path: str) -> None:
+def test_a_file_at_an_ordinary_path_can_be_written_read_and_deleted(
+    folder: Path, path: str
+) -> None:
     assert run_tool(WriteFile, {"path": path, "text": "overwritten"}).success
     assert "overwritten" in run_tool(ReadFile, {"path": path}).for_model()
     assert (folder / "/".join(parse_path(path))).read_text() == "overwritten"
@@ -251,7 +253,7 @@ def test_an_organization_folder_that_is_itself_a_link_is_not_entered(
 def test_pipes_sockets_and_devices_are_refused_at_once(folder: Path) -> None:
     os.mkfifo(folder / "pipe")
     here = Path.cwd()
-    os.chdir(folder)  # the address of a socket is short
+    os.chdir(folder)  # the path of a socket must be short
     with socket.socket(socket.AF_UNIX) as server:
         server.bind("socket")
         os.chdir(here)

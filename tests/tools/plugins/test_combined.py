@@ -87,7 +87,7 @@ def test_the_same_name_in_two_sources_is_refused_whatever_the_versions(version: 
     assert source.tools() == []
 
 
-def test_a_combined_source_behaves_like_any_other() -> None:
+def test_a_combined_source_can_be_part_of_another() -> None:
     inner = CombinedSource([BuiltinSource([made("mail.send")])])
     outer = CombinedSource([inner, BuiltinSource([made("mail.find")], "beside")])
     outer.start()
@@ -176,7 +176,7 @@ def test_a_tool_named_like_one_that_the_toolbox_withholds_is_left_out() -> None:
     )
 
 
-def test_an_invalid_tool_is_left_out_alone() -> None:
+def test_only_the_invalid_tool_of_a_source_is_left_out() -> None:
     toolbox, wrong = Toolbox(), made("mail.send")
     wrong.timeout_s = "soon"  # type: ignore[assignment]
     fill_toolbox(toolbox, [BuiltinSource([wrong, made("crm.find")])])

@@ -1,4 +1,4 @@
-"""A plugin is loaded, or left out with a reason; other plugins work."""
+"""A plugin is loaded, or left out with a reason, without affecting other plugins."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_a_broken_plugin_is_left_out_with_its_reason_on_one_line(name: str, prob
     assert len(broken[0].problem) <= 500
 
 
-def test_an_entry_that_is_not_a_tool_is_left_out_alone() -> None:
+def test_only_the_entry_that_is_not_a_tool_is_left_out() -> None:
     (source,), broken = start_plugins(["half"])
     assert (broken, [tool.name for tool in source.tools()]) == ([], ["half.hello"])
     assert source.left_out == ["3 is not a tool; for example: a class that inherits from Tool"]

@@ -109,7 +109,7 @@ def shown(times: list[datetime]) -> list[str]:
         ),
     ],
 )
-def test_the_next_time_is_correct_at_every_clock_change(
+def test_the_next_times_around_a_clock_change_equal_those_written_by_hand(
     cron: str, zone: str, after: str, expected: list[str]
 ) -> None:
     assert shown(parse_cron(cron, zone).upcoming(at(after), len(expected))) == expected
@@ -316,7 +316,7 @@ def test_every_random_expression_has_a_description(cron: str) -> None:
     assert describe_times(CronTimes(cron, "UTC")).endswith(" (UTC)")
 
 
-def test_rare_days_are_found() -> None:
+def test_leap_days_last_days_and_numbered_weekdays_are_found() -> None:
     assert parse_cron("0 0 29 2 *", "UTC").next_after(at("2026-03-01")) == at("2028-02-29")
     assert parse_cron("0 * 29 2 *", "Europe/Berlin").next_after(at("2026-03-01")) == at(
         "2028-02-28T23:00"

@@ -111,7 +111,7 @@ def _fetched_by_npm() -> Path:
             _run(["npm", "pack", "--silent", "--pack-destination", str(folder), package])
             digest = hashlib.sha512((folder / f"{name}.tgz").read_bytes()).digest()
             assert f"sha512-{base64.b64encode(digest).decode()}" == pinned, (
-                f"{package} is another one"
+                f"{package} differs from its pinned digest"
             )
         _stamp(folder, NPM_PINS)
     return folder

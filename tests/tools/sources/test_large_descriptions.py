@@ -202,7 +202,7 @@ def test_the_five_packages_have_the_stated_versions() -> None:
 
 
 @pytest.mark.skipif(
-    not HAS_NPM, reason="the largest descriptions are in packages of npm, which is not here"
+    not HAS_NPM, reason="the largest descriptions are in npm packages, and npm is not installed"
 )
 def test_two_descriptions_have_a_thousand_operations_and_all_three_openapi_versions_occur() -> None:
     assert len([each for each in PUBLISHED if each.operations > 1_000]) >= 2

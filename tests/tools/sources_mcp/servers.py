@@ -17,7 +17,8 @@ SECRET = "s3cret-of-the-server"
 
 
 def misbehaving(owner: str = "", **options: object) -> StdioServer:
-    """Start a misbehaving server process for each owner, normally the test's name."""
+    """Describe a misbehaving server; each owner, normally the test's name, gets a process of its
+    own."""
     told = [f"{name}={value}" for name, value in options.items()]
     command = (sys.executable, str(FOLDER / "misbehaving.py"), *told)
     return StdioServer(command, {"TOKEN": SECRET}, owner=owner)
@@ -34,7 +35,8 @@ def called(tool: McpTool, timeout_s: float = 20.0, **params: Any) -> ToolResult:
 
 
 def called_too_late(tool: McpTool) -> ToolResult:
-    """A call that is in time when it starts, and too late when its request is about to be sent."""
+    """Make a call that starts in time, but is too late when its request is about to be sent; return
+    its result."""
     in_time = iter([True])
     look = Fence(lambda: next(in_time, False))
     return run_call(PreparedCall(0, tool, {}, ToolContext(1), 20.0, fence=look))

@@ -30,7 +30,7 @@ VALUES: tuple[Any, ...] = (
     ),
     *({"a": 1}, {"type": "text"}, [{"type": "text"}], [{"type": 7}], {"content": None}),
 )
-"""Values for any place."""
+"""Values that are tried in every field of a response."""
 PARTS: tuple[Any, ...] = (
     *(
         {"type": "text", "text": WORDS},
@@ -65,7 +65,7 @@ PARTS: tuple[Any, ...] = (
         {},
     ),
 )
-"""Parts of content."""
+"""Valid and invalid parts of the content of a result."""
 ENVELOPES: tuple[dict[str, Any], ...] = (
     {"jsonrpc": "2.0"},
     {"jsonrpc": "1.0"},

@@ -368,7 +368,7 @@ def test_a_schema_that_allows_an_object_is_used(schema: Any) -> None:
         (described("bad", schema=False), "bad", "its schema is not an object"),
     ],
 )
-def test_a_bad_tool_is_left_out_alone_and_named(bad: Any, name: str, words: str) -> None:
+def test_only_the_bad_tool_is_left_out_and_named(bad: Any, name: str, words: str) -> None:
     found, (left_out,) = read(described("first"), bad, described("last"))
     assert [tool.name for tool in found] == ["first", "last"]
     assert left_out.name == name
@@ -386,7 +386,7 @@ def test_a_bad_tool_is_left_out_alone_and_named(bad: Any, name: str, words: str)
         {"icons": "none", "_meta": 3},
     ],
 )
-def test_a_faulty_part_outside_the_schema_is_left_out_alone(more: dict[str, Any]) -> None:
+def test_only_a_faulty_part_outside_the_schema_is_left_out(more: dict[str, Any]) -> None:
     (definition,), skipped = read(described(**more))
     assert skipped == []
     assert definition.annotations == (

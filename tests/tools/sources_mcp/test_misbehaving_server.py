@@ -100,7 +100,7 @@ def test_a_write_with_a_malformed_response_counts_as_done() -> None:
 def test_an_error_object_makes_a_write_unknown_and_a_read_fail(name: str, tmp_path: Path) -> None:
     calls = tmp_path / "calls"
     server = misbehaving(calls=calls)
-    # The client's own message.
+    # The message comes from the client library, not from the server.
     words = "Internal error" if name == "fail_inside" else "Connection closed"
     result = called(tool_of(server, name, Level.WRITE))
     code, definite, message = failure_of(result)
@@ -134,7 +134,7 @@ def test_the_hints_of_a_tool_are_only_suggestions_and_its_environment_is_small(
 ) -> None:
     server = misbehaving()
     definition = next(each for each in list_tools(server).tools if each.name == "environment")
-    assert suggest_level(definition.annotations) is Level.READ  # a lie
+    assert suggest_level(definition.annotations) is Level.READ  # the hint is false
     tool = McpTool(definition, server, "there", Level.DESTRUCTIVE)
     assert tool.level is Level.DESTRUCTIVE
     assert "Harmless" not in tool.sentence({}, None)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Server processes: few, ended with ours or after a while, and not restarted again and again."""
+"""Server processes are few, end with ours or when idle, and are not restarted again and again."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ if sys.argv[1] == "alone" or os.fork():
 sys.stdin.readline()
 """
 LAUNCHER = ("sh", "-c", '"$@"; true', "sh")
-"""Program that starts another one and keeps running next to it."""
+"""A program that starts another program and keeps running next to it."""
 
 
 def group_of(leader: int) -> list[int]:
-    """Return all processes of its group: tether, launcher, server."""
+    """Return all processes in the group of this leader: tether, launcher, server."""
     found = []
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):
@@ -95,7 +95,7 @@ def test_a_server_ends_with_a_killed_process_even_if_it_ignores_its_input(
     parent.kill()
     parent.wait(10)
     wait_until_gone(*group)
-    parent.communicate()  # ends the copy
+    parent.communicate()  # ends the forked copy, which reads this pipe
 
 
 def test_a_signal_to_all_processes_does_not_end_the_guard_of_a_surviving_server() -> None:
@@ -159,7 +159,7 @@ def test_a_killed_server_is_started_again() -> None:
     os.kill(first, signal.SIGKILL)
     wait_until_gone(first)
     deadline = time.monotonic() + 10
-    while not (response := called(tool)).success:  # until its end is noticed here
+    while not (response := called(tool)).success:  # until its end has been noticed
         assert time.monotonic() < deadline, response
     assert int(response.markdown) != first
 

@@ -73,7 +73,7 @@ def test_a_tool_of_the_server_can_be_registered_and_returns_data(server: Server)
     result = called(tool, source_timezone="UTC", time="12:00", target_timezone="Asia/Tokyo")
     assert result.success, result
     assert result.data["target"]["datetime"].endswith("T21:00:00+09:00")
-    assert result.markdown == ""  # given once, as data
+    assert result.markdown == ""  # the response is given once, as data
 
 
 def test_params_are_checked_before_the_call_is_sent(server: Server) -> None:

@@ -127,7 +127,7 @@ def make_params(choose: random.Random) -> dict[str, Any]:
 
 
 def answers(case: Case) -> bool:
-    """Decide by the documentation alone if the grant covers the call."""
+    """Decide only by the documentation whether the grant covers the call."""
     call, grant = case.call, case.grant
     is_same_tool = call.level is Level.WRITE and grant.tool == call.tool and call.definition == "d1"
     is_here = grant.employee_id in (None, call.employee_id) and grant.run_id in (None, call.run_id)

@@ -191,7 +191,7 @@ class TestDeputies:
             == f"{first.name} has approved this, and together you count as one approval"
         )
 
-    def test_of_different_people_have_separate_votes(self) -> None:
+    def test_deputies_of_different_people_have_separate_votes(self) -> None:
         stranger = replace(FRED, deputy_for=(LEA,))
         assert may_decide(stranger, CARD, [CastVote(FAY)], [TWO_OF_FINANCE]).completes
 
@@ -215,7 +215,7 @@ class TestDeputies:
             is None
         )
 
-    def test_who_have_voted_complete_a_relaxed_rule(self) -> None:
+    def test_deputies_who_have_voted_complete_a_relaxed_rule(self) -> None:
         easier = (replace(TWO_OF_FINANCE, needed=1),)
         assert (
             decide(replace(BEN, deputy_for=(FAY,)), CastVote(BEN, FAY), rules=easier) == "approved"
@@ -225,7 +225,7 @@ class TestDeputies:
             == f"{ONE_MORE}, by someone whose approval counts"
         )
 
-    def test_without_their_role_do_not_use_up_the_vote(self) -> None:
+    def test_deputies_without_their_role_do_not_use_up_the_vote(self) -> None:
         lost = CastVote(replace(BEN, may_approve=False), FAY)
         assert decide(FAY, lost) == "counted"
 

@@ -263,11 +263,11 @@ def test_a_return_value_that_is_not_a_result_is_a_failure(returned: Any, told: s
 
 
 @pytest.mark.parametrize("error", [ToolError(ErrorCode.NOT_FOUND, "No."), "No."])
-def test_an_error_in_another_form_is_parsed(error: Any) -> None:
+def test_a_tool_error_and_a_text_are_accepted_as_the_error_of_a_result(error: Any) -> None:
     assert error_of(result_of(ToolResult(success=False, error=error))).message == "No."
 
 
-def test_data_is_copied_from_the_objects_of_the_tool() -> None:
+def test_later_changes_of_a_tools_objects_do_not_change_its_result() -> None:
     own = {"names": ("a", "b"), 7: [1]}
     result = result_of(ToolResult.ok(own))
     own["names"] = ()

@@ -62,7 +62,7 @@ def test_random_grants_approve_exactly_the_documented_calls() -> None:
         case: Case = make_case(choose)
         mismatch = find_mismatch(case.call, case.grant)
         said = mismatch is None
-        assert said == answers(case), f"case {number}: {mismatch or 'answered'}\n{case}"
+        assert said == answers(case), f"case {number}: {mismatch or 'approved'}\n{case}"
         found[said] += 1
     assert found[True] > CASES // 200, found
 

@@ -93,7 +93,7 @@ def _vote(chance: random.Random, world: World) -> bool:
 
 
 def add_vote(world: World, vote: tuple[int, int | None]) -> None:
-    """Add a vote; votes that no longer count are removed for good."""
+    """Add a vote, and remove permanently the votes that no longer count."""
     world.votes = [*list_standing(world), vote]
 
 

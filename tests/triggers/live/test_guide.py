@@ -33,7 +33,9 @@ def read_example(field: str) -> str:
 @pytest.mark.skipif(
     not all(map(shutil.which, PROGRAMS)), reason="the guide's commands need curl and openssl"
 )
-def test_the_commands_of_the_guide_work_as_printed(running: Installation, site: Site) -> None:
+def test_the_commands_of_the_guide_start_a_run_and_filter_a_message_as_printed(
+    running: Installation, site: Site
+) -> None:
     site.workshop.play(answer="Triaged.")
     filters = [{"param": "action", "rule": "equals", "value": "opened"}]
     assert read_example("Only if") == "action` is `opened"

@@ -34,7 +34,7 @@ PAGE = SeenText(
 
 
 def carry(index: SourceIndex, params: dict[str, Any]) -> OwnData:
-    """Find own data in a request to the sender of every result from outside."""
+    """Find own data in a request whose receiver already knows every result from outside."""
     return find_own_data(index, params, lambda _: True)
 
 

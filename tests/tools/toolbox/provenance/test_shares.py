@@ -72,5 +72,5 @@ def test_planted_values_are_not_flagged_without_the_results() -> None:
         "twelve thousand four hundred and eighty",
     ],
 )
-def test_the_documented_blind_spots_are_real(index: SourceIndex, disguised: str) -> None:
+def test_the_documented_blind_spots_are_not_flagged(index: SourceIndex, disguised: str) -> None:
     assert not is_marked(index, disguised)
