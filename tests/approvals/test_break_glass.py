@@ -47,8 +47,7 @@ REASON = "The customer's shop is down and Finance is asleep."
 
 @pytest.fixture
 def ada(workshop: Workshop, settings: Settings) -> Membership:
-    """An admin, of an organization that allows break-glass and has another admin with an
-    address."""
+    """An admin of an organization that allows break-glass and has another admin with an address."""
     settings.GADGET_SHOWS_MESSAGES = True
     Organization.objects.update(break_glass=True)
     add_known_email(add_member(workshop, "zoe", role=Role.ADMIN), "zoe@example.com")

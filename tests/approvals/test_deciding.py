@@ -346,7 +346,7 @@ class TestADestructiveCall:
             (" ", "probe.doom"),
         ],
     )
-    def test_of_a_tool_whose_name_cannot_be_typed_is_confirmed_by_what_can(
+    def test_of_a_tool_with_a_name_that_cannot_be_typed_is_confirmed_by_a_text_that_can(
         self, workshop: Workshop, monkeypatch: pytest.MonkeyPatch, name: str, phrase: str
     ) -> None:
         doom = load_toolbox(workshop.organization.pk).get_tool("probe.doom")

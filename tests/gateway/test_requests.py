@@ -49,8 +49,8 @@ from tools.office.records.models import Record
 from tools.toolbox.toolbox import Toolbox
 
 MOST_STATEMENTS = 10
-"""Statements that find the run, load its grants, lock it, check them again, and record pass, call
-and events."""
+"""The limit for the statements that find the run, load its grants, lock it, check the grants again,
+and record pass, call and events."""
 SEARCH, UPDATE, EFFECT = "data.searchRecords", "data.updateRecord", Effect.name
 
 
@@ -138,7 +138,7 @@ class TestARequestedRead:
             find_ticket(key, f"t-{call.pk}")
         assert len(caught) == 1
 
-    def test_costs_no_statement_for_notices_like_a_card(
+    def test_costs_no_statement_about_notices_and_neither_does_a_card(
         self, workshop: Workshop, key: AgentKey
     ) -> None:
         def count_notices(act: Callable[[], ToolCall]) -> int:
@@ -205,7 +205,7 @@ class TestARequestIsRefused:
         assert Run.objects.count() == has_run
         assert not Approval.objects.exists()
 
-    def test_not_under_the_two_person_rule_but_its_member_cannot_decide_the_card(
+    def test_not_by_the_two_person_rule_although_its_member_cannot_decide_the_card(
         self, workshop: Workshop
     ) -> None:
         workshop.organization.four_eyes = True
@@ -262,7 +262,7 @@ class TestARequestIsRefused:
             request(authenticated(key), SEARCH)
         workshop.cancel(spent)
 
-    def test_like_messages_of_people_to_the_run_of_an_agent(
+    def test_by_a_person_to_message_or_continue_the_run_of_an_agent(
         self, workshop: Workshop, key: AgentKey
     ) -> None:
         run = request(key, SEARCH).run

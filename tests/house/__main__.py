@@ -1,4 +1,5 @@
-"""`make house`: print the figures of the house, and the lists behind them. Nothing is judged."""
+"""`make house`: print the figures of the house, and the lists behind them. No figure is
+enforced."""
 
 from __future__ import annotations
 
@@ -43,10 +44,12 @@ def describe_checkout() -> str:
 
 
 def main() -> int:
-    """Measure the points and print them; return 0."""
+    """Measure everything, and print the table and the lists; return 0."""
     parser = argparse.ArgumentParser(prog="python -m tests.house", description=__doc__)
-    parser.add_argument("--only", choices=MEASURES, help="measure one point")
-    parser.add_argument("--short", action="store_true", help="print the table alone")
+    parser.add_argument("--only", choices=MEASURES, help="measure only this")
+    parser.add_argument(
+        "--short", action="store_true", help="print only the table, without the lists"
+    )
     options = parser.parse_args()
     parts = [
         measure()

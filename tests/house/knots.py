@@ -15,8 +15,8 @@ DOORS = frozenset({"urls", "routing", "apps", "api", "admin", "mcp_server", "web
 
 
 def draw_graph(top: str) -> Graph:
-    """Return, for each folder and each file beside the folders, the others that it imports, or
-    names in a foreign key that needs no exception."""
+    """Return the graph of dependencies: for each folder, and each file beside the folders, the
+    others that it imports or refers to by a foreign key that needs no exception."""
     arrows: dict[str, set[str]] = {}
     for module in product():
         if not is_within(module.name, f"{top}") or module.name == top:
@@ -57,7 +57,7 @@ def find_knots(graph: Graph) -> list[frozenset[str]]:
 
 
 def count_floors(graph: Graph) -> int:
-    """Return the length of the longest way down, where a knot counts as one folder."""
+    """Count the folders on the longest chain of imports; a knot counts as one folder."""
     knots = find_knots(graph)
     names = {
         folder: next((min(knot) for knot in knots if folder in knot), folder) for folder in graph

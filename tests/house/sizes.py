@@ -82,8 +82,8 @@ def count_docstring_lines(text: str) -> int:
 
 
 def measure_sizes() -> Part:
-    """Measure the product's files as they are, and formatted for the width that figures are
-    compared at."""
+    """Measure the product's files, both unchanged and reformatted to the width at which figures are
+    compared."""
     texts = [module.text for module in product()]
     narrow = reformat(COLUMNS)
     lines = count_lines(texts)

@@ -25,7 +25,7 @@ class Listing:
 
 @dataclass(frozen=True)
 class Part:
-    """The figures of one point, with their lists."""
+    """The figures of one measure, with their lists."""
 
     figures: tuple[Figure, ...]
     listings: tuple[Listing, ...] = ()

@@ -72,7 +72,7 @@ SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 
 
 def find_faults(page: Page, where: str, besides: str = "") -> Iterator[str]:
-    """Find the accessibility faults of the page as it is now, in light and dark mode.
+    """Find the accessibility faults of the page's current state, in light and dark mode.
 
     In dark mode only the rules about colors are checked, unless something else differs there.
 

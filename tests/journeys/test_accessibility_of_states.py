@@ -35,7 +35,7 @@ class StateChecker:
         self._faults: list[str] = []
 
     def check(self, state: str) -> None:
-        """Check the page as it is now."""
+        """Check the page in its current state."""
         self._faults += find_faults(self._page, state)
 
     def assert_clear(self) -> None:

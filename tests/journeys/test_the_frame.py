@@ -40,7 +40,9 @@ def test_the_theme_can_be_switched_and_is_remembered(office: Office, visit: Visi
 
 
 @feature("Pages", "The account menu works without scripts", "templates/frame/account.html")
-def test_the_account_menu_works_without_scripts(office: Office, visit: Visit) -> None:
+def test_the_account_menu_switches_the_theme_and_logs_out_without_scripts(
+    office: Office, visit: Visit
+) -> None:
     page = visit("viewer", scripts=False).page
     page.goto("/runs/")
     expect(page.get_by_role("button", name="Log out")).to_be_hidden()

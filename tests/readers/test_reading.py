@@ -134,7 +134,7 @@ def released_at_the_end(may_end: threading.Event) -> Iterator[None]:
 
 
 def be_impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the time that the reader waits be over."""
+    """Let the reader wait no time for late rows."""
     monkeypatch.setattr(reading, "PATIENCE_S", 0.0)
 
 
@@ -448,7 +448,7 @@ class TestHoles:
 
 
 def age_holes(seconds: float) -> None:
-    """Move the time at which each hole was seen so many seconds back."""
+    """Move the time at which each hole was seen back by this many seconds."""
     cursor = ReaderCursor.objects.get()
     cursor.holes = [
         [first, last, seen_at - seconds, writers] for first, last, seen_at, writers in cursor.holes

@@ -1,4 +1,4 @@
-"""The tests' own triggers for invariant I5 work, on both databases."""
+"""The tests' own triggers enforce invariant I5 on both databases: ended rows do not change."""
 
 from typing import Any
 

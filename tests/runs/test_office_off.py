@@ -1,5 +1,5 @@
-"""With the office switched off, no employee has its tools, but the pages, import and export of its
-data still work."""
+"""With the office switched off, no employee has its tools, but pages still show, import and export
+its data."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_an_approved_write_of_an_office_tool_does_not_start(
 
 
 @pytest.mark.django_db
-def test_pages_import_and_export_of_the_data_still_work(switch_off: Any) -> None:
+def test_pages_still_show_import_and_export_the_data(switch_off: Any) -> None:
     world = make_world()
     card = world.card()
     write_file(world.acme.pk, ("notes.txt",), [b"hello"], lambda _: None)

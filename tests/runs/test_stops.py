@@ -343,7 +343,7 @@ class TestAStoppedTool:
             {},
         )
 
-    def test_works_again_when_resumed_and_leaves_no_rule(self, workshop: Workshop) -> None:
+    def test_can_be_called_again_when_resumed_and_leaves_no_rule(self, workshop: Workshop) -> None:
         stops.stop_tool(workshop.admin, "utility.calculate")
         with pytest.raises(Forbidden):
             stops.release_tool(workshop.operator, "utility.calculate")

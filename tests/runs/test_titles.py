@@ -1,4 +1,4 @@
-"""A run with a long task gets a title from its employee's model, in parallel to the run, which
+"""A run with a long task gets a title from its employee's model, in parallel with the run, which
 never waits for it."""
 
 from collections.abc import Callable

@@ -115,7 +115,7 @@ def test_each_invalid_tool_is_left_out_with_a_reason_that_the_doctor_and_the_cat
 
 
 @pytest.mark.parametrize("role", ["admin", "operator", "viewer"])
-def test_every_page_about_tools_works_despite_invalid_tools(employed: Workshop, role: str) -> None:
+def test_every_page_about_tools_loads_despite_invalid_tools(employed: Workshop, role: str) -> None:
     client = sign_in(employed, role)
     for path in PAGES:
         assert client.get(path).status_code in (200, 302, 403), path
@@ -144,7 +144,7 @@ def test_the_employee_forms_and_the_rest_api_list_invalid_tools(employed: Worksh
     assert {"right.read", *names(wrong_tools.REJECTED)} <= set(found)
 
 
-def test_stopping_and_resuming_a_tool_works_despite_invalid_tools(employed: Workshop) -> None:
+def test_an_invalid_tool_can_be_stopped_and_resumed(employed: Workshop) -> None:
     client = sign_in(employed)
     for act in ("stop", "release"):
         form = {"what": "tool", "act": act, "which": "wrong.preview-date"}

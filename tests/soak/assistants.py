@@ -50,7 +50,7 @@ class Wire:
     """The protocol of a model's server: how it is requested, and how it answers."""
 
     def read(self, body: Any) -> Turn:
-        """Read a request."""
+        """Parse a request to the model's server."""
         raise NotImplementedError
 
     def write(self, call: Call | None, number: int) -> Iterator[Event]:

@@ -299,7 +299,7 @@ class TestRefusedMessages:
         )
 
     @pytest.mark.parametrize("is_refused", [True, False])
-    def test_are_refused_by_an_objection_without_words(
+    def test_are_refused_by_an_objection_with_an_empty_text(
         self, trigger: Trigger, monkeypatch: pytest.MonkeyPatch, is_refused: bool
     ) -> None:
         found = Objection("") if is_refused else None

@@ -241,7 +241,9 @@ class TestTheSearch:
         assert groups[0].label == first
         assert {"Tools", "Settings"} <= {group.label for group in groups}
 
-    def test_puts_the_exact_name_or_title_of_a_tool_before_what_only_contains_it(self) -> None:
+    def test_puts_the_exact_name_or_title_of_a_tool_first_and_keeps_the_order_of_the_rest(
+        self,
+    ) -> None:
         tools = get_installed_toolbox().tools()
         last = tools[-1]
         for query in (last.name, last.name.upper(), f" {last.title} "):

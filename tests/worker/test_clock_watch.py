@@ -43,7 +43,8 @@ OTHER_WAITS = {
     "webhooks.WebhookSecret.valid_until": "a right that ends later, no wait",
     "policy.PolicyDraft.shadow_until": "a period that an admin chose",
 }
-"""Columns with such a name that `BOUNDED_WAITS` may omit, each with its bound."""
+"""Columns named like waits that `BOUNDED_WAITS` may omit: each with the function that corrects it,
+or the reason."""
 WAITING_NAME = re.compile(r"(^|_)(until|due_at|next_at|wake_at|start_after)$")
 
 

@@ -20,8 +20,8 @@ INSIDE = GuardedClient(
 
 
 def asked(door: GuardedClient, url: str, of: str = "") -> str:
-    """Return the response's text, requested by a client whose transport reaches only the server of
-    `of`."""
+    """Return the text of the response to a client whose transport may reach only the server of
+    `of`, by default that of `url`."""
 
     async def run() -> str:
         transport = GuardedAsyncTransport(door, of or url)

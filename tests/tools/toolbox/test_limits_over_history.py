@@ -98,7 +98,7 @@ def judge(ledger: Ledger | None, params: dict[str, Any], *conditions: Condition)
 
 
 def calls(*ago: float, amount: Any = 1) -> list[tuple[datetime, dict[str, Any]]]:
-    """Return calls that started so many seconds ago."""
+    """Return calls that started this many seconds ago."""
     return [(START - timedelta(seconds=seconds), {"amount": amount}) for seconds in ago]
 
 
