@@ -240,17 +240,21 @@ class TestADelegatedTask:
         assert Run.objects.get(employee=lee).depth == 2
 
 
-class TestADelegationIsRefused:
-    def test_to_an_employee_that_is_not_listed(self, workshop: Workshop, kim: Employee) -> None:
+class TestADelegation:
+    def test_is_refused_to_an_employee_that_is_not_listed(
+        self, workshop: Workshop, kim: Employee
+    ) -> None:
         hire(workshop, "Lee")
         workshop.play(asking(delegate("Lee")))
         assert find_refusal_code(workshop) == "NOT_PERMITTED"
 
-    def test_to_anybody_if_nobody_is_listed(self, workshop: Workshop, kim: Employee) -> None:
+    def test_is_refused_to_anybody_if_nobody_is_listed(
+        self, workshop: Workshop, kim: Employee
+    ) -> None:
         may_delegate(workshop.employee)
         assert find_refusal_code(workshop) == "NOT_PERMITTED"
 
-    def test_to_an_employee_of_another_organization(
+    def test_is_refused_to_an_employee_of_another_organization(
         self, workshop: Workshop, kim: Employee
     ) -> None:
         foreign = hire(build_workshop("globex"), "Zoe")
@@ -263,13 +267,15 @@ class TestADelegationIsRefused:
     @pytest.mark.parametrize(
         "column", [{"is_active": False}, {"stopped_at": Now(), "stopped_by": "acme-admin"}]
     )
-    def test_to_an_inactive_or_stopped_employee(
+    def test_is_refused_to_an_inactive_or_stopped_employee(
         self, workshop: Workshop, kim: Employee, column: dict[str, object]
     ) -> None:
         Employee.objects.filter(pk=kim.pk).update(**column)
         assert find_refusal_code(workshop) == "OPERATION_NOT_ALLOWED"
 
-    def test_if_the_employee_names_itself(self, workshop: Workshop, kim: Employee) -> None:
+    def test_is_refused_if_the_employee_names_itself(
+        self, workshop: Workshop, kim: Employee
+    ) -> None:
         may_delegate(workshop.employee, workshop.employee)
         workshop.play(asking(delegate("Dana")))
         assert find_refusal_code(workshop) == "NOT_PERMITTED"
@@ -279,7 +285,7 @@ class TestADelegationIsRefused:
         "No circles, at most three levels, and at most five tasks at a time",
         "agents/runs/engine/suspension.py",
     )
-    def test_in_a_circle(self, workshop: Workshop, kim: Employee) -> None:
+    def test_is_refused_in_a_circle(self, workshop: Workshop, kim: Employee) -> None:
         script = hire(workshop, "Copy", asking(delegate("Dana", "Back to you")))
         kim.model = script.model
         kim.save()
@@ -289,7 +295,7 @@ class TestADelegationIsRefused:
         assert error_code(row) == "OPERATION_NOT_ALLOWED"
         assert "waiting for this task" in row.content
 
-    def test_more_than_three_levels_deep(self, workshop: Workshop, kim: Employee) -> None:
+    def test_is_refused_below_three_levels(self, workshop: Workshop, kim: Employee) -> None:
         chain = [kim, *[hire(workshop, name) for name in ("Lee", "Max", "Noa")]]
         for giver, taker in itertools.pairwise(chain):
             copy = hire(workshop, f"{giver.name}2", asking(delegate(taker.name)))
@@ -302,13 +308,15 @@ class TestADelegationIsRefused:
         (row,) = calls(Run.objects.get(employee=chain[2]))
         assert error_code(row) == "OPERATION_NOT_ALLOWED"
 
-    def test_to_more_than_five_at_a_time(self, workshop: Workshop, kim: Employee) -> None:
+    def test_is_refused_to_more_than_five_at_a_time(
+        self, workshop: Workshop, kim: Employee
+    ) -> None:
         workshop.play(asking(*[delegate("Kim", f"Number {number}") for number in range(6)]))
         run = workshop.work()
         assert sorted(statuses(run)) == [CallStatus.FAILED] + [CallStatus.SUSPENDED] * 5
         assert drive_all(workshop, run).status == RunStatus.SUCCEEDED
 
-    def test_without_the_grant(self, workshop: Workshop, kim: Employee) -> None:
+    def test_is_refused_without_the_grant(self, workshop: Workshop, kim: Employee) -> None:
         Grant.objects.filter(employee=workshop.employee, tool=DELEGATE).delete()
         run = workshop.work()
         assert (statuses(run), error_code(calls(run)[0])) == (

@@ -142,7 +142,7 @@ class TestAManualCall:
         assert len(passes(run)) == 1
 
 
-class TestAManualCallIsRefused:
+class TestARefusedManualCall:
     @pytest.mark.parametrize(
         ("tool", "params", "field"),
         [
@@ -154,7 +154,7 @@ class TestAManualCallIsRefused:
             ("probe.sleep", {"ms": "soon"}, "params.ms"),
         ],
     )
-    def test_with_invalid_params_that_are_named(
+    def test_is_refused_with_invalid_params_that_are_named(
         self, workshop: Workshop, tool: str, params: dict[str, Any], field: str
     ) -> None:
         with pytest.raises((Invalid, Conflict)) as caught:
@@ -162,12 +162,14 @@ class TestAManualCallIsRefused:
         assert caught.value.extra.get("field", "") == field
         assert not Run.objects.exists()
 
-    def test_for_a_tool_above_the_read_level(self, workshop: Workshop) -> None:
+    def test_is_refused_for_a_tool_above_the_read_level(self, workshop: Workshop) -> None:
         for tool in ("data.updateRecord", "data.bulkDelete", "probe.effect", "probe.draw"):
             with pytest.raises(Conflict, match="cannot be tried"):
                 submit_call(workshop, tool)
 
-    def test_if_it_would_need_approval(self, workshop: Workshop, toolbox: Toolbox) -> None:
+    def test_is_refused_if_it_would_need_approval(
+        self, workshop: Workshop, toolbox: Toolbox
+    ) -> None:
         class Fetch(Gate):
             name = "probe.fetch"
             open_world = True
@@ -180,7 +182,7 @@ class TestAManualCallIsRefused:
         with pytest.raises(Conflict, match="would need approval"):
             submit_call(workshop)
 
-    def test_for_a_missing_disabled_or_ungranted_tool(
+    def test_is_refused_for_a_missing_disabled_or_ungranted_tool(
         self, workshop: Workshop, toolbox: Toolbox
     ) -> None:
         class Platform(Gate):
@@ -198,7 +200,9 @@ class TestAManualCallIsRefused:
         with pytest.raises(Conflict, match="not granted"):
             submit_call(workshop, "probe.sleep", ms=1)
 
-    def test_from_a_viewer_or_for_a_foreign_or_inactive_employee(self, workshop: Workshop) -> None:
+    def test_is_refused_from_a_viewer_or_for_a_foreign_or_inactive_employee(
+        self, workshop: Workshop
+    ) -> None:
         trial = manual_calls.ManualCall(workshop.employee.pk, SEARCH, {})
         with pytest.raises(Forbidden):
             manual_calls.submit(workshop.members["viewer"], trial)

@@ -206,8 +206,8 @@ def find_origin_after_letter(workshop: Workshop) -> SeenIn:
     return email_of(workshop.work()).origin
 
 
-class TestOutsideValuesStayOutside:
-    def test_in_a_task_that_an_employee_wrote(self, workshop: Workshop) -> None:
+class TestOutsideValues:
+    def test_stay_outside_in_a_task_that_an_employee_wrote(self, workshop: Workshop) -> None:
         record = workshop.record()
         kim = hire(workshop, "Kim", asking(update(record.pk)))
         may_delegate(workshop.employee, kim)
@@ -217,7 +217,7 @@ class TestOutsideValuesStayOutside:
         found = email_of(child_of(run))
         assert (found.origin, found.run_id) == (SeenIn.OUTSIDE, run.pk)
 
-    def test_in_the_answer_of_a_colleague(self, workshop: Workshop) -> None:
+    def test_stay_outside_in_the_answer_of_a_colleague(self, workshop: Workshop) -> None:
         record = workshop.record()
         kim = hire(workshop, "Kim", asking(READ), answer=f"The address is {EVIL}.")
         Grant.objects.get_or_create(employee=kim, tool=ReadPage.name)
@@ -232,7 +232,7 @@ class TestOutsideValuesStayOutside:
         "Values from outside stay so in tasks, records and files",
         "agents/runs/provenance.py",
     )
-    def test_in_a_record_that_an_employee_changed(self, workshop: Workshop) -> None:
+    def test_stay_outside_in_a_record_that_an_employee_changed(self, workshop: Workshop) -> None:
         record, second = workshop.record(), workshop.record(name="Globex")
         workshop.play(asking(READ), asking(update(record.pk)))
         run = workshop.work()
@@ -251,7 +251,7 @@ class TestOutsideValuesStayOutside:
         )
         assert found.title == "Read a test page"
 
-    def test_except_in_a_denied_change(self, workshop: Workshop) -> None:
+    def test_are_not_stored_for_a_denied_change(self, workshop: Workshop) -> None:
         record = workshop.record()
         workshop.play(asking(READ), asking(update(record.pk)))
         run = workshop.work()
@@ -259,7 +259,9 @@ class TestOutsideValuesStayOutside:
         workshop.drive(run)
         assert not OutsideValue.objects.exists()
 
-    def test_in_an_uploaded_file_but_not_in_a_file_of_our_own(self, workshop: Workshop) -> None:
+    def test_stay_outside_in_an_uploaded_file_but_not_in_a_file_of_our_own(
+        self, workshop: Workshop
+    ) -> None:
         record = workshop.record()
         Grant.objects.create(employee=workshop.employee, tool="files.read")
         organization_id = workshop.organization.pk
@@ -274,7 +276,9 @@ class TestOutsideValuesStayOutside:
             assert email_of(workshop.work()).origin is expected
 
     @pytest.mark.parametrize("path", ["", "mixed", "mixed/uploaded.txt"])
-    def test_in_lines_found_in_an_uploaded_file(self, workshop: Workshop, path: str) -> None:
+    def test_stay_outside_in_lines_found_in_an_uploaded_file(
+        self, workshop: Workshop, path: str
+    ) -> None:
         """The control is a file of our own beside it."""
         record = workshop.record()
         Grant.objects.create(employee=workshop.employee, tool="files.grep")
@@ -301,14 +305,18 @@ class TestOutsideValuesStayOutside:
         "Copied parts of texts from outside, and values of calls that were settled later, stay from outside",
         "agents/runs/engine/results.py",
     )
-    def test_in_a_note_copied_word_by_word_by_an_employee(self, workshop: Workshop) -> None:
+    def test_stay_outside_in_a_note_copied_word_by_word_by_an_employee(
+        self, workshop: Workshop
+    ) -> None:
         record = workshop.record()
         note = call("data.updateRecord", record_id=record.pk, changes={"notes": PAGES["/invoice"]})
         workshop.play(asking(READ), asking(note))
         settle(workshop, workshop.work())
         assert find_origin_after_reading(workshop, record) is SeenIn.OUTSIDE
 
-    def test_in_a_note_with_more_values_than_a_call_lists(self, workshop: Workshop) -> None:
+    def test_stay_outside_in_a_note_with_more_values_than_a_call_lists(
+        self, workshop: Workshop
+    ) -> None:
         hosts = [f"host{number}.example" for number in range(MAX_KEPT + 1)]
         PAGES["/invoice"] = " ".join([*hosts, EVIL])
         changes = {"notes": " ".join(["See", *hosts, EVIL])}
@@ -318,7 +326,7 @@ class TestOutsideValuesStayOutside:
         settle(workshop, workshop.work())
         assert find_origin_after_reading(workshop, record) is SeenIn.OUTSIDE
 
-    def test_in_a_file_with_more_values_than_are_searched(
+    def test_stay_outside_in_a_file_with_more_values_than_are_searched(
         self, workshop: Workshop, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """The control is the same file, written in a run that has seen nothing from outside."""
@@ -337,7 +345,9 @@ class TestOutsideValuesStayOutside:
             workshop.play(asking(call("files.read", path=name)), asking(update(record.pk)))
             assert email_of(workshop.work()).origin is expected
 
-    def test_except_other_values_of_a_completely_searched_file(self, workshop: Workshop) -> None:
+    def test_stay_outside_but_not_other_values_of_a_completely_searched_file(
+        self, workshop: Workshop
+    ) -> None:
         record = workshop.record()
         for tool in ("files.write", "files.read"):
             Grant.objects.create(employee=workshop.employee, tool=tool)
@@ -350,14 +360,14 @@ class TestOutsideValuesStayOutside:
             )
             assert email_of(workshop.work()).origin is expected
 
-    def test_in_results_of_a_tool_that_declares_outside_text(
+    def test_stay_outside_in_results_of_a_tool_that_declares_outside_text(
         self, workshop: Workshop, toolbox: Toolbox
     ) -> None:
         toolbox.register(ReadLetter())
         Grant.objects.create(employee=workshop.employee, tool=ReadLetter.name)
         assert find_origin_after_letter(workshop) is SeenIn.OUTSIDE
 
-    def test_in_results_of_a_version_that_reads_pages_when_a_newer_one_does_not(
+    def test_stay_outside_in_results_of_a_version_that_reads_pages_when_a_newer_one_does_not(
         self, workshop: Workshop, toolbox: Toolbox
     ) -> None:
         class ReadOwnLetter(ReadLetter):
@@ -370,14 +380,14 @@ class TestOutsideValuesStayOutside:
         assert find_origin_after_letter(workshop) is SeenIn.OUTSIDE
 
     @pytest.mark.parametrize("outcome", ["succeeded", "not_done"])
-    def test_in_a_call_that_a_person_settles_as_succeeded(
+    def test_stay_outside_in_a_call_that_a_person_settles_as_succeeded(
         self, workshop: Workshop, recorder: Recorder, outcome: str
     ) -> None:
         run = give_up(workshop, recorder)
         workshop.resolve(last_call(run), outcome)
         assert OutsideValue.objects.filter(call=last_call(run)).exists() is (outcome == "succeeded")
 
-    def test_in_a_call_that_the_executor_reports_late_as_done(
+    def test_stay_outside_in_a_call_that_the_executor_reports_late_as_done(
         self, workshop: Workshop, recorder: Recorder
     ) -> None:
         run = give_up(workshop, recorder)
@@ -386,7 +396,7 @@ class TestOutsideValuesStayOutside:
         eventually(lambda: last_call(run).status == CallStatus.SUCCEEDED)
         assert OutsideValue.objects.filter(call=last_call(run)).exists()
 
-    def test_in_a_call_that_happened_even_if_a_person_reported_it_as_not_done(
+    def test_stay_outside_in_a_call_that_happened_even_if_a_person_reported_it_as_not_done(
         self, workshop: Workshop, recorder: Recorder
     ) -> None:
         run = give_up(workshop, recorder)
@@ -395,7 +405,9 @@ class TestOutsideValuesStayOutside:
         eventually(lambda: last_call(run).late_effect is not None)
         assert OutsideValue.objects.filter(call=last_call(run)).exists()
 
-    def test_in_the_task_of_a_schedule_that_an_employee_created(self, workshop: Workshop) -> None:
+    def test_stay_outside_in_the_task_of_a_schedule_that_an_employee_created(
+        self, workshop: Workshop
+    ) -> None:
         """The control is the same schedule, created by a person: then a person typed its task."""
         record = workshop.record()
         Grant.objects.create(employee=workshop.employee, tool="schedule.create")

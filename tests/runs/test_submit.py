@@ -96,16 +96,20 @@ class TestARepeatedSubmission:
         assert workshop.submit() != workshop.submit()
 
 
-class TestATaskIsRefused:
+class TestATask:
     @pytest.mark.parametrize("task", ["", " \n\t ", "x" * 20_001, "x" * 100_000, "a\0b"])
-    def test_if_it_is_empty_too_long_or_unstorable(self, workshop: Workshop, task: str) -> None:
+    def test_is_refused_if_it_is_empty_too_long_or_unstorable(
+        self, workshop: Workshop, task: str
+    ) -> None:
         with pytest.raises(Invalid) as refused:
             workshop.submit(task)
         assert refused.value.extra["field"] == "task"
         assert not Run.objects.exists()
 
     @pytest.mark.parametrize("request_id", ["x" * 201, "a\0b"])
-    def test_if_its_id_cannot_be_stored(self, workshop: Workshop, request_id: str) -> None:
+    def test_is_refused_if_its_id_cannot_be_stored(
+        self, workshop: Workshop, request_id: str
+    ) -> None:
         with pytest.raises(Invalid) as refused:
             workshop.submit(client_request_id=request_id)
         assert refused.value.extra["field"] == "client_request_id"
@@ -115,7 +119,7 @@ class TestATaskIsRefused:
         "Request ids of schedules are reserved, so nobody can block a schedule",
         "agents/runs/actions.py",
     )
-    def test_if_its_id_is_reserved_for_schedules(self, workshop: Workshop) -> None:
+    def test_is_refused_if_its_id_is_reserved_for_schedules(self, workshop: Workshop) -> None:
         with pytest.raises(
             Invalid, match="'schedule:7:tomorrow', but ids that begin with 'schedule:' are"
         ) as refused:
@@ -123,28 +127,30 @@ class TestATaskIsRefused:
         assert refused.value.extra["field"] == "client_request_id"
         assert not Run.objects.exists()
 
-    def test_if_it_names_an_unknown_mode(self, workshop: Workshop) -> None:
+    def test_is_refused_if_it_names_an_unknown_mode(self, workshop: Workshop) -> None:
         with pytest.raises(Invalid) as refused:
             workshop.submit(mode="party")
         assert refused.value.extra["field"] == "mode"
 
-    def test_unless_a_tool_names_its_mode(self, workshop: Workshop, toolbox: Toolbox) -> None:
+    def test_is_accepted_if_a_tool_names_its_mode(
+        self, workshop: Workshop, toolbox: Toolbox
+    ) -> None:
         toolbox.register(Echo(name="sample.sell"), modes={"party"})
         assert workshop.submit(mode="party").mode == "party"
 
-    def test_for_a_missing_or_foreign_employee(self, workshop: Workshop) -> None:
+    def test_is_refused_for_a_missing_or_foreign_employee(self, workshop: Workshop) -> None:
         foreign = build_workshop("other").employee
         for employee_id in (999_999_999, foreign.pk):
             with pytest.raises(NotFound):
                 actions.submit(workshop.operator, actions.Submission(employee_id, "Work"))
         assert not Run.objects.exists()
 
-    def test_for_an_inactive_employee(self, workshop: Workshop) -> None:
+    def test_is_refused_for_an_inactive_employee(self, workshop: Workshop) -> None:
         Employee.objects.update(is_active=False)
         with pytest.raises(Conflict):
             workshop.submit()
 
-    def test_from_a_viewer(self, workshop: Workshop) -> None:
+    def test_is_refused_from_a_viewer(self, workshop: Workshop) -> None:
         with pytest.raises(Forbidden):
             actions.submit(
                 workshop.members["viewer"], actions.Submission(workshop.employee.pk, "Work")

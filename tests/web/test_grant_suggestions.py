@@ -79,8 +79,10 @@ def test_careless_approvals_suggest_nothing(world: World, spoil: str) -> None:
     assert "People approved" not in read_page(world.client("approver"), "/grants/")
 
 
-class TestADenialWithdrawsTheSuggestion:
-    def test_unless_the_grant_would_not_match_the_call(self, world: World) -> None:
+class TestADenial:
+    def test_withdraws_the_suggestion_only_if_the_grant_would_match_the_call(
+        self, world: World
+    ) -> None:
         approve_five(world)
         deny(world, "+1 555 9999")
         deny(world, PHONES[0], notes="Call back")
@@ -91,13 +93,15 @@ class TestADenialWithdrawsTheSuggestion:
         "A single denied call withdraws the suggestion of a standing grant",
         "agents/insight/suggestions.py",
     )
-    def test_even_in_bulk(self, world: World) -> None:
+    def test_withdraws_the_suggestion_even_in_bulk(self, world: World) -> None:
         approve_five(world)
         denied = deny(world, PHONES[0])
         Approval.objects.filter(pk=denied.pk).update(bulk_id=BULK)
         assert find_counts(world) == []
 
-    def test_even_if_its_shape_lacks_a_free_param(self, world: World) -> None:
+    def test_withdraws_the_suggestion_even_if_its_shape_lacks_a_free_param(
+        self, world: World
+    ) -> None:
         for number in range(12):
             params = change(world.records[0], PHONES[0])
             params["changes"]["notes"] = f"Call {number}"
@@ -106,7 +110,7 @@ class TestADenialWithdrawsTheSuggestion:
         deny(world, PHONES[0])
         assert find_counts(world) == []
 
-    def test_even_if_it_is_older_than_all_decisions_that_are_read(
+    def test_withdraws_the_suggestion_even_if_it_is_older_than_all_decisions_that_are_read(
         self, world: World, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         deny(world, PHONES[0])
@@ -114,14 +118,14 @@ class TestADenialWithdrawsTheSuggestion:
         monkeypatch.setattr(suggestions, "MAX_READ", 5)
         assert find_counts(world) == []
 
-    def test_for_thirty_days(self, world: World) -> None:
+    def test_withdraws_the_suggestion_for_thirty_days(self, world: World) -> None:
         approve_five(world)
         deny(world, PHONES[0], days_ago=31)
         assert find_counts(world) == [5]
         deny(world, PHONES[0], days_ago=29)
         assert find_counts(world) == []
 
-    def test_only_for_its_own_employee(self, world: World) -> None:
+    def test_withdraws_the_suggestion_only_for_its_own_employee(self, world: World) -> None:
         approve_five(world)
         denied = deny(world, PHONES[0])
         robin = Employee.objects.create(
@@ -130,7 +134,7 @@ class TestADenialWithdrawsTheSuggestion:
         Run.objects.filter(pk=denied.run_id).update(employee=robin)
         assert find_counts(world) == [5]
 
-    def test_when_it_is_opened_from_a_card(self, world: World) -> None:
+    def test_withdraws_the_suggestion_that_is_opened_from_a_card(self, world: World) -> None:
         cards = approve_five(world)
         assert suggestions.suggest_for_card(cards[0]) is not None
         deny(world, PHONES[0])
