@@ -202,7 +202,7 @@ def test_break_glass_on_a_destructive_card_requires_the_typed_confirmation(
     assert Approval.objects.get(pk=card.pk).status == ApprovalStatus.PENDING
 
 
-def test_deactivated_admins_and_those_of_other_organizations_are_not_notified(
+def test_deactivated_admins_and_those_of_other_organizations_do_not_count_as_another_admin(
     card: Approval, ada: Membership
 ) -> None:
     User.objects.filter(username="zoe").update(is_active=False)

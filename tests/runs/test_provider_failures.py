@@ -170,7 +170,7 @@ class TestAPermanentFailure:
 
 class TestAnUnstorableResponse:
     @pytest.mark.parametrize("text", ["a\0b", "half a pair: \ud83d"])
-    def test_of_text_still_ends_the_run(
+    def test_of_text_lets_the_run_succeed(
         self, workshop: Workshop, model: ModelServer, text: str
     ) -> None:
         model.script(Response(text=text, extra={"note": text}))
@@ -189,7 +189,7 @@ class TestAnUnstorableResponse:
         ],
         ids=["name", "long name", "params", "id", "long id"],
     )
-    def test_of_a_call_does_not_end_the_run(
+    def test_of_a_call_lets_the_run_succeed(
         self, workshop: Workshop, model: ModelServer, asked: Call
     ) -> None:
         model.script(Response(calls=(asked,)), Response(text="Done."))

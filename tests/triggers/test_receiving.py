@@ -288,7 +288,9 @@ def test_an_undecryptable_secret_accepts_no_message(workshop: Workshop, scheme: 
 
 
 class TestRefusedMessages:
-    def test_without_a_proof_start_nothing_and_are_not_stored(self, trigger: Trigger) -> None:
+    def test_without_a_proof_start_nothing_and_are_stored_without_their_payload(
+        self, trigger: Trigger
+    ) -> None:
         body = json.dumps(DOWN).encode()
         with pytest.raises(Unproved):
             receive(trigger.public_id, sign(body, secret="another secret of theirs"), body)
