@@ -81,7 +81,7 @@ class Rig(ABC):
 
     @abstractmethod
     def let_all_be_due(self) -> None:
-        """Let all pauses and attempts be over."""
+        """End all pauses and attempts, so that every delivery is due."""
 
     @abstractmethod
     def use_up(self) -> None:

@@ -87,7 +87,7 @@ def test_only_people_who_can_open_a_rule_get_its_link(world: World) -> None:
     assert f'href="/tools/?q={UPDATE}"' in approver
 
 
-def test_every_link_works(world: World) -> None:
+def test_every_link_leads_to_an_existing_page(world: World) -> None:
     card = card_with(world, CHANGES, RAISED, LIMITED, HOSTS)
     call = ToolCall.objects.get(pk=card.tool_call_id)
     client = world.client("admin")

@@ -410,7 +410,7 @@ def test_an_undone_card_says_if_its_call_is_no_longer_possible(world: World) -> 
     assert "not known" not in facts
 
 
-def test_the_forms_of_the_page_work_with_its_csrf_token(world: World) -> None:
+def test_the_forms_of_the_page_are_accepted_with_its_csrf_token(world: World) -> None:
     card = world.card()
     client = nobody(needs_csrf=True)
     client.force_login(world.users["approver"])

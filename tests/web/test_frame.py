@@ -89,7 +89,7 @@ class TestTheMenu:
         keys = re.findall(r'data-place-key="(.)"', html)
         assert len(keys) == len(set(keys)) >= 12
 
-    def test_matches_the_role(self, world: World) -> None:
+    def test_shows_only_pages_of_the_role(self, world: World) -> None:
         assert "/audit/" in world.client("admin").get("/runs/").content.decode()
         assert "/audit/" not in world.client("approver").get("/runs/").content.decode()
 
@@ -347,7 +347,7 @@ class TestTheSearch:
         for query in ("\0", "%_\\", "9" * 40, "#", "x" * 5000, "'\"--"):
             assert client.get("/search/", {"q": query}).status_code == 200
 
-    def test_works_as_a_page_without_scripts(self, world: World) -> None:
+    def test_is_a_page_with_a_form_and_links_without_scripts(self, world: World) -> None:
         html = world.client("viewer").get("/search/", {"q": "acme"}).content.decode()
         assert '<form method="get"' in html
         assert f'href="/records/{world.records[0].pk}/"' in html

@@ -101,7 +101,9 @@ class TestWaitingCards:
         assert waiting(world, employee=world.employee.pk) == [write.pk, destructive.pk]
         assert waiting(world, employee=world.employee.pk, level="write") == [write.pk]
 
-    def test_are_not_listed_for_an_unknown_filter_value(self, world: World) -> None:
+    def test_are_listed_despite_an_unknown_employee_but_not_for_an_unknown_level_or_tool(
+        self, world: World
+    ) -> None:
         card = world.card()
         assert waiting(world, employee="x", sort="shoe size") == [card.pk]
         assert waiting(world, level="all") == waiting(world, tool="\0") == []
