@@ -155,7 +155,7 @@ def test_a_hostile_path_is_refused_before_anything_is_opened(folder: Path, path:
 
 
 @pytest.mark.parametrize("path", GOOD)
-def test_an_ordinary_path_works_and_is_written_where_it_says(folder: Path, path: str) -> None:
+def test_an_ordinary_path_is_accepted_and_written_where_it_says(folder: Path, path: str) -> None:
     assert run_tool(WriteFile, {"path": path, "text": "overwritten"}).success
     assert "overwritten" in run_tool(ReadFile, {"path": path}).for_model()
     assert (folder / "/".join(parse_path(path))).read_text() == "overwritten"

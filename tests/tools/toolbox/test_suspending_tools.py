@@ -56,7 +56,7 @@ class TestSuspensionInARun:
         assert report.suspend == Question("Which?")
         assert not report.result.success
 
-    def test_works_for_async_tools(self) -> None:
+    def test_is_possible_in_async_tools(self) -> None:
         assert finished(AskLater(), may_suspend=True).suspend == Delegation("Kim", "Which?")
 
     def test_requires_the_attribute_suspends(self) -> None:
