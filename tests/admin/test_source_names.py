@@ -26,7 +26,7 @@ def test_a_category_of_the_office_is_refused_as_a_name_with_the_office_off(
 def test_the_category_of_a_withheld_tool_is_refused_as_a_name(
     world: World, admin: Client, settings: Settings
 ) -> None:
-    settings.GADGET_OFFICE_PLUGINS = []  # now and after the test, the tools are loaded again
+    settings.GADGET_OFFICE_PLUGINS = []  # the tools are loaded again, now and after the test
     get_installed_toolbox().leave_out([], {"letters.send": "It is closed today."})
     refused = admin.post(add(), values(world, name="letters", address=ADDRESS))
     assert list(faults(refused)) == ["name"]

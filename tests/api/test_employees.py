@@ -41,7 +41,7 @@ def test_an_employee_has_the_documented_fields(world: World) -> None:
     }
 
 
-def test_the_detail_page_counts_only_calls_of_this_employee(world: World) -> None:
+def test_the_details_count_only_calls_of_this_employee(world: World) -> None:
     count_calls(world.employee, UPDATE, succeeded=3, failed=1, approved=4)
     count_calls(world.others_employee, SEARCH, succeeded=9)
     count_passes(world.employee, passes=2, input_tokens=30, output_tokens=5, cost_micros=250_000)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-RECOGNISED = {
+RECOGNIZED = {
     "/api/runs": "client_request_id",
     "/api/runs/{run_id}/messages": "client_message_id",
     "/api/runs/{run_id}/continue": "client_message_id",
@@ -62,11 +62,11 @@ def list_fields(document: dict[str, Any], part: Any) -> set[str]:
 
 
 def test_each_post_is_recognized_or_harmless(bodies: dict[str, set[str]]) -> None:
-    assert set(bodies) == set(RECOGNISED) | set(HARMLESS)
-    assert not set(RECOGNISED) & set(HARMLESS)
+    assert set(bodies) == set(RECOGNIZED) | set(HARMLESS)
+    assert not set(RECOGNIZED) & set(HARMLESS)
 
 
-@pytest.mark.parametrize(("path", "field"), RECOGNISED.items())
+@pytest.mark.parametrize(("path", "field"), RECOGNIZED.items())
 def test_the_body_of_a_recognized_post_has_the_id(
     bodies: dict[str, set[str]], path: str, field: str
 ) -> None:

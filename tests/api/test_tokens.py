@@ -108,7 +108,7 @@ def test_the_last_use_of_a_token_is_recorded(world: World) -> None:
     assert ApiToken.objects.get().last_used_at is not None
 
 
-def test_repeated_wrong_tokens_are_refused_for_a_while_and_a_valid_token_still_works(
+def test_repeated_wrong_tokens_are_refused_for_a_while_and_a_valid_token_is_still_accepted(
     world: World,
 ) -> None:
     secret = token_of("operator")

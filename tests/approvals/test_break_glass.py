@@ -47,8 +47,7 @@ REASON = "The customer's shop is down and Finance is asleep."
 
 @pytest.fixture
 def ada(workshop: Workshop, settings: Settings) -> Membership:
-    """An admin, of an organization that allows break-glass and has another admin with an
-    address."""
+    """An admin of an organization that allows break-glass and has another admin with an address."""
     settings.GADGET_SHOWS_MESSAGES = True
     Organization.objects.update(break_glass=True)
     add_known_email(add_member(workshop, "zoe", role=Role.ADMIN), "zoe@example.com")
@@ -203,7 +202,7 @@ def test_break_glass_on_a_destructive_card_requires_the_typed_confirmation(
     assert Approval.objects.get(pk=card.pk).status == ApprovalStatus.PENDING
 
 
-def test_deactivated_admins_and_those_of_other_organizations_are_not_notified(
+def test_deactivated_admins_and_those_of_other_organizations_do_not_count_as_another_admin(
     card: Approval, ada: Membership
 ) -> None:
     User.objects.filter(username="zoe").update(is_active=False)

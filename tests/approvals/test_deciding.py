@@ -202,8 +202,8 @@ class TestADecidedCard:
             workshop.approve(card, decision_id="d-2")
 
 
-class TestADecisionIsRefused:
-    def test_on_a_card_of_another_organization_as_not_found(
+class TestADecision:
+    def test_is_refused_on_a_card_of_another_organization_as_not_found(
         self, workshop: Workshop, card: Approval
     ) -> None:
         foreign_admin = build_workshop("other").admin
@@ -216,18 +216,20 @@ class TestADecisionIsRefused:
             workshop.undo(card, by=foreign_admin)
         assert stays_pending(card)
 
-    def test_on_a_missing_card_as_not_found(self, workshop: Workshop) -> None:
+    def test_is_refused_on_a_missing_card_as_not_found(self, workshop: Workshop) -> None:
         with pytest.raises(NotFound):
             decisions.approve(workshop.approver, 999_999_999, decisions.Decision("0" * 64))
 
-    def test_with_another_digest_as_stale(self, workshop: Workshop, card: Approval) -> None:
+    def test_is_refused_with_another_digest_as_stale(
+        self, workshop: Workshop, card: Approval
+    ) -> None:
         for decide in (workshop.approve, workshop.deny):
             with pytest.raises(StaleDigest) as refused:
                 decide(card, digest="0" * 64)
             assert refused.value.extra["digest"] == card.digest
         assert stays_pending(card)
 
-    def test_on_an_expired_card_even_before_the_sweeper_runs(
+    def test_is_refused_on_an_expired_card_even_before_the_sweeper_runs(
         self, workshop: Workshop, card: Approval
     ) -> None:
         expire_card(card)
@@ -236,7 +238,7 @@ class TestADecisionIsRefused:
                 decide(card)
         assert stays_pending(card)
 
-    def test_on_a_replaced_card_with_a_link_to_the_next_card(
+    def test_is_refused_on_a_replaced_card_with_a_link_to_the_next_card(
         self, workshop: Workshop, card: Approval
     ) -> None:
         new_card = workshop.edit(card, {"name": "b"})
@@ -245,13 +247,15 @@ class TestADecisionIsRefused:
         assert refused.value.extra["approval_status"] == ApprovalStatus.SUPERSEDED
         assert refused.value.extra["next_approval_id"] == str(new_card.pk)
 
-    def test_in_a_cancelled_run_as_a_conflict(self, workshop: Workshop, card: Approval) -> None:
+    def test_is_refused_in_a_cancelled_run_as_a_conflict(
+        self, workshop: Workshop, card: Approval
+    ) -> None:
         workshop.cancel(card.run)
         with pytest.raises(AlreadyDecided) as refused:
             workshop.approve(card)
         assert refused.value.extra["approval_status"] == ApprovalStatus.CANCELLED
 
-    def test_as_decided_before_expired_and_as_expired_before_stale(
+    def test_is_refused_as_decided_before_expired_and_as_expired_before_stale(
         self, workshop: Workshop
     ) -> None:
         workshop.play(asking(EFFECT, call("probe.effect", name="b")))
@@ -264,7 +268,7 @@ class TestADecisionIsRefused:
         with pytest.raises(Expired):
             workshop.approve(expired, digest="0" * 64)
 
-    def test_on_a_card_about_an_unknown_outcome(self, workshop: Workshop) -> None:
+    def test_is_refused_on_a_card_about_an_unknown_outcome(self, workshop: Workshop) -> None:
         workshop.play(asking(call("probe.failingEffect", code="NETWORK_ERROR")))
         run = workshop.work()
         workshop.approve(workshop.card(run))
@@ -288,7 +292,7 @@ class TestADecisionIsRefused:
             ("decision_id", {"decision_id": "a\0b"}),
         ],
     )
-    def test_with_the_name_of_the_field_that_exceeds_its_limit(
+    def test_is_refused_with_the_name_of_the_field_that_exceeds_its_limit(
         self, workshop: Workshop, card: Approval, field: str, wrong: dict[str, Any]
     ) -> None:
         for decide in (workshop.approve, workshop.deny):
@@ -297,12 +301,12 @@ class TestADecisionIsRefused:
             assert refused.value.extra["field"] == field
         assert stays_pending(card)
 
-    def test_but_not_for_a_reason_of_2000_characters(
+    def test_is_accepted_with_a_reason_of_2000_characters(
         self, workshop: Workshop, card: Approval
     ) -> None:
         assert workshop.deny(card, "x" * 2000).status == ApprovalStatus.DENIED
 
-    def test_on_a_call_that_no_longer_awaits_approval(
+    def test_is_refused_on_a_call_that_no_longer_awaits_approval(
         self, workshop: Workshop, card: Approval
     ) -> None:
         ToolCall.objects.filter(pk=card.tool_call_id).update(status=CallStatus.APPROVED)
@@ -346,7 +350,7 @@ class TestADestructiveCall:
             (" ", "probe.doom"),
         ],
     )
-    def test_of_a_tool_whose_name_cannot_be_typed_is_confirmed_by_what_can(
+    def test_of_a_tool_with_a_name_that_cannot_be_typed_is_confirmed_by_a_text_that_can(
         self, workshop: Workshop, monkeypatch: pytest.MonkeyPatch, name: str, phrase: str
     ) -> None:
         doom = load_toolbox(workshop.organization.pk).get_tool("probe.doom")

@@ -42,15 +42,15 @@ def deactivate(record: Record) -> dict[str, object]:
 
 
 def ask_twice(workshop: Workshop, asked: dict[str, object]) -> tuple[Approval, Approval]:
-    """Let two runs request the same change."""
+    """Let two runs request the same change, and return both cards."""
     workshop.play(asking(asked))
     first, second = workshop.work(), workshop.work()
     return workshop.card(first), workshop.card(second)
 
 
 def ask_again(workshop: Workshop, asked: dict[str, object]) -> tuple[Approval, Run]:
-    """Let two runs request the same change, approve both; return the repeated card and the changing
-    run."""
+    """Let two runs request the same change, and approve both; return the card that is asked again,
+    and the run that made the change."""
     first, second = ask_twice(workshop, asked)
     workshop.approve(first)
     workshop.approve(second)

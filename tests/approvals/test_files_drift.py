@@ -31,7 +31,7 @@ DELETE = call("files.delete", path="notes")
 
 @pytest.fixture
 def note(workshop: Workshop, settings: Settings, tmp_path: Path) -> Path:
-    """A file of the organization whose employee may write and delete."""
+    """A file of an organization whose employee may write and delete files."""
     settings.GADGET_FILES_DIR = tmp_path
     for tool in ("files.write", "files.delete"):
         Grant.objects.create(employee=workshop.employee, tool=tool)

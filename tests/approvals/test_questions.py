@@ -197,38 +197,40 @@ class Asking(Tool):
         return Question(params.name)
 
 
-class TestAnAnswerIsRefused:
-    def test_from_a_viewer(self, asker: Workshop) -> None:
+class TestAnAnswer:
+    def test_is_refused_from_a_viewer(self, asker: Workshop) -> None:
         card = question_of(asker.work())
         with pytest.raises(Forbidden):
             answer(asker, card, by=asker.members["viewer"])
 
-    def test_from_another_organization(self, asker: Workshop) -> None:
+    def test_is_refused_from_another_organization(self, asker: Workshop) -> None:
         card = question_of(asker.work())
         other = build_workshop("globex")
         with pytest.raises(NotFound):
             answer(asker, card, by=other.admin)
 
     @pytest.mark.parametrize("text", ["", "  ", "x" * 20_001, "a\0b"])
-    def test_when_it_is_empty_or_too_long(self, asker: Workshop, text: str) -> None:
+    def test_is_refused_when_it_is_empty_or_too_long(self, asker: Workshop, text: str) -> None:
         card = question_of(asker.work())
         with pytest.raises(Invalid):
             answer(asker, card, text)
 
     @pytest.mark.parametrize("decision_id", ["x" * 201, "a\0b"])
-    def test_when_its_decision_id_is_invalid(self, asker: Workshop, decision_id: str) -> None:
+    def test_is_refused_when_its_decision_id_is_invalid(
+        self, asker: Workshop, decision_id: str
+    ) -> None:
         run = asker.work()
         with pytest.raises(Invalid):
             questions.answer(asker.operator, asker.card(run).pk, "Yes.", decision_id)
 
-    def test_when_the_question_has_an_answer(self, asker: Workshop) -> None:
+    def test_is_refused_when_the_question_has_an_answer(self, asker: Workshop) -> None:
         card = question_of(asker.work())
         answer(asker, card, "First")
         with pytest.raises(AlreadyDecided) as refusal:
             answer(asker, card, "Second", by=asker.approver)
         assert refusal.value.extra["decided_by"] == "acme-operator"
 
-    def test_unless_the_same_decision_is_sent_again(self, asker: Workshop) -> None:
+    def test_is_accepted_if_the_same_decision_is_sent_again(self, asker: Workshop) -> None:
         card = question_of(asker.work())
         first = questions.answer(asker.operator, card.pk, "First", "d-1")
         second = questions.answer(asker.operator, card.pk, "Second", "d-1")
@@ -236,13 +238,13 @@ class TestAnAnswerIsRefused:
         with pytest.raises(AlreadyDecided):
             questions.answer(asker.approver, card.pk, "First", "d-1")
 
-    def test_for_a_card_that_is_not_a_question(self, workshop: Workshop) -> None:
+    def test_is_refused_for_a_card_that_is_not_a_question(self, workshop: Workshop) -> None:
         workshop.play(asking(call("probe.effect", name="a")))
         card = workshop.card(workshop.work())
         with pytest.raises(Conflict):
             answer(workshop, card)
 
-    def test_like_an_approval_a_denial_an_edit_or_an_undo_of_a_question(
+    def test_cannot_be_given_by_an_approval_a_denial_an_edit_or_an_undo(
         self, asker: Workshop
     ) -> None:
         card = question_of(asker.work())

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.django_db
 
 
 def update_many(world: World, affected: int, total: int) -> Approval:
-    """Create a card at write level that updates some of all records."""
+    """Create a card at write level whose call updates `affected` of `total` records."""
     Record.objects.filter(organization=world.acme).delete()
     records = [
         Record.objects.create(organization=world.acme, name=f"C{n}", region="EU")

@@ -195,8 +195,8 @@ def after_editing_the_recipe(workshop: Workshop) -> Approval:
 
 
 def with_a_busy_colleague(workshop: Workshop, *script: dict[str, object]) -> Run:
-    """Start a run that delegates its task, and then requests a write; the colleague runs the script
-    first."""
+    """Start a run that delegates its task to a colleague with this script, and then requests a
+    write."""
     may_delegate(workshop.employee, hire(workshop, "Kim", *script))
     workshop.play(asking(delegate("Kim", "Look it up")), asking(EFFECT))
     return workshop.drive(workshop.submit())

@@ -213,7 +213,7 @@ class TestCancellingASchedule:
             None,
         )
 
-    def test_works_even_if_the_schedule_fired_meanwhile(self, shop: Workshop) -> None:
+    def test_succeeds_even_if_the_schedule_fired_meanwhile(self, shop: Workshop) -> None:
         schedule = create_schedule(shop)
         run = run_call(shop, call("schedule.cancel", schedule_id=str(schedule.pk)))
         shop.approve(shop.card(run))

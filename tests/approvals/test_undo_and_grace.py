@@ -108,7 +108,7 @@ class TestUndo:
         with pytest.raises(Conflict):
             workshop.undo(card)
 
-    def test_works_without_grace_until_a_worker_starts_the_call(
+    def test_is_possible_without_grace_until_a_worker_starts_the_call(
         self, workshop: Workshop, card: Approval, recorder: Recorder
     ) -> None:
         workshop.approve(card)

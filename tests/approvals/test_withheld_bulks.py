@@ -111,7 +111,7 @@ class TestTheRowOfAWithheldBulk:
         )
 
     def test_asks_the_workers_to_renew_the_cards(self, workshop: Workshop, redis_url: str) -> None:
-        take_jobs(redis_url)  # those of other tests
+        take_jobs(redis_url)  # jobs of other tests
         _, bulk_id = approve_together(workshop, grace_s=60)
         assert notify.RENEWAL_JOB not in {job.task for job in take_jobs(redis_url)}, "control"
         withhold(workshop.approver, bulk_id)

@@ -46,17 +46,19 @@ def main() -> int:
     """Run the benchmarks; return 0 if all of them worked."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
     parser.add_argument(
-        "--quick", action="store_true", help=f"{QUICK_REPEATS} repetitions in place of {REPEATS}"
+        "--quick", action="store_true", help=f"{QUICK_REPEATS} repetitions instead of {REPEATS}"
     )
     parser.add_argument(
-        "--only", choices=(*NAMES, *ONLY_IF_NAMED), default="", help="one benchmark"
+        "--only", choices=(*NAMES, *ONLY_IF_NAMED), default="", help="run only this benchmark"
     )
-    parser.add_argument("--database", choices=(POSTGRESQL, SQLITE), help="one database")
+    parser.add_argument(
+        "--database", choices=(POSTGRESQL, SQLITE), help="run only on this database"
+    )
     parser.add_argument(
         "--against",
         default="",
         metavar="COMMIT",
-        help="compare some acts with older code, in turns",
+        help="compare some actions with this older commit, alternately",
     )
     options = parser.parse_args()
     if options.against:

@@ -31,7 +31,8 @@ from tools.office.records.models import Record
 AIM_MS = 200.0
 PATIENCE_S = 10.0
 LEAST_VIEWS = 12
-"""From the ninth time on, PostgreSQL may plan a statement without knowing its params."""
+"""The fewest views of a page: from the ninth on, PostgreSQL may plan a statement without knowing
+its params."""
 WAITING = 1_000
 RUNS = 1_000_000
 DAYS = 180

@@ -132,12 +132,12 @@ class TestVariables:
 
 
 @needs_machine
-class TestEveryCallIsBlocked:
+class TestEveryCall:
     @pytest.mark.parametrize(
         ("owner", "folder_mode", "mode"),
         [(NOBODY, 0o755, 0o600), (0, 0o777, 0o640), (0, 0o755, 0o660)],
     )
-    def test_if_the_user_can_change_the_managed_file(
+    def test_is_blocked_if_the_user_can_change_the_managed_file(
         self, machine: Machine, gadget: AskServer, owner: int, folder_mode: int, mode: int
     ) -> None:
         path = configure(machine, gadget, mode=mode)
@@ -148,7 +148,7 @@ class TestEveryCallIsBlocked:
         assert CONFIG in errors
 
     @pytest.mark.parametrize("mode", [0o600, 0o000])
-    def test_if_the_user_cannot_read_the_managed_file(
+    def test_is_blocked_if_the_user_cannot_read_the_managed_file(
         self, machine: Machine, gadget: AskServer, mode: int
     ) -> None:
         own = machine.write_at_home(".config/gadget/hook.json", json.dumps({"default": "allow"}))
@@ -158,7 +158,7 @@ class TestEveryCallIsBlocked:
             "",
         )
 
-    def test_if_the_user_cannot_enter_the_folder_of_the_managed_file(
+    def test_is_blocked_if_the_user_cannot_enter_the_folder_of_the_managed_file(
         self, machine: Machine, gadget: AskServer
     ) -> None:
         own = machine.write_at_home(".config/gadget/hook.json", json.dumps({"default": "allow"}))

@@ -1,5 +1,5 @@
-"""The entry point starts every part as an unprivileged user on a read-only tree, and the health
-checks are correct."""
+"""The entry point starts every part as an unprivileged user on a read-only tree, and health checks
+find parts that fail."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ class TestTheImage:
         (command,) = yaml.safe_load(by_name["CMD"].arguments)
         assert is_known_command(command)
 
-    def test_installs_only_hashed_packages_and_its_own(self) -> None:
+    def test_installs_only_hashed_packages_and_the_package_of_gadget(self) -> None:
         scripts = [
             each.arguments for stage in dockerfile.stages() for each in stage if each.name == "RUN"
         ]

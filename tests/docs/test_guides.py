@@ -33,7 +33,7 @@ PAGES_WITH_CODE = [
     "write-a-plugin.md",
 ]
 SERVERS = ["webhooks.md"]
-"""Pages whose code runs until it is stopped; a test of its own follows each."""
+"""Pages whose code runs until it is stopped; a separate test follows each of them."""
 
 
 def blocks(page: str, language: str) -> list[str]:

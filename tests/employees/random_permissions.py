@@ -40,7 +40,7 @@ PASSES = 2
 _ROUNDS = 8
 _RAISED = LEVELS[2:]
 _AT_WORK, _IN_A_PREVIEW = 0.3, 0.2
-"""The probabilities of a change meanwhile."""
+"""The probabilities that permissions change while a tool runs, and while it previews."""
 
 
 class Watched(Tool):

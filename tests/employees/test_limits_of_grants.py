@@ -58,7 +58,9 @@ def test_a_raised_level_needs_approval(workshop: Workshop) -> None:
     assert "raised the level from read" in card.why
 
 
-def test_a_limit_added_while_a_card_is_open_applies_at_the_start(workshop: Workshop) -> None:
+def test_a_limit_added_while_a_card_is_open_rejects_the_call_at_its_start(
+    workshop: Workshop,
+) -> None:
     bind(workshop, level="write")
     workshop.play(asking(call(SEARCH, limit=51)))
     run = workshop.work()

@@ -159,7 +159,7 @@ def test_equal_calls_of_a_volatile_tool_count_separately(workshop: Workshop) -> 
 @pytest.mark.parametrize(
     ("otherwise", "status"), [(Otherwise.ASK, WAITING), (Otherwise.FORBID, REJECTED)]
 )
-def test_a_limit_used_up_while_the_model_responded_applies(
+def test_a_limit_used_up_while_the_model_responded_keeps_the_call_from_starting(
     workshop: Workshop, otherwise: Otherwise, status: CallStatus
 ) -> None:
     bind(workshop, SLEEP, at_most(1, otherwise=otherwise))
@@ -313,7 +313,7 @@ def test_approved_writes_count_and_a_write_over_the_limit_needs_approval_again(
     assert statuses(workshop.drive(run)) == [SUCCEEDED, SUCCEEDED]
 
 
-def test_a_forbidding_limit_applies_at_the_start_of_an_approved_write(
+def test_a_forbidding_limit_rejects_an_approved_write_at_its_start(
     workshop: Workshop, recorder: Recorder
 ) -> None:
     bind(workshop, EFFECT, at_most(1, otherwise=Otherwise.FORBID))

@@ -1,5 +1,4 @@
-"""A browser's end of a run's socket, over a real connection: it reconnects with the last number
-that it has."""
+"""A client of a run's socket over a real connection, which reconnects after its last event."""
 
 from __future__ import annotations
 
@@ -27,7 +26,7 @@ class SocketOpener:
         self._secret = issue_token(member, "sockets")[1]
 
     def open(self, run: Run, after: int = 0) -> ClientConnection:
-        """Open a socket for the run's events after that number."""
+        """Open a socket that sends the run's events after the one with the number `after`."""
         headers = {"Authorization": f"Bearer {self._secret}"}
         return connect(
             f"{self._address}/{run.pk}/?after={after}", additional_headers=headers, open_timeout=20

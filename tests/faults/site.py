@@ -51,8 +51,8 @@ class Site:
     """Real processes, one organization, the recorder as the outside world, and a model whose
     responses can be held.
 
-    Decisions are made in the test's process, which reaches no queue, so only the sweeper hints them
-    to the workers.
+    Decisions are made in the test's process, which reaches no queue, so the workers learn of them
+    only from the sweeper's hints.
     """
 
     installation: Installation
@@ -62,7 +62,7 @@ class Site:
     _scripts: list[dict[str, Any]] = field(default_factory=list)
 
     def start(self, *parts: ProcessSpec) -> None:
-        """Start these parts at once and wait until each is ready."""
+        """Start these parts simultaneously, and wait until each is ready."""
         for process in [self.installation.spawn(part) for part in parts]:
             process.await_line(" ready")
 
@@ -132,7 +132,7 @@ class Site:
         return actions.submit(self.workshop.operator, submission)[0]
 
     def send(self, job: str, *runs_: Run) -> None:
-        """Put a message for each of these runs into the workers' queue."""
+        """Queue this job for the workers, once for each of these runs."""
         with Connection(build_broker_url(self.installation.redis.url)) as queue:  # type: ignore[no-untyped-call]
             for run in runs_:
                 place = {"connection": queue, "queue": self.installation.queue}
@@ -184,7 +184,7 @@ class Site:
         resolutions.resolve(self.workshop.approver, call.pk, outcome, "Looked at it outside.")
 
     def describe(self, run: Run) -> str:
-        """Describe the run for a failing test."""
+        """Describe the run in the message of a failing test."""
         now = reload(run)
         lines = Event.objects.filter(run=run).order_by("seq").values_list("type", flat=True)
         return f"{now.status} {now.exit_reason} crashes={now.crash_count} {now.problem!r} {list(lines)}"
@@ -192,7 +192,7 @@ class Site:
 
 @contextmanager
 def stopping(worker: RealProcess) -> Iterator[None]:
-    """Send SIGTERM; the worker must have ended on its own at the end of the block."""
+    """Send SIGTERM, and wait at the end of the block until the worker has ended on its own."""
     stop = threading.Thread(target=worker.stop, args=(20.0,))
     stop.start()
     yield
@@ -219,7 +219,7 @@ def has_ended(run: Run) -> bool:
 
 
 def list_unsettled_runs() -> list[int]:
-    """List the runs that the engine still has to continue."""
+    """List the ids of the runs that the engine still has to continue."""
     parked = Q(status__in=PARKED)
     graced = Q(approvals__status=ApprovalStatus.APPROVED, approvals__start_after__gt=Now())
     busy = Run.objects.exclude(parked | Q(status__in=ENDED)) | Run.objects.filter(parked & graced)
@@ -237,7 +237,8 @@ def effect(name: str) -> Pass:
 
 
 def rename(record_id: int, to: str, gate: str = "") -> Pass:
-    """Return a pass with one write inside the database, which may be held in its transaction."""
+    """Return a pass with one write inside the database; a gate, if named, holds it in its
+    transaction."""
     return {
         "calls": [
             {"tool": "probe.rename", "params": {"record_id": record_id, "to": to, "gate": gate}}

@@ -96,7 +96,7 @@ class Spots:
         self.site.recorder.await_arrival("pay")
 
     def _settle_paying(self, run: Run) -> None:
-        """Resolve an effect that happened without a report; then the run continues."""
+        """Settle the unknown outcome of an effect that happened; the run then succeeds."""
         self.site.await_status(run, RunStatus.NEEDS_ATTENTION, seconds=SETTLED_WITHIN_S)
         assert statuses(run) == [CallStatus.OUTCOME_UNKNOWN]
         self.site.resolve(run, "succeeded")

@@ -43,7 +43,7 @@ MOMENTS = [
 
 
 class Call:
-    """One call of an agent, brought to the point of a kill."""
+    """An agent's call, and the steps that bring it to the moment of a kill."""
 
     def __init__(self, site: Site, level: str) -> None:
         self.site, self.level = site, level
@@ -158,7 +158,8 @@ def test_killing_a_client_or_the_web_process_neither_loses_nor_repeats_anything(
 
 
 def test_an_interrupted_request_is_recorded_once(site: Site) -> None:
-    """A client that repeats a write, because the response was lost, gets the first one's ticket."""
+    """A client that repeats a write, because the response was lost, gets the ticket of the first
+    write."""
     site.have_workers(1)
     web = site.have_web()
     call = Call(site, "write")

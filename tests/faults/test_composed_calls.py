@@ -35,8 +35,8 @@ def submit_inner(site: Site, tool: str) -> Run:
 
 
 def submit_relay(site: Site, *gates: str) -> tuple[Run, Record]:
-    """Submit a run whose one call is a recipe, with the record that it renames; hold these
-    gates."""
+    """Hold these gates, and submit a run whose one call is a recipe; return it with the record that
+    the recipe renames."""
     for gate in gates:
         site.recorder.hold(gate)
     record = site.workshop.record(name="Old")
@@ -44,7 +44,7 @@ def submit_relay(site: Site, *gates: str) -> tuple[Run, Record]:
 
 
 def kill_driver(site: Site, run: Run, *gates: str) -> None:
-    """Kill the worker that drives the run, and release these gates for the next one."""
+    """Kill the worker that drives the run, and release these gates for the next worker."""
     site.driver_of(run).kill()
     for gate in gates:
         site.recorder.release(gate)

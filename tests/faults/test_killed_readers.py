@@ -29,8 +29,8 @@ _IS_BLOCKED = (
 
 @contextmanager
 def holding_readers() -> Iterator[None]:
-    """Keep readers from writing deliveries, in the middle of their transaction; SQLite has no lock
-    of a table."""
+    """Block readers in the middle of their transaction, before they write deliveries; on SQLite,
+    which cannot lock a table, block nothing."""
     if connection.vendor != "postgresql":
         yield
         return

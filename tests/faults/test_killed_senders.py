@@ -1,5 +1,5 @@
 """kill -9 of a worker during notices: everybody is notified, and each kill repeats only interrupted
-messages."""
+notifications."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def installation(
 
 @pytest.fixture(autouse=True)
 def approvers(site: Site, mail: MailServer) -> Iterator[list[Membership]]:
-    """Yield people who are notified; the server forgets earlier messages."""
+    """Yield approvers who are notified by mail; the mail server starts without messages."""
     mail.received.clear()
     yield add_approvers(site.workshop.organization, APPROVERS)
     mail.release()

@@ -24,8 +24,8 @@ from tests.recorder import Recorder
 from tests.webhooks.receiver import Receiver, open_receiver
 
 TIMING_SCALE = 0.25
-"""With this, an attempt counts as lost only after its request's time limit, so only a kill repeats
-one."""
+"""At this scale, an attempt counts as lost only after its request's time limit, so only a kill
+repeats a delivery."""
 KILLS = 3
 RUNS = 4
 

@@ -27,7 +27,7 @@ def spots(site: Site) -> Spots:
 
 
 @pytest.mark.parametrize("spot", ["asking", "reading", "paying", "renaming", "waiting"])
-def test_another_worker_takes_over_the_run_and_finishes_it_correctly(
+def test_another_worker_takes_over_the_run_and_brings_it_to_the_expected_end(
     spots: Spots, spot: str
 ) -> None:
     site = spots.site
@@ -62,8 +62,8 @@ def test_a_kill_near_the_end_of_new_work_neither_loses_nor_repeats_anything(
 def test_another_worker_takes_over_although_the_clock_of_the_database_was_set_back(
     site: Site,
 ) -> None:
-    """The lease of the lost worker ends in an hour; that of the living one is renewed, and
-    stays."""
+    """The lost worker's lease would end in an hour; the living worker renews its lease and keeps
+    its run."""
     site.have_workers(2)
     site.recorder.hold("read")
     lost = site.submit("Read", read("read"))
@@ -98,7 +98,7 @@ def test_a_write_resolved_as_not_done_can_be_requested_again_with_a_new_card(sit
 
 
 class TestBetweenDecisionAndStart:
-    """The worker does not notice the decision, because it is paused before."""
+    """The worker is paused before the decision, so it does not notice the decision."""
 
     def test_the_next_worker_starts_each_call_once_and_not_before_its_grace_ends(
         self, site: Site

@@ -40,7 +40,8 @@ CLEAR = {
 
 @pytest.fixture
 def worker(site: Site) -> Site:
-    """One worker, whose employee may use every bad tool with a model whose requests can be read."""
+    """One worker, and an employee that may use every bad tool and whose model's requests can be
+    read."""
     site.have_workers(1)
     employee = site.workshop.employee
     Grant.objects.bulk_create([Grant(employee=employee, tool=tool.name) for tool in PROBES])

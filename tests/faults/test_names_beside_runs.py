@@ -1,4 +1,4 @@
-"""Titles are requested in parallel to runs: many slow requests do not delay any run."""
+"""Titles are requested in parallel with runs: many slow requests do not delay any run."""
 
 from __future__ import annotations
 

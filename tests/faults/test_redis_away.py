@@ -20,7 +20,7 @@ def test_a_run_can_be_submitted_decided_and_finished_without_redis(site: Site) -
     assert sorted(site.recorder.effects.values()) == [1]
 
 
-def test_without_redis_no_hint_counts_as_sent_and_a_new_worker_works(site: Site) -> None:
+def test_without_redis_no_hint_counts_as_sent_and_a_new_worker_drives_the_run(site: Site) -> None:
     site.have_workers(0)
     with site.installation.without_redis():
         site.start(build_sweeper_process())

@@ -63,7 +63,9 @@ def pulses(redis_url: str) -> Iterator[list[SignOfLife]]:
         pulse.stop()
 
 
-def test_every_check_passes_except_that_of_the_missing_provider(pulses: list[SignOfLife]) -> None:
+def test_every_check_passes_except_the_check_of_the_missing_provider(
+    pulses: list[SignOfLife],
+) -> None:
     code, findings = examined()
     assert code == 1
     wrong = [finding for finding in findings if not finding["is_well"]]

@@ -66,7 +66,7 @@ def full_disk(browser: Client) -> Iterator[str]:
         cast("Any", connection).close_pool()
 
 
-def test_readiness_passes_when_saving_works(client: Client) -> None:
+def test_readiness_passes_when_data_can_be_saved(client: Client) -> None:
     assert client.get("/api/ready").status_code == 200
     assert not WriteProbe.objects.exists()
 

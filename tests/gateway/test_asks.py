@@ -354,7 +354,7 @@ class TestInputOfAnAsk:
         workshop.deny(workshop.card(first.run))
         assert load_state(ask(key)).is_waiting, "those that people have decided do not count"
 
-    def test_offers_neither_an_edit_nor_a_standing_grant(
+    def test_gets_a_card_without_edit_and_standing_grant(
         self, workshop: Workshop, key: AgentKey
     ) -> None:
         asked = ask(key)

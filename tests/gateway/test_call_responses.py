@@ -37,7 +37,8 @@ def build_ticket(status: CallStatus, result: ToolResult | None = None, **more: A
 
 
 def answer(ticket: Ticket) -> tuple[str, Any, bool | None]:
-    """Return the text, the structure, and True for an error."""
+    """Return the text and the structured content of the ticket's response, and True if it is an
+    error."""
     built = build_call_response(ticket, SITE)
     (content,) = built.content
     return content.text, built.structured_content, built.is_error  # type: ignore[union-attr]

@@ -100,7 +100,7 @@ class TestUsingAKey:
         assert key.last_used_at is None
         assert AgentKey.objects.get().last_used_at is not None
 
-    def test_is_recorded_once_in_a_while_and_does_not_affect_other_keys(
+    def test_is_recorded_again_only_after_a_while_and_for_no_other_key(
         self, workshop: Workshop
     ) -> None:
         secret, other = make_secret(workshop), make_key(workshop, "approver")

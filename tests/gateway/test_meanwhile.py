@@ -64,7 +64,7 @@ def test_two_equal_requests_share_the_last_free_ticket(
     assert update(workshop, key).status == CallStatus.AWAITING_APPROVAL
 
 
-def test_a_limit_used_up_by_another_session_applies(
+def test_a_call_whose_limit_another_session_uses_up_meanwhile_is_rejected(
     workshop: Workshop, key: AgentKey, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     limit = Condition("", Rule.CALL_COUNT, {"most": 1, "period": "day"}, Otherwise.FORBID)
@@ -113,7 +113,7 @@ def test_a_run_that_ends_accepts_no_more_requests(
     assert [each.number for each in passes(run)] == [1]
 
 
-def test_a_revoked_grant_applies(
+def test_a_call_whose_grant_is_revoked_meanwhile_is_rejected(
     workshop: Workshop, key: AgentKey, during_preview: list[Callable[[], object]]
 ) -> None:
     during_preview.append(Grant.objects.filter(tool=UPDATE).delete)

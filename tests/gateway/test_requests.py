@@ -49,8 +49,8 @@ from tools.office.records.models import Record
 from tools.toolbox.toolbox import Toolbox
 
 MOST_STATEMENTS = 10
-"""Statements that find the run, load its grants, lock it, check them again, and record pass, call
-and events."""
+"""The limit for the statements that find the run, load its grants, lock it, check the grants again,
+and record pass, call and events."""
 SEARCH, UPDATE, EFFECT = "data.searchRecords", "data.updateRecord", Effect.name
 
 
@@ -138,7 +138,7 @@ class TestARequestedRead:
             find_ticket(key, f"t-{call.pk}")
         assert len(caught) == 1
 
-    def test_costs_no_statement_for_notices_like_a_card(
+    def test_costs_no_statement_about_notices_and_neither_does_a_card(
         self, workshop: Workshop, key: AgentKey
     ) -> None:
         def count_notices(act: Callable[[], ToolCall]) -> int:
@@ -172,15 +172,17 @@ class TestARequestedRead:
         assert load_ticket(call.pk).call.status == CallStatus.SUCCEEDED
 
 
-class TestARequestIsRefused:
+class TestARequest:
     @pytest.mark.parametrize("value", [float("nan"), float("-inf"), "\0", "\ud800"])
-    def test_with_arguments_that_cannot_be_stored(self, key: AgentKey, value: Any) -> None:
+    def test_is_refused_with_arguments_that_cannot_be_stored(
+        self, key: AgentKey, value: Any
+    ) -> None:
         with pytest.raises(Invalid, match="not valid JSON"):
             request(key, SEARCH, region=value)
         assert not Run.objects.exists()
 
     @pytest.mark.parametrize("name", ["a\0b", "\ud800", "x" * 121])
-    def test_with_an_invalid_tool_name(self, key: AgentKey, name: str) -> None:
+    def test_is_refused_with_an_invalid_tool_name(self, key: AgentKey, name: str) -> None:
         with pytest.raises(Invalid):
             request(key, name)
         assert not Run.objects.exists()
@@ -192,7 +194,7 @@ class TestARequestIsRefused:
     )
     @pytest.mark.parametrize("has_run", [False, True])
     @pytest.mark.parametrize("keeps_open", [False, True])
-    def test_with_a_key_that_ended_meanwhile_and_nothing_is_recorded(
+    def test_with_a_key_that_ended_meanwhile_is_refused_and_not_recorded(
         self, workshop: Workshop, key: AgentKey, has_run: bool, keeps_open: bool
     ) -> None:
         record = workshop.record()
@@ -205,7 +207,7 @@ class TestARequestIsRefused:
         assert Run.objects.count() == has_run
         assert not Approval.objects.exists()
 
-    def test_not_under_the_two_person_rule_but_its_member_cannot_decide_the_card(
+    def test_is_not_refused_by_the_two_person_rule_but_its_member_cannot_decide_the_card(
         self, workshop: Workshop
     ) -> None:
         workshop.organization.four_eyes = True
@@ -215,7 +217,9 @@ class TestARequestIsRefused:
             workshop.approve(card)
         workshop.approve(card, by=workshop.admin)
 
-    def test_for_an_unknown_tool_and_recorded(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_for_an_unknown_tool_is_refused_and_recorded(
+        self, workshop: Workshop, key: AgentKey
+    ) -> None:
         call = request(key, "data.nothing")
         assert (call.status, load_ticket(call.pk).is_unknown_tool) == (CallStatus.REJECTED, True)
         assert not load_ticket(request(key, SEARCH, limit=0).pk).is_unknown_tool
@@ -224,37 +228,39 @@ class TestARequestIsRefused:
         )
         assert again(call.run).status == RunStatus.WAITING
 
-    def test_for_a_tool_without_a_grant(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_is_refused_for_a_tool_without_a_grant(self, workshop: Workshop, key: AgentKey) -> None:
         Grant.objects.filter(employee=workshop.employee, tool=SEARCH).delete()
         assert request(key, SEARCH, region="EU").status == CallStatus.REJECTED
 
-    def test_with_invalid_params_that_are_named(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_is_refused_with_invalid_params_that_are_named(
+        self, workshop: Workshop, key: AgentKey
+    ) -> None:
         call = request(key, SEARCH, limit=0)
         assert call.status == CallStatus.REJECTED
         assert "limit" in call.content
 
-    def test_with_a_claimed_level(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_is_refused_with_a_claimed_level(self, workshop: Workshop, key: AgentKey) -> None:
         """A client that sends a level, an approval or another organization sends unknown params."""
         call = request(
             key, UPDATE, record_id="1", changes={}, level="read", approved=True, organization_id=7
         )
         assert call.status == CallStatus.REJECTED
 
-    def test_for_the_name_of_an_ask(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_is_refused_for_the_name_of_an_ask(self, workshop: Workshop, key: AgentKey) -> None:
         assert request(key, "ask/deploy").status == CallStatus.REJECTED
 
-    def test_during_a_stop(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_is_refused_during_a_stop(self, workshop: Workshop, key: AgentKey) -> None:
         stops.stop_everything(workshop.operator)
         with pytest.raises(Conflict):
             request(authenticated(key), SEARCH)
         assert not ToolCall.objects.exists()
 
-    def test_for_an_inactive_employee(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_is_refused_for_an_inactive_employee(self, workshop: Workshop, key: AgentKey) -> None:
         key.employee.is_active = False
         with pytest.raises(Conflict, match="not active"):
             request(key, SEARCH)
 
-    def test_once_the_budget_is_used_up(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_is_refused_once_the_budget_is_used_up(self, workshop: Workshop, key: AgentKey) -> None:
         spent = workshop.submit()
         Run.objects.filter(pk=spent.pk).update(input_tokens=1_000)
         Employee.objects.filter(pk=workshop.employee.pk).update(month_tokens=10)
@@ -262,7 +268,7 @@ class TestARequestIsRefused:
             request(authenticated(key), SEARCH)
         workshop.cancel(spent)
 
-    def test_like_messages_of_people_to_the_run_of_an_agent(
+    def test_is_refused_if_a_person_messages_or_continues_the_run_of_an_agent(
         self, workshop: Workshop, key: AgentKey
     ) -> None:
         run = request(key, SEARCH).run

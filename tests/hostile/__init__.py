@@ -299,7 +299,7 @@ UNSTORABLE = ("\0", "a\0b", "\ud800", "a\udfffb", "\ud83d", f"\0<img src=x onerr
 HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 SELECTOR = "\ufe0e\ufe0f"
 EMOJI = "❤👨👩👧"
-"""All characters before a selector here."""
+"""Every character that precedes a variation selector in these strings."""
 KEYCAP = re.compile("[0-9#*]\ufe0f\u20e3")
 HIDDEN_LETTERS = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\uffa0\ufe00-\ufe0d\U000e0100-\U000e01ef]"

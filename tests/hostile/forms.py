@@ -34,7 +34,7 @@ from tests.hostile.world import IN_ALL
 from tests.world import World, make_world
 
 CLOSED = frozenset({"level", "password", "currency", "lease_owner"})
-"""Names of columns with one of a few words, not shown on pages, or filled only by Gadget."""
+"""Names of columns that take one of a few words, are not on pages, or are filled only by Gadget."""
 PRICE = ("input", "output")
 
 
@@ -87,7 +87,7 @@ WAYS: tuple[Callable[[str], str], ...] = (str, as_breaks, as_json)
 def _told(
     way: Callable[[str], str], longest: int, *, is_hostile: bool, one_line: bool
 ) -> tuple[str, str]:
-    """Return all strings in this form, and as a page must show them."""
+    """Return all strings in this form, and the text that a page must show for them."""
     text = way(all_strings(longest, is_hostile=is_hostile))
     return text, squeezed(text, one_line=one_line, counts_marks=False)
 
@@ -128,7 +128,7 @@ class FilledRows:
         return f"{place} begins\n{all_strings(longest, is_hostile=self.is_hostile)}\n{place} ends"
 
     def fill(self, row: Model) -> None:
-        """Write into each text of the row."""
+        """Fill each text of the row with all strings, between two lines that name the place."""
         for each in row._meta.concrete_fields:
             place = f"{row._meta.object_name}.{each.name}"
             if each.choices or each.name in CLOSED or isinstance(each, EncryptedTextField):
@@ -234,7 +234,7 @@ def _remember(filled: FilledRows) -> None:
 
 @dataclass
 class FormReading(Reading):
-    """One page with a form.
+    """A parsed page with a form.
 
     Attributes:
         values: the raw values that its inputs and text areas would send.

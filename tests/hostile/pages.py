@@ -29,7 +29,7 @@ OF_SENTENCES: frozenset[Shape] = frozenset(
     }
     | {("ins", frozenset())}
 )
-# Tokens with a count, and those of spaces, which `squeezed` omits.
+# Tokens with a count, and tokens of spaces, which `squeezed` omits.
 COUNTED = re.compile("⟦(U\\+[0-9A-F]+) \N{MULTIPLICATION SIGN}([0-9,]+)⟧")
 SPACES = re.compile(r"⟦(?:U\+(?:00A0|1680|200[0-9A]|202F|205F)|[0-9,]+ (?:blank lines|spaces?))⟧")
 MARKDOWN_TAGS = frozenset(
@@ -107,7 +107,7 @@ FLAG = "⚠ mixed alphabets"
 
 @dataclass
 class Reading(HTMLParser):
-    """One page.
+    """A parsed page, with the faults found on it.
 
     Attributes:
         shapes: its elements outside rendered Markdown, each with True inside a card's sentence or

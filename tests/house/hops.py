@@ -54,7 +54,7 @@ class HopRecorder:
             self.hops.append(Hop(caller, module, code.co_qualname))
 
     def _find_caller(self, frame: FrameType) -> str:
-        """Return the module of the nearest function of ours below in the stack; empty if there is
+        """Return the module of the nearest calling function that is ours; empty if there is
         none."""
         back = frame.f_back
         while back is not None:

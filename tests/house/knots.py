@@ -15,8 +15,8 @@ DOORS = frozenset({"urls", "routing", "apps", "api", "admin", "mcp_server", "web
 
 
 def draw_graph(top: str) -> Graph:
-    """Return, for each folder and each file beside the folders, the others that it imports, or
-    names in a foreign key that needs no exception."""
+    """Return the graph of dependencies: for each folder, and each file beside the folders, the
+    others that it imports or refers to by a foreign key that needs no exception."""
     arrows: dict[str, set[str]] = {}
     for module in product():
         if not is_within(module.name, f"{top}") or module.name == top:

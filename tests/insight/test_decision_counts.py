@@ -186,5 +186,7 @@ def test_a_sweeper_counts_and_keeps_only_the_days_shown_on_pages(world: World, d
 @pytest.mark.parametrize(
     ("times", "median"), [({"5": 1}, 5), ({"5": 1, "8": 1}, 6), ({"9": 1, "5": 3}, 5)]
 )
-def test_the_median_of_counted_durations_is_correct(times: dict[str, int], median: int) -> None:
+def test_the_median_of_counted_durations_is_rounded_down(
+    times: dict[str, int], median: int
+) -> None:
     assert compute_median(times) == median

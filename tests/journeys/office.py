@@ -90,7 +90,7 @@ class Office:
         return self.await_status(run_id, *ENDED)
 
     def await_bells(self, run_id: int) -> None:
-        """Wait until a socket is subscribed to this run's bells and streamed text."""
+        """Wait until a socket is subscribed to this run's hints and streamed text."""
         group = f"{self.installation.queue}:bell__group__{notify.get_run_group(run_id)}"
         with redis.Redis.from_url(self.installation.redis.url) as client:
             await_that(

@@ -39,7 +39,8 @@ SUBSCRIBE_WITH_OLD_KEY = """() => {
     return { toJSON: () => ({ endpoint: "https://push.example/a", keys: { p256dh: "a", auth: "b" } }) };
   };
 }"""
-"""The browser's own service for subscriptions, which no test can reach."""
+"""Replaces the browser's subscription, whose service no test can reach, with one for an old key,
+and notes each call."""
 LIST_NOTIFICATIONS = """async () => {
   const registration = await navigator.serviceWorker.getRegistration("/");
   const shown = await registration.getNotifications();

@@ -40,7 +40,8 @@ PRESS_2_ONCE_SHOWN = """(id) => {
   };
   look();
 }"""
-"""In the page itself, because a call from the test to the browser may take longer than reading."""
+"""Presses 2 once the card is shown; runs in the page, because a call from the test may come only
+after the card can be read."""
 
 
 def said(visitor: Visitor) -> str:

@@ -152,7 +152,7 @@ ARE_DRAWN = """() => new Promise((done) => {
   const count = () => (++frames > 20 ? done() : requestAnimationFrame(count));
   count();
 })"""
-"""The page draws lines for up to ten frames before it follows them."""
+"""Waits for 20 frames, because the page draws lines for up to ten before it follows them."""
 
 
 def test_the_page_does_not_scroll_while_the_reader_selects_writes_or_decides(

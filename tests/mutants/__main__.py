@@ -46,11 +46,14 @@ class Verdict:
 
 
 def main() -> int:
-    """Return 0 if at least 95% of the guards have a test that fails without them."""
+    """Run the mutants; return 0 if at least 95% of the guards have a test that fails without
+    them."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
     parser.add_argument("--only", default="", help="mutants whose name contains this")
-    parser.add_argument("--all", action="store_true", help="every mutant in place of a sample")
-    parser.add_argument("--list", action="store_true", help="name the mutants and run nothing")
+    parser.add_argument("--all", action="store_true", help="run every mutant instead of a sample")
+    parser.add_argument(
+        "--list", action="store_true", help="print the names of the mutants, and run nothing"
+    )
     parser.add_argument(
         "--side-by-side", type=int, default=2, help="copies of the project that run tests at a time"
     )
@@ -66,7 +69,7 @@ def main() -> int:
         return 0
     began = time.monotonic()
     if red := _red_without_edits({each.tests for each in mutants}):
-        print(f"These tests fail as it stands, so nothing can be said: {', '.join(red)}")
+        print(f"These tests fail without any edit, so mutants prove nothing: {', '.join(red)}")
         return 1
     verdicts = [each for each in _verdicts(mutants, options.side_by_side) if each.is_valid]
     survivors = [each.mutant.name for each in verdicts if each.survived]

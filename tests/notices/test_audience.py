@@ -124,7 +124,7 @@ def test_each_notice_is_spread_once(world: World) -> None:
     assert Delivery.objects.count() == 2
 
 
-def test_a_hundred_cards_cost_as_many_queries_as_one_card(
+def test_notices_of_a_hundred_cards_are_spread_with_at_most_20_queries(
     world: World, django_assert_max_num_queries: object, django_assert_num_queries: object
 ) -> None:
     ApprovalRule.objects.create(organization=world.acme, name="all", needed=2)

@@ -188,11 +188,11 @@ def test_a_withdrawal_that_failed_for_good_is_left_to_the_next_notification(
     assert list_on_screen(channel) == [newest]
 
 
-def test_a_withdrawal_whose_worker_dies_is_repeated_after_its_try(
+def test_a_withdrawal_whose_worker_dies_is_repeated_after_its_attempt_times_out(
     service: PushService, channel: Channel, closed: int
 ) -> None:
     assert _take_closed()  # and the worker is killed
-    assert not withdraw_next(), "its try is not over"
+    assert not withdraw_next(), "its attempt has not timed out"
     end_pauses()
     assert withdraw_next()
     assert [message["close"] for message in service.messages] == [[f"card-{closed}", "several"]]

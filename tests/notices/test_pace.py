@@ -52,7 +52,7 @@ def test_cards_and_own_runs_default_to_at_once_and_other_notices_to_daily() -> N
     }
 
 
-def test_the_pace_never_sets_no_time() -> None:
+def test_the_pace_never_means_no_delivery_time() -> None:
     assert find(Pace.NEVER) is None
 
 

@@ -274,7 +274,7 @@ def test_an_address_of_another_organization_gets_nothing(world: World, mail: Mai
     assert not Delivery.objects.exists()
 
 
-def test_a_code_is_sent_alone(world: World, mail: MailServer) -> None:
+def test_a_code_is_sent_in_a_separate_notification(world: World, mail: MailServer) -> None:
     member = world.member("approver")
     add_email(member, "ann@example.com")
     send_all()

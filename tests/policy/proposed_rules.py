@@ -22,7 +22,7 @@ def ask(workshop: Workshop, name: str = "a") -> Approval:
 
 
 def approve(workshop: Workshop, *people: Membership, name: str = "a") -> Approval:
-    """Let these people approve a new card, and its call start."""
+    """Let these people approve a new card, and let its call start."""
     card = ask(workshop, name)
     for person in people:
         workshop.approve(card, by=person)

@@ -76,7 +76,7 @@ def test_the_random_calls_cover_every_kind_of_fact_and_verdict() -> None:
     assert wanted <= seen.keys()
 
 
-def test_the_traits_and_the_rules_have_every_field() -> None:
+def test_recorded_traits_and_rules_have_every_field() -> None:
     declared = {name for name, value in vars(ToolTraits).items() if isinstance(value, property)}
     assert {each.name for each in fields(RecordedTraits)} == declared
     stored = RecordedRules.of(Grants(pinned={"a": "1"}), Policy(modes=frozenset()), {}).as_json()

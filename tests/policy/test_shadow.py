@@ -106,7 +106,7 @@ def test_other_organizations_are_not_compared(workshop: Workshop) -> None:
     assert shadow.list_policy_drafts(other.admin) == []
 
 
-def test_only_admins_can_save_and_start_policy_drafts(workshop: Workshop) -> None:
+def test_only_admins_can_save_and_delete_policy_drafts(workshop: Workshop) -> None:
     with pytest.raises(Forbidden):
         shadow.save_policy_draft(workshop.approver, "Mine", STOP)
     policy_draft = start(workshop)

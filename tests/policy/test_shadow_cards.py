@@ -33,7 +33,7 @@ def _recorder(recorder: Recorder) -> None:
 
 
 def start(workshop: Workshop, changes: tuple[PolicyChange, ...] = FOR_TWO) -> PolicyDraft:
-    """Start the shadow mode of these changes ten minutes ago."""
+    """Put these changes into shadow mode, with a start ten minutes ago."""
     policy_draft = shadow.save_policy_draft(workshop.admin, "Two", changes)
     shadow.start_shadow(workshop.admin, policy_draft.pk, 7)
     PolicyDraft.objects.filter(pk=policy_draft.pk).update(shadow_from=Now() - 2 * MINUTES)

@@ -1,4 +1,4 @@
-"""The fake server keeps OpenAI's rules, and another process can control it."""
+"""The fake server enforces OpenAI's rules, and another process can control it."""
 
 import contextlib
 import json

@@ -1,4 +1,4 @@
-"""The accumulator handles the odd streams that real servers send."""
+"""The accumulator assembles text, calls and usage from the odd streams that real servers send."""
 
 import json
 from typing import Any

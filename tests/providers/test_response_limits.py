@@ -34,7 +34,8 @@ PROSE = "".join(f"Record {number} has the score {number * 7 % 101}.\n" for numbe
 
 @contextmanager
 def slow_server(*steps: Any) -> Iterator[str]:
-    """Serve one stream: bytes and events are sent, and for a number, the server sleeps."""
+    """Serve one stream of these steps: bytes and events are sent, and a number makes the server
+    wait that many seconds."""
     listener = socket.create_server(("127.0.0.1", 0))
     ended = threading.Event()
 

@@ -13,8 +13,8 @@ from agents.providers.script_format import parse_scripts
 from tests.scripts import write_script
 
 SLOWEST_S = 10
-"""Limit of the thread's CPU time: the slowest case takes 1 s, or 4 s on a busy machine; unbounded
-ones never end."""
+"""The limit for the thread's CPU time: the slowest case takes 1 s, or 4 s on a busy machine;
+unbounded ones never end."""
 UNKNOWN = "I am a demo employee and don't know this task.\n\nTry:\n\n- {}"
 
 

@@ -1,5 +1,5 @@
-"""Errors and streams recorded from real servers are handled correctly: each case in `wire/` has its
-own rule."""
+"""Errors and streams recorded from real servers: each case in `wire/` has the outcome that its rule
+names."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ ENDS: dict[str, tuple[str, bool, str]] = {
     "wrong key": ("bad_key", False, "API key"),
     "unknown model": ("not_found", False, "does not know"),
 }
-"""For each error that cannot be adapted to: its code, True if the request is retried, and words of
-its message."""
+"""For each error to which no request can be adapted: its code, True if the request is retried, and
+words of its message."""
 WINDOWS = {
     "llama.cpp": ContextWindow(8192, 24176),
     "Gemini": ContextWindow(1048576, 1200000),
@@ -182,7 +182,7 @@ ANSWERED: dict[str, tuple[str, list[str]]] = {
 
 
 @pytest.mark.parametrize("case", SHAPES, ids=lambda case: case["case"])
-def test_a_stream_is_read_as_intended(
+def test_a_recorded_stream_gives_its_text_and_calls_or_is_refused(
     server: ModelServer, ask: Asking, case: dict[str, Any]
 ) -> None:
     server.enqueue(Response(events=tuple(case["chunks"])))

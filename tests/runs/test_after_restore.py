@@ -74,7 +74,7 @@ def test_a_run_being_cancelled_ends(workshop: Workshop) -> None:
     assert workshop.drive(run).status == RunStatus.CANCELLED
 
 
-def test_recovering_twice_changes_nothing_more(workshop: Workshop, recorder: Recorder) -> None:
+def test_a_second_recovery_changes_nothing(workshop: Workshop, recorder: Recorder) -> None:
     workshop.play(asking(call("probe.effect", name="a")))
     run = workshop.work()
     workshop.approve(workshop.card(run), grace_s=30)

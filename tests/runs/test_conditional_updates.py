@@ -77,7 +77,7 @@ class TestAnExecutingCall:
 
 
 def can_suspend(row: ToolCall, epoch: int) -> bool:
-    """Return True if a driver of this epoch can suspend the call."""
+    """Try to suspend the call as a driver of this epoch; return True if it is suspended."""
     with run_transaction(row.run_id) as tx:
         try:
             tx.run.lease_epoch = epoch

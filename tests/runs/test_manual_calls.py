@@ -142,7 +142,7 @@ class TestAManualCall:
         assert len(passes(run)) == 1
 
 
-class TestAManualCallIsRefused:
+class TestARefusedManualCall:
     @pytest.mark.parametrize(
         ("tool", "params", "field"),
         [

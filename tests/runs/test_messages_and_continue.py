@@ -33,7 +33,7 @@ SLEEP = Response(calls=(Call("probe.sleep", {"ms": 0}, id="c2"),))
 
 
 def shape_of(request: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return role and text of each message after the instructions."""
+    """Return the role and the text of each message after the instructions."""
     return [(message["role"], message.get("content") or "") for message in request["messages"][1:]]
 
 

@@ -470,7 +470,7 @@ class TestALimitOnOrigins:
         record.refresh_from_db()
         assert record.email == ""
 
-    def test_is_broken_if_there_is_too_much_to_search(
+    def test_is_violated_if_there_is_too_much_to_search(
         self, workshop: Workshop, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr("agents.runs.provenance.MAX_SEARCHED", 10)

@@ -42,11 +42,15 @@ def main() -> int:
         "--seed",
         type=int,
         default=secrets.randbelow(10**6),
-        help="repeats the choices, not the times",
+        help="repeats the random choices, but not their timing",
     )
-    parser.add_argument("--database", choices=("sqlite", "postgresql"), help="only this one")
     parser.add_argument(
-        "--part", choices=PARTS, help="only this one; on_database is the kills, hosts the cuts"
+        "--database", choices=("sqlite", "postgresql"), help="run only on this database"
+    )
+    parser.add_argument(
+        "--part",
+        choices=PARTS,
+        help="run only this part; on_database has the kills, hosts the cuts",
     )
     options = parser.parse_args()
     seed, minutes = f"--seed={options.seed}", f"--minutes={options.minutes}"

@@ -48,7 +48,7 @@ def main() -> int:
     """Let each client work; return 0 if all of them did everything."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
-        "--client", choices=KINDS, action="append", help="only this one; may be repeated"
+        "--client", choices=KINDS, action="append", help="run only this client; can be repeated"
     )
     options = parser.parse_args()
     databases = setup_databases(verbosity=0, interactive=False)

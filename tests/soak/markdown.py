@@ -23,7 +23,8 @@ TEXTS = 1_000
 MAX_MS, MAX_BYTES = 100, 200_000
 LOOP_MS = 30
 TRIES = 3
-"""The fastest counts, because other work on the machine slows some down."""
+"""Each text is rendered this often, and the fastest try counts, because other work slows some tries
+down."""
 
 
 def main() -> int:

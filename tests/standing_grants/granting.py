@@ -25,8 +25,8 @@ def equals(param: str, value: Any) -> Condition:
 def propose_for(
     workshop: Workshop, tool: str, *conditions: Condition, **more: Any
 ) -> ProposedGrant:
-    """Propose a standing grant whose calls have exactly the params with conditions, unless `params`
-    says otherwise."""
+    """Propose a standing grant for calls with exactly the params that have conditions; `more`
+    replaces its fields."""
     params = tuple(sorted({condition.param for condition in conditions}))
     proposal = ProposedGrant(
         tool,

@@ -354,7 +354,7 @@ def copy_grant(made: StandingGrant) -> StandingGrant:
 
 
 class TestCreatingAGrant:
-    def test_or_revoking_it_is_limited_to_approvers(self, workshop: Workshop) -> None:
+    def test_is_limited_to_approvers_and_so_is_revoking_it(self, workshop: Workshop) -> None:
         with pytest.raises(Forbidden):
             grant(workshop, "probe.effect", A, by=workshop.operator)
         made = grant(workshop, "probe.effect", A)

@@ -187,7 +187,7 @@ class TestAConnectedTool:
 
 class TestAChangeBetweenApprovalAndStart:
     @pytest.mark.parametrize("appears", [False, True])
-    def test_like_a_new_warning_leaves_the_call_to_a_person(
+    def test_leaves_the_call_to_a_person_if_its_card_gets_a_warning(
         self, workshop: Workshop, recorder: Recorder, appears: bool
     ) -> None:
         record = workshop.record(name="Acme Corp")
@@ -202,7 +202,7 @@ class TestAChangeBetweenApprovalAndStart:
         assert list(recorder.effects.values()) == [1]
 
     @pytest.mark.parametrize("has_rule", [False, True])
-    def test_like_a_message_of_the_creator_matters_under_the_two_person_rule(
+    def test_leaves_the_call_to_a_person_if_the_creator_writes_under_the_two_person_rule(
         self, workshop: Workshop, recorder: Recorder, has_rule: bool
     ) -> None:
         workshop.organization.four_eyes = has_rule

@@ -92,7 +92,7 @@ class TestTheMenu:
         keys = re.findall(r'data-place-key="(.)"', html)
         assert len(keys) == len(set(keys)) >= 12
 
-    def test_matches_the_role(self, world: World) -> None:
+    def test_shows_only_pages_of_the_role(self, world: World) -> None:
         assert "/audit/" in world.client("admin").get("/runs/").content.decode()
         assert "/audit/" not in world.client("approver").get("/runs/").content.decode()
 

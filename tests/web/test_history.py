@@ -65,7 +65,7 @@ ENDS: tuple[tuple[CallStatus, dict[str, Any], str], ...] = (
 
 
 @pytest.mark.parametrize(("status", "result", "says"), ENDS)
-def test_a_row_says_what_happened_after_an_approval(
+def test_a_row_reports_the_result_of_an_approved_call(
     world: World, status: CallStatus, result: dict[str, Any], says: str
 ) -> None:
     decide(world, ApprovalStatus.CONSUMED, status, **result)

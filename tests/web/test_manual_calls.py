@@ -64,7 +64,7 @@ class TestTheFormOfATool:
         Employee.objects.update(is_active=False)
         assert "Try it" not in read_page(world.client("operator"))
 
-    def test_needs_no_query(self, world: World) -> None:
+    def test_needs_no_additional_query(self, world: World) -> None:
         asked = []
         for username in ("viewer", "operator"):
             client = world.client(username)

@@ -38,7 +38,9 @@ def list_notices(world: World) -> list[str]:
     return [each for each in sentences if each in page]
 
 
-def test_nothing_is_shown_while_all_parts_run(world: World, pulses: dict[str, SignOfLife]) -> None:
+def test_no_notice_is_shown_while_all_parts_run(
+    world: World, pulses: dict[str, SignOfLife]
+) -> None:
     assert list_notices(world) == []
 
 
@@ -75,5 +77,5 @@ def test_the_check_is_cached_for_some_seconds(world: World, pulses: dict[str, Si
     assert list_notices(world) == []
 
 
-def test_the_login_page_shows_nothing(redis_url: str) -> None:
+def test_the_login_page_does_not_report_missing_parts(redis_url: str) -> None:
     assert "No worker is running" not in Client().get("/login/").content.decode()

@@ -53,7 +53,7 @@ class TestAPasswordResetByLink:
             "Key"
         ]
 
-    def test_works_once_and_only_with_the_newest_link(self, world: World) -> None:
+    def test_can_be_used_once_and_only_with_the_newest_link(self, world: World) -> None:
         first, second = (create_reset_link(world, "viewer") for _ in range(2))
         assert nobody().get(first).status_code == 404
         client, other = open_link(second), open_link(second)

@@ -191,7 +191,7 @@ DECISION = {
         }}, "No record 7."),
     ],
 )  # fmt: skip
-def test_each_entry_describes_what_happened(
+def test_each_entry_has_its_note_and_its_reason(
     type_: EventType, payload: dict[str, Any], note: str
 ) -> None:
     event = Event(seq=1, type=type_, payload=payload, created_at=timezone.now())

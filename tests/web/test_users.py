@@ -168,7 +168,7 @@ class TestInvitations:
         )
         assert not Channel.objects.exists()
 
-    def test_work_once(self, world: World) -> None:
+    def test_can_be_used_once(self, world: World) -> None:
         link = invite(world)
         first, second = open_link(link), open_link(link)
         assert sign_up(first, "ada").status_code == 302

@@ -131,7 +131,7 @@ def test_invalid_values_stay_in_the_form(world: World, wrong: dict[str, str]) ->
     )
 
 
-def test_the_form_saves_everything(world: World) -> None:
+def test_the_form_saves_every_field(world: World) -> None:
     webhook = create(world)
     assert (webhook.kinds, webhook.sends_values) == (FORM["kinds"], False)
     changed = {

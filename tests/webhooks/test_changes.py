@@ -114,7 +114,7 @@ class TestAddingAWebhook:
             make(workshop)
 
     @pytest.mark.parametrize("role", ["viewer", "operator", "approver"])
-    def test_or_reading_it_is_limited_to_admins(self, workshop: Workshop, role: str) -> None:
+    def test_is_limited_to_admins_and_so_is_reading_it(self, workshop: Workshop, role: str) -> None:
         webhook, _ = make(workshop)
         member, stranger = workshop.members[role], build_workshop("globex").admin
         delivery = WebhookDelivery.objects.create(
@@ -262,7 +262,7 @@ class TestChangingAWebhook:
         assert (webhook.failures, webhook.rests_until) == (0, None)
         assert AuditEntry.objects.get(action="webhook_changed").payload["has_new_address"] is True
 
-    def test_or_sending_again_affects_only_its_own_deliveries(
+    def test_deliveries_can_be_sent_again_only_by_their_organization(
         self, workshop: Workshop, receiver: Receiver
     ) -> None:
         for name in ("one", "two"):
@@ -276,7 +276,7 @@ class TestChangingAWebhook:
             delivery.refresh_from_db()
             assert delivery.status == WebhookDeliveryStatus.WAITING
 
-    def test_or_sending_again_keeps_the_id_of_the_delivery(
+    def test_a_delivery_keeps_its_id_when_it_is_sent_again(
         self, workshop: Workshop, receiver: Receiver
     ) -> None:
         add_webhook(workshop, receiver)

@@ -39,7 +39,8 @@ def nothing_is_given_up(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
 
 
 def do_what_ends_in_the_log(workshop: Workshop) -> None:
-    """Use Stop, let a standing grant end, a trigger refuse, a schedule fail and an address go."""
+    """Use Stop, and let a standing grant end, a trigger refuse a message, a schedule fail, and an
+    address be removed."""
     made = grant(workshop, "probe.effect", equals("name", CANARY))
     end_grants(StandingGrant.objects.filter(pk=made.pk), CANARY)
     trigger = add_trigger(workshop, name=CANARY)

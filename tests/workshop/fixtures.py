@@ -102,7 +102,7 @@ def _delete_all() -> None:
 
 @cache
 def _tables() -> list[str]:
-    """List the tables of all models, those that others refer to last."""
+    """List the tables of all models, with referenced tables last."""
     cleared = ("django.contrib.auth.", "agents.", "tools.")
     models = [
         model

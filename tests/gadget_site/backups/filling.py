@@ -174,7 +174,8 @@ def _make_special_values(model: Model) -> dict[str, Any]:
 
 
 _ENDED: Mapping[str, dict[str, str]] = {"runs.ToolCall": {"status": CallStatus.SUCCEEDED}}
-"""The rows of a table that may get any key, because nothing works with them."""
+"""By table, columns that make a row an ended one: such a row may get any key, because the engine
+does nothing with it."""
 _BESIDE: Mapping[str, Any] = {
     "standing_grants.StandingGrant.revoked_by": lambda: {"revoked_at": timezone.now()},
 }

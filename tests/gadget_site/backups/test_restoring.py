@@ -155,7 +155,7 @@ def test_restoring_waits_for_a_process_that_is_closing_the_database(
 
 
 @pytest.mark.once
-class TestARestoreIsRefused:
+class TestARefusedRestore:
     """A refused restore changes nothing: rows created after the backup still exist."""
 
     @pytest.fixture

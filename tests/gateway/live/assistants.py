@@ -26,12 +26,12 @@ CONFIG = "/etc/gadget/hook.json"
 
 @dataclass(frozen=True)
 class Assistant:
-    """One assistant with the commands of the tests.
+    """A coding assistant, set up and started as the guide says.
 
     Attributes:
-        files: the files of the guide, for everybody and for one user, that start the hook.
-        shell: the model's name of the tool for commands, and of its param.
-        command: starts it with one task; no other rule of the assistant itself asks a person.
+        files: the guide's settings files that start the hook, for everybody and for one user.
+        shell: the model's names for the tool that runs commands, and for its param.
+        command: starts it with one task, and keeps the assistant itself from asking a person.
     """
 
     name: str
@@ -111,7 +111,8 @@ class Office:
         machine.write_at_home(".gemini/settings.json", json.dumps(auth))
 
     def let_hook_wait(self, seconds: int) -> None:
-        """Let the hook deny a call with a ticket after about this many seconds, less its margin."""
+        """Let the hook wait about this many seconds, less its margin, before it denies with a
+        ticket."""
         path = self.machine.find(CONFIG)
         self.machine.write(
             CONFIG, json.dumps({**json.loads(path.read_text()), "timeout_s": seconds}), mode=0o640
@@ -162,7 +163,7 @@ class Office:
             terminal.close()
 
     def check(self, assistant: Assistant, *arguments: str) -> tuple[int, str]:
-        """Run the guide's command that checks the setup."""
+        """Run the guide's command that checks the setup; return its exit code and output."""
         command = re.findall(
             r"run `(\S.* check) claude --live`", GUIDE.read_text(encoding="utf-8")
         )[0]

@@ -34,7 +34,7 @@ CLAUDE = {
     "tool_name": "Bash",
 }
 PATIENCE_S = 120
-"""Seconds in which a real assistant starts and asks, on a busy machine."""
+"""The time limit in seconds for a real assistant to start and ask, on a busy machine."""
 DEPLOY = {**CLAUDE, "tool_input": {"command": "make deploy", "description": "Deploy the shop"}}
 
 

@@ -31,7 +31,7 @@ class ModelStub:
         self.asked: list[tuple[str, Any]] = []
 
     def answer(self, path: str, body: Any) -> tuple[str, str]:
-        """Return the type and the text of a response."""
+        """Return the content type and the text of the response to this request."""
         self.asked.append((path, body))
         call = self._find_next(body) if body.get("tools") else None
         if path.endswith("/messages"):

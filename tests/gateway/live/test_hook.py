@@ -1,5 +1,5 @@
-"""The hook: inputs in the documented forms of five assistants get the right response; every failure
-blocks."""
+"""The hook: inputs in the documented forms of five assistants get the expected verdict; every
+failure blocks."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_there_are_a_hundred_inputs() -> None:
     "static/clients/gadget_hook.py",
 )
 @pytest.mark.parametrize("number", take_sample(range(len(INPUTS)), 10, "hook inputs"))
-def test_each_input_gets_the_right_response(site: Site, hook: Hook, number: int) -> None:
+def test_each_input_gets_its_expected_verdict(site: Site, hook: Hook, number: int) -> None:
     assistant, given, expected = (
         INPUTS[number][name] for name in ("assistant", "input", "expected")
     )
@@ -83,7 +83,7 @@ def test_each_input_gets_the_right_response(site: Site, hook: Hook, number: int)
 @pytest.mark.parametrize(
     "number", take_sample(range(len(INPUTS)), 10, "hook inputs without a server")
 )
-def test_everything_is_blocked_without_a_server(tmp_path: Path, number: int) -> None:
+def test_every_call_is_blocked_without_a_server(tmp_path: Path, number: int) -> None:
     hook = Hook(tmp_path, "http://127.0.0.1:9", "gadget_agent_x", rules=[])
     code, output, errors = hook.answer(INPUTS[number]["input"])
     assert (code, output) == (2, "")
@@ -130,7 +130,9 @@ def test_a_changed_call_needs_its_own_decision(site: Site, hook: Hook) -> None:
     assert "Not now." in output
 
 
-def test_the_hook_reports_what_happened(site: Site, hook: Hook) -> None:
+def test_the_hook_reports_a_success_and_asks_again_for_the_next_call(
+    site: Site, hook: Hook
+) -> None:
     with decided(site, approves=True):
         hook.answer(DEPLOY)
     after = {**DEPLOY, "hook_event_name": "PostToolUse", "tool_response": {"stdout": "done"}}
@@ -246,18 +248,18 @@ class TestConfiguration:
             '{"rules": ' + "[" * 100_000,
         ],
     )
-    def test_blocks_when_it_has_a_fault(self, tmp_path: Path, wrong: Any) -> None:
+    def test_with_a_fault_blocks_the_call(self, tmp_path: Path, wrong: Any) -> None:
         hook = Hook(tmp_path, "http://127.0.0.1:9", "gadget_agent_x")
         hook.write(wrong)
         assert hook.answer({**DEPLOY, "tool_name": "Read"})[0] == 2
 
-    def test_blocks_when_it_is_missing(self, tmp_path: Path) -> None:
+    def test_that_is_missing_blocks_the_call(self, tmp_path: Path) -> None:
         hook = Hook(tmp_path, "http://127.0.0.1:9", "gadget_agent_x")
         hook.config.unlink()
         assert hook.answer(DEPLOY)[0] == 2
 
     @pytest.mark.usefixtures("running")
-    def test_blocks_when_its_key_is_wrong(self, site: Site, tmp_path: Path) -> None:
+    def test_with_a_wrong_key_blocks_the_call(self, site: Site, tmp_path: Path) -> None:
         hook = Hook(tmp_path, site.installation.url, "gadget_agent_wrong")
         code, _, errors = hook.answer(DEPLOY)
         assert (code, "401" in errors) == (2, True)
@@ -348,7 +350,7 @@ def test_a_finished_decision_leaves_no_card(site: Site, hook: Hook) -> None:
 
 @contextmanager
 def serve(status: int, headers: dict[str, str], body: bytes) -> Iterator[tuple[str, list[str]]]:
-    """Serve this response to everything; yield the address, and the paths that were asked for."""
+    """Serve this response to every request; yield the address, and the requested paths."""
     asked: list[str] = []
 
     class Answer(BaseHTTPRequestHandler):

@@ -121,7 +121,7 @@ def run_approving(site: Site, command: list[str]) -> tuple[int, str]:
 
 @contextmanager
 def opened_for_all(site: Site, secret: str) -> Iterator[str]:
-    """Open a second door that adds the key to every request, because the suite cannot send one."""
+    """Serve an address that adds the key to every request, because the suite cannot send a key."""
     port = site.installation.port
 
     class Relay(BaseHTTPRequestHandler):

@@ -24,15 +24,15 @@ POOLED_THREADS = 36
 """The threads of all pools, for any number of tickets: calls 8, door 2, sockets 4, pages 16,
 database 6."""
 FEW_KB = 8_000 + 8 * TICKETS
-"""Kilobytes that a process may grow by for other reasons, such as the page cache of SQLite in each
+"""Kilobytes by which a process may grow for other reasons, such as the page cache of SQLite in each
 of its threads."""
 CONNECTION_KB = 150
-"""Maximum of kilobytes that an open connection and its waiting request may take."""
+"""The most kilobytes that an open connection and its waiting request may take."""
 
 
 def park(site: Site, keys: int) -> list[tuple[str, str]]:
-    """Request 100 writes with each of this many new keys; return each key's secret with each
-    ticket."""
+    """Request 100 writes with each of `keys` new keys; return a (secret, ticket) pair for each
+    write."""
     return asyncio.run(_park(site, [make_secret(site) for _ in range(keys)]))
 
 

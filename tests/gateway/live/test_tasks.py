@@ -152,8 +152,8 @@ def test_input_of_the_agent_to_a_task_decides_nothing(site: Site, secret: str) -
 
 
 @pytest.mark.parametrize("method", ["tasks/get", "tasks/cancel", "tasks/update"])
-class TestATaskRequestIsRefused:
-    def test_with_another_key(self, site: Site, secret: str, method: str) -> None:
+class TestATaskRequest:
+    def test_is_refused_with_another_key(self, site: Site, secret: str, method: str) -> None:
         task = ask(site, secret)
         other = make_secret(site, "approver")
         assert (
@@ -161,7 +161,7 @@ class TestATaskRequestIsRefused:
             == types.INVALID_PARAMS
         )
 
-    def test_for_an_unknown_task(self, site: Site, secret: str, method: str) -> None:
+    def test_is_refused_for_an_unknown_task(self, site: Site, secret: str, method: str) -> None:
         assert (
             send(site, secret, method, {"taskId": "t-0"})["error"]["code"] == types.INVALID_PARAMS
         )
@@ -172,7 +172,7 @@ class TestATaskRequestIsRefused:
         "agents/mcp_server/tasks.py",
     )
     @pytest.mark.parametrize("name", ["t-0", "", "none"])
-    def test_with_a_header_that_names_another_task(
+    def test_is_refused_with_a_header_that_names_another_task(
         self, site: Site, secret: str, method: str, name: str
     ) -> None:
         task = ask(site, secret)
@@ -180,7 +180,9 @@ class TestATaskRequestIsRefused:
         assert response["error"]["code"] == types.HEADER_MISMATCH
         assert look_up(site, secret, task)["status"] == "working"
 
-    def test_without_the_declared_extension(self, site: Site, secret: str, method: str) -> None:
+    def test_is_refused_without_the_declared_extension(
+        self, site: Site, secret: str, method: str
+    ) -> None:
         task = ask(site, secret)
         response = send(site, secret, method, {"taskId": task["taskId"]}, {})
         assert response["error"]["code"] == types.MISSING_REQUIRED_CLIENT_CAPABILITY

@@ -48,7 +48,7 @@ def connect_program(
 
 
 def read(source: Source) -> Source:
-    """Read the description again, as the button does."""
+    """Read the source's description again, as the button on its page does."""
     source = Source.objects.get(pk=source.pk)
     asked = refresh_source(source)
     assert asked.problem is None, asked.problem
@@ -57,7 +57,7 @@ def read(source: Source) -> Source:
 
 
 def take(source: Source, *tools: str, level: Level | None = None) -> None:
-    """Accept these tools as they are described now."""
+    """Accept the current definitions of these tools, at this level if one is given."""
     rows = SourceTool.objects.filter(source=source, tool__in=tools)
     assert rows.count() == len(tools)
     apply_choices(

@@ -180,7 +180,7 @@ def test_a_manual_call_that_would_need_approval_is_refused(
         )
 
 
-def test_neither_tool_gets_read_as_its_suggested_level(fetching: Source, looking: Source) -> None:
+def test_the_level_read_is_suggested_for_neither_tool(fetching: Source, looking: Source) -> None:
     assert row_of(fetching, FETCH).inferred_level == "write"
     row = row_of(looking, "crm.previewPage")
     assert row.inferred_level == "write"

@@ -205,7 +205,7 @@ def test_a_registered_tool_cannot_become_invalid() -> None:
 def test_a_decorated_function_is_named_in_the_reason() -> None:
     @tool("test.say", level="loud")  # type: ignore[arg-type]
     def say(text: str) -> str:
-        """Say it."""
+        """Repeat the text."""
         return text
 
     with pytest.raises(InvalidTool, match=r"say: level is 'loud'"):

@@ -118,7 +118,7 @@ ANSWERS: dict[str, Any] = {
 
 
 def end(name: str) -> None:
-    """Handle the modes in which no answer is ever sent."""
+    """Exit, hang or close the output, as the mode says; nothing is sent."""
     if name == "crash":
         os._exit(3)
     elif name == "kill":

@@ -17,7 +17,7 @@ from tools.sources.mcp import Definition
 from tools.sources.mcp.results import build_result
 
 REAL = json.loads((Path(__file__).parent / "real_responses.json").read_text())
-"""Responses that published servers gave, with the line for each."""
+"""Responses of published servers, each with its expected summary."""
 BINARY = base64.b64encode(random.Random(7).randbytes(150_000)).decode()
 
 
