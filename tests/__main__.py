@@ -1,9 +1,9 @@
 """Run the tests: `python -m tests [pytest arguments…]`, on SQLite, and those that need a database
 on PostgreSQL as well.
 
-Without paths, the fixed set of `tests/sampling.py` runs; `--all` runs the whole sets. If tests of at
-most three files fail in parallel runs, they are run again alone: a test that then passes is listed
-at the end, without failing the run.
+Without paths, the fixed set of `tests/sampling.py` runs; `--all` runs the whole sets. If tests of
+at most three files fail in parallel runs, they are run again alone: a test that then passes is
+listed at the end, without failing the run.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ Five processes took as long as four, and each one makes the waits of the others 
 """
 EXTRA = {"sqlite": [], "postgresql": ["--database-tests-only"]}
 MOST_FILES_AGAIN = 3
-"""The number of files, on each database, whose failed tests are run again alone, because the machine
-may be at fault: one process that did not start fails all tests of its file."""
+"""The number of files, on each database, whose failed tests are run again alone, because the
+machine may be at fault: one process that did not start fails all tests of its file."""
 LONGEST_FIXED_MIN = 15
 ROOT = Path(__file__).parents[1]
 
