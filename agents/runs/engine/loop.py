@@ -57,7 +57,7 @@ def advance(run_id: int) -> None:
 
 
 def start_driving(lease: Lease) -> NextStep:
-    """Settle the calls that the last driver left executing, and return the first step; one
+    """Settle the calls that the last driver left executing, and return the first step, in one
     transaction."""
     with lease.transaction() as tx:
         log_for_organization(tx.run.organization_id)
@@ -67,7 +67,7 @@ def start_driving(lease: Lease) -> NextStep:
 
 
 def _take_step(lease: Lease, step: NextStep) -> NextStep:
-    """Take one step and return the next."""
+    """Take one step, and return the next one."""
     if step.action == Action.RUN_APPROVED:
         return run_approved(lease)  # 3
     if step.action == Action.EXPAND:
