@@ -187,7 +187,8 @@ def _deny_together(
     """Deny cards of one locked run, each of which `may_deny`, in one statement; the caller resumes
     the run.
 
-    Returns: False, with nothing written, if a card has changed since it was read.
+    Returns:
+        False, with nothing written, if a card has changed since it was read.
     """
     ids = [card.pk for card in cards]
     still_open = set(

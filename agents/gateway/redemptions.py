@@ -325,7 +325,8 @@ def _compare(claims: Receipt, state: AskState) -> None:
     """Check that the receipt matches the current state of the ask.
 
     Raises:
-        Invalid: the receipt belongs to another ask, or to other params. Expired, Conflict
+        Invalid: the receipt belongs to another ask, or to other params.
+        Expired, Conflict
     """
     if state.status in ("redeemed", "succeeded", "failed", "unknown"):
         raise Conflict("this ask was already redeemed", ask_status=state.status)

@@ -7,16 +7,16 @@ The steps of a run, each with the file that takes it:
    results first: `lease`, `suspension`.
 2. Settle the calls that a lost worker left executing: `recovery`.
 3. Run the approved calls one by one; judge and preview each again before it starts:
-  `approved_calls`, `writes`.
+   `approved_calls`, `writes`.
 4. Take a recipe one step further: `suspension`.
 5. Ask the model, then judge and preview the calls that it requests: `context`, `history`, `passes`.
    Without a usable response, ask again later or end the run: `missing_responses`.
 6. Record the pass with its calls and cards in one transaction: `passes`, `requested_calls`,
    `cards`. If that fails, the run keeps the response for its next driver: `kept_responses`.
 7. Run the calls that need no approval side by side, and record their results: `execution`,
-  `results`.
+   `results`.
 8. Decide the next step. Every `Lease.transaction` does this when it exits: `next_step`; `ending`
-  parks or ends the run.
+   parks or ends the run.
 
 Calls are judged before the run's lock and again under it: `judgment`. Every change of a run is one
 `Transaction` on its row: `transaction`. Its events are defined in `agents.runs.events`.

@@ -149,8 +149,9 @@ class Transaction:
 def run_transaction(run_id: int, wait: bool = True) -> Iterator[Transaction]:
     """Lock the run's row, let the block read and change the run, and commit everything or nothing.
 
-    Raises: Run.DoesNotExist: there is no such run, or `wait` is False and another transaction has
-        locked it.
+    Raises:
+        Run.DoesNotExist: there is no such run, or `wait` is False and another transaction has
+            locked it.
     """
     with transaction.atomic():
         locked = (LOCKED_RUN if wait else LOCKED_RUN_IF_FREE).fetch_one(run_id)
