@@ -1,4 +1,4 @@
-"""What an agent does with its ask: get the receipt, redeem it once, report the outcome, or
+"""The steps of an agent with its ask: get the receipt, redeem it once, report the outcome, or
 cancel."""
 
 from collections.abc import Sequence

@@ -21,7 +21,7 @@ log = structlog.get_logger(__name__)
 SIGN_INTERVAL_S = 3.0
 SIGN_TTL_S = 12
 MISSING_WINDOW_S = 600
-"""How many seconds a vanished process counts as missing."""
+"""The seconds for which a vanished process counts as missing."""
 REDIS = "redis"
 WORKER = "worker"
 SWEEPER = "sweeper"

@@ -155,8 +155,8 @@ PREAPPROVED = "answered"
 
 
 class _Reach(Enum):
-    """How widely a verdict applies: to calls that are equal apart from their params, to equal
-    calls, or to no other call."""
+    """The calls to which a verdict applies, besides the judged one: calls that are equal apart from
+    their params, equal calls, or no other call."""
 
     ANY_PARAMS = auto()
     SAME_PARAMS = auto()

@@ -34,8 +34,8 @@ MAX_NAME = 80
 CALLS_AT_ONCE = 2_000
 SETTLED_AFTER = timedelta(minutes=1)
 _COMPARED_UNTIL = timedelta(days=1)
-"""How long after its end a policy draft is still compared, with calls that were not settled
-before."""
+"""The time after its end for which a policy draft is still compared, with calls that were not
+settled before."""
 
 
 def list_policy_drafts(member: Membership) -> list[PolicyDraft]:

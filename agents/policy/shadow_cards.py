@@ -22,8 +22,8 @@ from agents.runs.models import ApprovalStatus
 STUCK = "stuck"
 _DECIDED = (ApprovalStatus.APPROVED, ApprovalStatus.CONSUMED, ApprovalStatus.DENIED)
 _EARLY = timedelta(seconds=1)
-"""How much earlier the search for decisions starts: SQLite compares times as texts, whose lengths
-differ."""
+"""The time by which the search for decisions starts earlier: SQLite compares times as texts, whose
+lengths differ."""
 
 
 def compare_decisions(

@@ -13,7 +13,7 @@ from typing import Any
 Body = dict[str, Any]
 
 LONGEST_WORDS = 10_000
-"""How many characters of an error are searched."""
+"""The most characters of an error that are searched."""
 MOST_AT_ONCE = 4
 """The most adaptations that one request may learn."""
 _STATUSES = frozenset({400, 404, 405, 415, 422, 500, 501})

@@ -74,7 +74,8 @@ from tools.contract import make_storable
 MAX_CALLS = 100
 MAX_PIECES = 200
 SEARCHED_LENGTH = 2000
-"""How many characters at the beginning of a task a script's regular expression can match."""
+"""The number of characters at the beginning of a task that a script's regular expression can
+match."""
 UNKNOWN_TASK = "I am a demo employee and don't know this task."
 _CALL_ID = re.compile(r"call_\d+_(\d+)_\d+")
 _failed_times: Counter[tuple[str, str, int]] = Counter()

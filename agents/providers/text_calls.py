@@ -22,10 +22,10 @@ from agents.providers.named_calls import (
 )
 
 MAX_EXAMINED = 40
-"""How many names of tools in one text are examined, from each end."""
+"""The most names of tools that are examined in one text, from each end."""
 MAX_READ = 20_000_000
-"""How many characters are read in search of the beginning of a call: the text is read to its end
-from each candidate."""
+"""The most characters that are read in search of the beginning of a call: the text is read to its
+end from each candidate."""
 _MOST_PARTS = 8
 _LONGEST_PARAMS = 20_000
 _NEAR = 300

@@ -39,7 +39,7 @@ from tools.toolbox.provenance import (
 )
 
 MAX_SEARCHED = 20_000_000
-"""How many characters of results are searched, the newest first."""
+"""The most characters of results that are searched, the newest first."""
 ASK = "employee.askHuman"
 """The tool whose result is a person's answer."""
 WRITE_FILE = "files.write"

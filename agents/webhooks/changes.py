@@ -32,9 +32,9 @@ MAX_WEBHOOKS = 20
 MAX_ADDRESS = 500
 MAX_SECRETS = 4
 OVERLAP = timedelta(days=1)
-"""How long an old secret stays valid besides the new one."""
+"""The time for which an old secret stays valid besides the new one."""
 KEPT = timedelta(days=30)
-"""How long ended deliveries are kept."""
+"""The time for which ended deliveries are kept."""
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from tools.registries.records import RECORD_STORE
 MAX_CHECKED = 20
 """The most contacts checked for one card."""
 MAX_EARLIER = 2_000
-"""How many of the newest approved cards are searched."""
+"""The number of the newest approved cards that are searched."""
 MAX_READ = 50
 """The most approved cards that are read for one contact; a contact in none of them counts as
 new."""

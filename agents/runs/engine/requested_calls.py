@@ -53,7 +53,7 @@ from tools.toolbox.permissions import Permission, Verdict
 MAX_CALL_DEPTH = 3
 """The most levels of nested calls; a call that the model requested has depth 0."""
 _MAX_REPEATS = 2
-"""How often a call may be repeated after a temporary failure."""
+"""The most repeats of a call after a temporary failure."""
 _WAITS = (EventType.RUN_WAITING, EventType.RUN_NEEDS_ATTENTION)
 _REPEATABLE_STATUSES = (CallStatus.EXPIRED, CallStatus.CANCELLED, CallStatus.DUPLICATE)
 _REPEATABLE_ERRORS = (ErrorCode.LIMIT_EXCEEDED, ErrorCode.RATE_LIMITED, ErrorCode.OUTCOME_UNKNOWN)

@@ -12,7 +12,7 @@ MAX_CRASHES = 5
 MAX_ATTEMPTS = 3
 """The most attempts at a read or a draft if workers are lost."""
 MAX_DRIFTS = 3
-"""How many cards of a call may become outdated before the call fails."""
+"""The number of cards of a call that may become outdated before the call fails."""
 MAX_OPEN_CARDS = 20
 MAX_OPEN_TICKETS = 100
 """The most open cards of a run, and of a key, of a remote agent."""
@@ -87,8 +87,8 @@ class Timing:
 
     @property
     def approval_validity(self) -> timedelta:
-        """How long an approval is valid after its grace period; a call that has not started by then
-        needs another approval."""
+        """The time for which an approval is valid after its grace period; a call that has not
+        started by then needs another approval."""
         return timedelta(seconds=15 * 60 * self.scale)
 
     def get_validity(self, origin: str) -> timedelta:

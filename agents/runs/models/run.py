@@ -56,7 +56,7 @@ class ExitReason(models.TextChoices):
 
 
 class Outcome(models.TextChoices):
-    """What a run achieved, so that a run that did nothing never looks successful."""
+    """The result of a run, in a word, so that a run that did nothing never looks successful."""
 
     DONE = "done", "Succeeded"
     """The run created or changed something, and its last changes were not denied."""
@@ -79,7 +79,7 @@ ASK_REQUEST_PREFIX = "ask:"
 
 
 class Origin(models.TextChoices):
-    """What can start a run."""
+    """The causes that can start a run."""
 
     TASK = "task", "Task"
     SCHEDULE = "schedule", "Schedule"
