@@ -1,4 +1,4 @@
-"""Addresses of WebSockets."""
+"""The addresses of WebSockets."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from django.urls import path
 
 from agents.web.sockets.consumers import InboxConsumer, RunConsumer
 
-# Any, because the types of `path` ask for views, while Channels' router takes ASGI applications.
+# Any: `path` is typed for views, but Channels' router takes ASGI applications.
 consumers: dict[str, Any] = {
     "ws/runs/<int:run_id>/": RunConsumer.as_asgi(),
     "ws/inbox/": InboxConsumer.as_asgi(),

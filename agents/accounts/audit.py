@@ -76,7 +76,7 @@ def append(organization_id: int, entries: Sequence[NewEntry]) -> None:
 
 
 def record(member: Membership, action: str, subject: str, /, **payload: Any) -> None:
-    """Append an entry about an action of the member, see `append`."""
+    """Append an entry about an action of the member, in the transaction of that action."""
     append(member.organization_id, [NewEntry(member.actor, action, subject, payload)])
 
 
@@ -122,7 +122,7 @@ class AuditChain:
 
 @dataclass(frozen=True)
 class PrintedHead:
-    """The end of an organization's chain, as printed at some time: `acme:812:9f3c…`."""
+    """The end of an organization's chain when it was printed: `acme:812:9f3c…`."""
 
     slug: str
     seq: int
@@ -170,7 +170,7 @@ def log_heads() -> None:
 
 
 def verify_part(organization_id: int, most: int, before: int | None = None) -> PartCheck:
-    """Verify the newest `most` entries, or the newest before the given one."""
+    """Verify the newest `most` entries, or the newest `most` before entry `before`."""
     end = _load_end(organization_id) if before is None else _ChainEnd(before - 1)
     first = max(1, end.seq - most + 1)
     return PartCheck(list(_find_faults(organization_id, first, end)), first, end.seq)
@@ -199,7 +199,7 @@ def _find_faults(
     """Yield a sentence for each fault; if `chain` is given, count each key's entries in it."""
     entries = AuditEntry.objects.filter(organization_id=organization_id)
     expected, previous = first, _load_hash_before(entries, first)
-    # Entries that were appended since are not judged.
+    # Entries appended after the head was read would look like faults.
     known = entries.filter(seq__gte=first, seq__lte=end.seq)
     for row in _read_in_order(known):
         if row.seq != expected:
@@ -249,7 +249,7 @@ def _count_key(chain: AuditChain, row: AuditEntry) -> None:
 
 
 def sign_entry(row: AuditEntry) -> str | None:
-    """Return the signature over all fields of the entry; None if its key is not among ours."""
+    """Return the signature over all fields of the entry; None if its key is not configured."""
     at: datetime = row.at
     fields = {
         "organization": row.organization_id,

@@ -1,4 +1,4 @@
-"""Check, before a process starts, that it uses the installation's files folder and keys.
+"""Check, when a process starts, that it uses the installation's files folder and keys.
 
 The first process that ever starts writes an id into the folder, then the id and an encrypted value
 to the database. The folder comes first, so a process that finds the row also finds the id, unless
@@ -45,7 +45,7 @@ FIRST_START_S = 3.0
 """More time than the first process needs between writing the folder's id and writing the row."""
 FIX_FOLDER = "Mount the folder that the other processes use, or accept this one with: python manage.py adopt_folder"
 UNFINISHED_RESTORE = "unfinished restore"
-"""An id that no folder has, so that no process starts until the restore is finished."""
+"""Stored as the folder's id during a restore: no folder has it, so no process starts."""
 FIX_RESTORE = (
     "Repeat it: python manage.py restore FILE --force; "
     "or run python manage.py after_restore if that was interrupted."
@@ -67,8 +67,8 @@ class Difference:
 
 
 class WrongInstallationError(Exception):
-    """The process belongs to another installation or is configured differently, as the text
-    explains."""
+    """The process belongs to another installation or is configured differently; the text says
+    how."""
 
 
 def confirm_at_start(is_stopping: Callable[[], bool] = lambda: False) -> None:
@@ -132,7 +132,8 @@ def confirm() -> None:
 
 
 def find_differences() -> Iterator[Difference]:
-    """Yield each difference; none before the first start."""
+    """Yield each difference between this process and the installation; none before the first
+    start."""
     row = Installation.objects.first()
     if row is None:
         return
@@ -194,7 +195,7 @@ def read_folder_id() -> str:
 
 
 def _create_installation() -> None:
-    """Write the folder's id, then write the row. Several processes may do so at once: one wins."""
+    """Write the folder's id, then the row. If several processes do so at once, one wins."""
     folder_id = read_folder_id()
     if folder_id and _holds_files() and not _wait_for_row():
         raise WrongInstallationError(

@@ -1,7 +1,7 @@
 """Invitations: links that make one person a member, once that person accepts.
 
-An invitation names no account, so that it does not reveal to an admin who has one. It works while
-it is unused and unexpired, and its creator is still an admin.
+An invitation names no account, so that it does not reveal to an admin who has one. It works until
+it is used or expires, as long as its creator is an admin.
 """
 
 from dataclasses import dataclass
@@ -37,8 +37,8 @@ LONGEST_ADDRESS = 200
 LONGEST_USERNAME = 150
 MAX_OPEN = 100
 MAX_TRIES_TOGETHER = 50
-"""The limit for all invitations of an organization: its admin can create and use any number of
-them."""
+"""Taken usernames that may be entered with all links of an organization together: its admins can
+create any number of links."""
 MAX_TRIES = 10
 """Taken usernames that may be entered with one link: a link must not reveal who has an account."""
 
@@ -64,7 +64,7 @@ class Offer:
 
 
 def list_open_invitations(organization_id: int | None = None) -> QuerySet[Invitation]:
-    """Return the invitations that work now, newest first, of one organization or of all."""
+    """Return the invitations that work now, newest first, of one organization or all of them."""
     rows = Invitation.objects.filter(
         is_made_by_admin("organization"),
         accepted_at=None,

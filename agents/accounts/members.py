@@ -38,8 +38,8 @@ Administrator = Membership | Superuser
 
 
 def list_members(organization_id: int) -> QuerySet[Membership]:
-    """Return the organization's members by name; `is_elsewhere` is True if the account is also in
-    another one."""
+    """Return the organization's members by name; `is_elsewhere` is True if the account also belongs
+    to another organization."""
     others = Membership.objects.filter(user=OuterRef("user")).exclude(
         organization=OuterRef("organization")
     )
@@ -103,7 +103,7 @@ def describe_admin_rights(name: str) -> str:
 
 
 def change_role(by: Administrator, membership_id: int, role: str) -> Membership:
-    """Give a member another role; the last admin keeps theirs.
+    """Give a member another role, unless this is the last admin.
 
     Raises:
         Forbidden, NotFound
@@ -218,7 +218,7 @@ def find_open_reset(hash_: str) -> PasswordReset:
 
 
 def use_password_reset(hash_: str, password: str) -> User:
-    """Set the password and use up the link.
+    """Set the password, and make the link unusable.
 
     This ends all sessions of the account, and revokes its API tokens in the organization of the
     link.
@@ -228,7 +228,7 @@ def use_password_reset(hash_: str, password: str) -> User:
         Invalid: the password is too weak; the text says why.
     """
     check_password(password, find_open_reset(hash_).membership.user)
-    hashed = make_password(password)  # slow, so nobody should wait for it inside the transaction
+    hashed = make_password(password)  # slow, so not in the transaction
     with transaction.atomic():
         list(PasswordReset.objects.select_for_update().filter(hash=hash_))
         reset = find_open_reset(hash_)
@@ -280,8 +280,8 @@ def check_password(password: str, user: User) -> None:
 
 
 def is_made_by_admin(organization: str) -> Exists:
-    """Return a filter for links whose creator still administers the organization at this path of
-    the row."""
+    """Return a filter for links whose creator is still an active admin of the organization to which
+    the field path `organization` leads."""
     return Exists(
         Membership.objects.filter(
             organization=OuterRef(organization),

@@ -25,8 +25,7 @@ Session = MutableMapping[str, Any]
 
 
 def list_memberships(user: AbstractBaseUser | AnonymousUser) -> QuerySet[Membership]:
-    """Return all memberships of an active user by the organization's name; none for anybody
-    else."""
+    """Return all memberships of an active user, sorted by organization; none for anyone else."""
     if not user.is_authenticated:
         return Membership.objects.none()
     rows = Membership.objects.filter(user_id=user.pk, user__is_active=True)
@@ -36,8 +35,8 @@ def list_memberships(user: AbstractBaseUser | AnonymousUser) -> QuerySet[Members
 def load_session_member(
     user: AbstractBaseUser | AnonymousUser, session: Session
 ) -> Membership | None:
-    """Return the user's membership in the session's active organization, else the first; None
-    without any.
+    """Return the user's membership in the session's active organization, else their first; None if
+    they have none.
 
     It is read from the database each time, so that a new role or a deactivated user takes effect at
     once.
@@ -63,8 +62,8 @@ def switch_organization(
 
 
 def authenticate_token(secret: str) -> Membership | None:
-    """Return the membership that a token belongs to, and record that it is used; None if it is
-    unknown, revoked, or its user is not active."""
+    """Return the membership that a token belongs to, and record the token's use; None if it is
+    unknown or revoked, or its user is not active."""
     owner = TOKEN_OWNER.fetch_one(hash_secret(secret))
     if owner is None:
         return None

@@ -1,4 +1,4 @@
-"""Facts of organizations: any subject writes them to the log, which notices and webhooks read."""
+"""Facts of organizations: any app writes them to the log, which notices and webhooks read."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ class NoticeFact:
 
     Attributes:
         kind: one of ORGANIZATION_KINDS.
-        key: several facts of the kind with the same key have one notice; empty if each has its own.
-        detail: its subject: a name given by a person, never text of a model.
+        key: facts of one kind with the same key share one notice; empty if each has its own.
+        detail: the name of the fact's subject, given by a person; never text of a model.
         user_id: the person it concerns; None if its kind decides who is notified.
-        reason: why it happened; only webhooks that send values send it.
+        reason: why it happened; sent only by webhooks that send values.
         ids: ids, kinds and times for other systems, never a value.
     """
 

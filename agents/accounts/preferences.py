@@ -1,5 +1,4 @@
-"""The preferences of members: language, units and time zone, which tools read from the context of a
-call."""
+"""Members' language, units and time zone, which tools read from the context of a call."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -14,8 +13,8 @@ from agents.platform.database_threads import beside_event_loop
 from agents.platform.refusals import Invalid
 
 TIME_ZONES: list[Callable[[int, int], str]] = []
-"""Returns the time zone that a user chose in an organization, or an empty text; added by `notices`,
-which stores it."""
+"""Functions that return the time zone chosen by a user, given organization id and user id, or an
+empty text; `notices`, which stores it, adds one."""
 
 _LANGUAGE = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8}){0,3}")
 
@@ -49,15 +48,15 @@ class ChosenPreferences(Mapping[str, str]):
 
 
 def load_own_preferences(member: Membership) -> Preferences:
-    """Load the member's preferences, or unsaved ones."""
+    """Load the member's preferences; a new, unsaved row if there are none."""
     return Preferences.objects.filter(membership=member).first() or Preferences(membership=member)
 
 
 def save_preferences(member: Membership, language: str, units: str) -> Preferences:
-    """Save the language, such as `en` or `de-CH`, and the units; empty texts choose none.
+    """Save the language, such as `en` or `de-CH`, and the units; an empty text means no choice.
 
     Raises:
-        Invalid: one of them does not exist.
+        Invalid: the text is not a language code, or these units do not exist.
     """
     if language and not _LANGUAGE.fullmatch(language):
         raise Invalid("language", f"{language[:40]!r} is not a language code such as en or de-CH.")

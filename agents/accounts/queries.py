@@ -1,4 +1,4 @@
-"""The compiled query of a request with a token: its owner."""
+"""The compiled query that finds the owner of an API token."""
 
 from datetime import datetime
 from typing import NamedTuple

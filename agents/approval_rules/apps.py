@@ -1,4 +1,4 @@
-"""The Django app of this folder's models."""
+"""The Django app of approval rules and deputies."""
 
 from django.apps import AppConfig
 

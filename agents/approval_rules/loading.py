@@ -18,8 +18,8 @@ logger = logging.getLogger(__name__)
 HAS_RULES = Exists(
     ApprovalRule.objects.filter(organization_id=OuterRef("organization_id"), is_active=True)
 )
-"""Annotates rows of an organization as `has_rules`, so that one without approval rules pays no
-query for them."""
+"""Annotates an organization's rows as `has_rules`, which saves a query if it has no approval
+rules."""
 
 
 def load_rules(organization: Organization) -> list[RuleTerms]:

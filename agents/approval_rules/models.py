@@ -1,4 +1,4 @@
-"""Rows of approval rules, of the groups that they name, and of deputies."""
+"""The models of approval rules, of the groups that they name, and of deputies."""
 
 from datetime import timedelta
 
@@ -16,7 +16,7 @@ MAX_NEEDED = 10
 
 
 class ApproverGroup(models.Model):
-    """A group of members whom approval rules name."""
+    """A group of members that approval rules can name."""
 
     organization = models.ForeignKey(
         Organization, on_delete=models.CASCADE, related_name="approver_groups"
@@ -34,7 +34,7 @@ class ApproverGroup(models.Model):
         return self.name
 
     def as_group(self) -> Group:
-        """Return the group as rules compare it."""
+        """Return the group in the form that rules compare."""
         return Group(self.pk, self.name)
 
 
@@ -118,7 +118,7 @@ class ApprovalRule(models.Model):
 
 
 class Deputy(models.Model):
-    """A member's choice of another member, who decides for them during a period."""
+    """A member's deputy: another member, who decides cards for them during a period."""
 
     member = models.ForeignKey(Membership, on_delete=models.CASCADE, related_name="deputies")
     deputy = models.ForeignKey(Membership, on_delete=models.CASCADE, related_name="deputy_for")

@@ -25,8 +25,8 @@ class RuleLine:
     Attributes:
         needs: the people that it requires, such as `needs 2 people of Finance, not Ann`.
         only_if: the calls that it covers, such as `amount is at least 100`; empty for every call.
-        people: the names of those whose own approval counts for it.
-        is_stuck: nobody can meet it.
+        people: the names of the people whose own approval counts for the rule.
+        is_stuck: nobody can meet the rule.
     """
 
     rule: RuleTerms
@@ -38,7 +38,8 @@ class RuleLine:
 
 @dataclass(frozen=True)
 class PersonStanding:
-    """The finding about one person: `text` continues a sentence that begins with their name."""
+    """One person's right to approve the card: `text` continues a sentence that begins with their
+    name."""
 
     name: str
     may_approve: bool
@@ -47,7 +48,7 @@ class PersonStanding:
 
 @dataclass(frozen=True)
 class WhoMayDecide:
-    """The rules for a card, and the finding about each person, those who may approve it first."""
+    """The rules for a card, and each person's right to approve it, those who may approve first."""
 
     rules: tuple[RuleLine, ...]
     people: tuple[PersonStanding, ...]

@@ -1,1 +1,1 @@
-"""Approvals: the cards, and how people decide them."""
+"""Approvals: cards, and the decisions of people on them."""

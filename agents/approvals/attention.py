@@ -1,5 +1,5 @@
-"""Claims and looks: a person has taken a card, which the database keeps for a while; others look at
-it, unrecorded.
+"""Claims and looks: a claim says who has taken a card, and is stored for a while; a look says who
+is viewing it, and is never stored.
 
 Neither prevents a decision: whoever decides a claimed card is warned first.
 """
@@ -57,7 +57,7 @@ def release(member: Membership, approval_id: int) -> None:
 
 
 def find_claims(organization_id: int) -> dict[int, Claim]:
-    """Find the claims that hold now in the organization, by call id."""
+    """Find the organization's current claims, by call id."""
     active = Claim.select_active(organization_id).filter(tool_call__organization_id=organization_id)
     return {each.tool_call_id: each for each in active.select_related("user").order_by("pk")}
 
@@ -67,7 +67,7 @@ def refuse_claimed(card: Approval, known: str = "") -> None:
 
     Args:
         card: from `find_own_card`, which has the name of the claimant.
-        known: the username of the person whose claim the member was warned of, and decides anyway.
+        known: the username of the claimant that the member was warned about before deciding anyway.
     """
     name: str | None = card.claimed_by  # type: ignore[attr-defined]
     if name is not None and name != known:
@@ -84,7 +84,7 @@ class Look:
 
     @classmethod
     def read(cls, username: str, content: Any) -> Look | None:
-        """Read the message of a page, `{"looking_at": ID}`; None for anything else."""
+        """Parse a page's message, `{"looking_at": ID}`; None for anything else."""
         card_id = content.get("looking_at") if isinstance(content, dict) else None
         return (
             cls(username, str(card_id))

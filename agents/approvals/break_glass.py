@@ -20,7 +20,7 @@ from tools.toolbox.approval_rules import Entitlement
 MIN_REASON = 20
 
 REACHES: list[Callable[[Organization, QuerySet[Membership]], bool]] = []
-"""Predicates that return True if a notice reaches one of these admins; `notices` adds its own."""
+"""Predicates that return True if a notice can reach one of the given admins; `notices` adds one."""
 
 
 def require_glass(
@@ -30,8 +30,8 @@ def require_glass(
     run.
 
     Raises:
-        Forbidden: they may not, or the organization does not allow it.
-        Conflict: it is unnecessary, or nothing may start now.
+        Forbidden: the admin may not approve it, or the organization does not allow break-glass.
+        Conflict: the admin can approve the card without it, or a stop is active.
         Invalid: the reason is too short.
     """
     if sum(char.isprintable() for char in "".join(reason.split())) < MIN_REASON:
@@ -61,8 +61,8 @@ def explain_refusal(
 
 
 def _is_stopped(card: Approval) -> bool:
-    """Return True if everything, the employee or the tool is stopped, even if the run does not know
-    it yet."""
+    """Return True if everything, the employee or the tool is stopped, even if the run has not
+    noticed yet."""
     stopped = Q(stopped_at__isnull=False)
     employees = Employee.objects.filter(
         stopped | Q(organization__stopped_at__isnull=False), pk=card.run.employee_id

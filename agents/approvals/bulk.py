@@ -49,15 +49,15 @@ class DecisionOutcome:
 def decide_many(
     member: Membership, items: Sequence[_Item], bulk_id: UUID | None = None
 ) -> list[DecisionOutcome]:
-    """Decide card by card, and return an outcome for each; some cards must be approved
-    individually.
+    """Decide each card separately, and return an outcome for each; cards that must be approved
+    individually are refused.
 
     Args:
-        bulk_id: marks several calls as parts of one bulk decision; without it, two or more items
-            are one.
+        bulk_id: the same for all requests of one bulk decision; without it, two or more items form
+            their own.
 
     Raises:
-        Conflict: the member has undone this bulk.
+        Conflict: the member has undone this bulk decision.
     """
     refuse_undone(member, bulk_id)
     bulk_id = bulk_id or (uuid4() if len(items) > 1 else None)
@@ -73,8 +73,8 @@ def find_bulk_refusals(
     """Find the reasons why the waiting approvals with these ids are refused in bulk, as labels by
     card id.
 
-    Cards of tools that read local data are also compared with the effect that their call would have
-    now.
+    If a tool reads only local data, the card is also compared with the effect that its call would
+    have now.
     """
     waiting = Approval.objects.filter(
         organization_id=organization.pk,
@@ -114,8 +114,8 @@ def undo_many(member: Membership, approval_ids: Sequence[int]) -> list[DecisionO
 def _decide_by_run(
     member: Membership, items: Sequence[_Item], reasons: Mapping[int, Sequence[str]]
 ) -> list[DecisionOutcome]:
-    """Decide the cards of one run after the other, those of each run under one lock; keep the order
-    of the items."""
+    """Decide the cards run by run, with one lock for each run; return outcomes in the order of the
+    items."""
     runs = Approval.objects.filter(
         organization_id=member.organization_id, pk__in=[item[0] for item in items]
     )
@@ -162,8 +162,8 @@ def _decide_in_run(
 def _deny_alike(
     tx: Transaction, member: Membership, cards: Mapping[int, Approval], items: Sequence[_Item]
 ) -> list[DecisionOutcome]:
-    """Deny all cards at once if each can be denied, and all in the same words; otherwise return
-    nothing."""
+    """Deny all cards at once if each can be denied for the same reason; otherwise return an empty
+    list."""
     ids, terms = (
         {pk for pk, _, _ in items},
         {(action, replace(decision, digest="")) for _, action, decision in items},
@@ -188,7 +188,7 @@ def _deny_together(
     the run.
 
     Returns:
-        False, with nothing written, if a card is no longer open as it was read.
+        False, with nothing written, if a card has changed since it was read.
     """
     ids = [card.pk for card in cards]
     still_open = set(

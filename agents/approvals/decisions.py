@@ -52,7 +52,8 @@ class Decision:
     """A person's decision about the card with this digest.
 
     Attributes:
-        decision_id: repeating one by the same person gets the same response.
+        decision_id: a request by the same person with the same id changes nothing and gets the same
+            response.
         grace_s: the seconds before the call starts, in which the decision can be undone.
         confirm: the phrase that the person typed, at destructive level.
         bulk_id: the bulk decision that this one belongs to.
@@ -89,8 +90,8 @@ def approve(member: Membership, approval_id: int, decision: Decision) -> Approva
 
 
 def approve_locked(tx: Transaction, member: Membership, card: Approval, decision: Decision) -> None:
-    """Approve a card whose run is locked, or vote for it; the caller resumes the run, and rolls
-    back on a refusal."""
+    """Approve a card whose run is locked, or vote for it; the caller resumes the run, or rolls back
+    after a refusal."""
     if is_repeated(member, card, decision, (ApprovalStatus.APPROVED, ApprovalStatus.CONSUMED)):
         return
     refuse_undecidable(card, decision.digest)
@@ -127,8 +128,8 @@ def approve_locked(tx: Transaction, member: Membership, card: Approval, decision
 
 
 def deny(member: Membership, approval_id: int, decision: Decision) -> Approval:
-    """Deny a card; its call ends, and the employee reads the reason. One denial decides, whoever
-    gives it.
+    """Deny a card; its call ends, and the employee reads the reason. One approver's denial is
+    enough, whatever the approval rules.
 
     Raises:
         Forbidden, NotFound, AlreadyDecided, Expired, StaleDigest, Claimed, Invalid
@@ -141,7 +142,8 @@ def deny(member: Membership, approval_id: int, decision: Decision) -> Approval:
 
 
 def deny_locked(tx: Transaction, member: Membership, card: Approval, decision: Decision) -> None:
-    """Deny a card whose run is locked; the caller resumes the run, and rolls back on a refusal."""
+    """Deny a card whose run is locked; the caller resumes the run, or rolls back after a
+    refusal."""
     if not may_deny(member, card, decision):
         return
     record_decision(member, card, decision, ApprovalStatus.DENIED)
@@ -150,7 +152,7 @@ def deny_locked(tx: Transaction, member: Membership, card: Approval, decision: D
 
 
 def may_deny(member: Membership, card: Approval, decision: Decision) -> bool:
-    """Return False if this denial is a repetition; raise the reason if the card cannot be
+    """Return False if this denial repeats an earlier one; raise a refusal if the card cannot be
     denied."""
     if is_repeated(member, card, decision, (ApprovalStatus.DENIED,)):
         return False
@@ -244,8 +246,8 @@ def undo(member: Membership, approval_id: int, decision_id: str = "") -> Approva
 
 
 def renew_undone(tx: Transaction, card: Approval, effect: CallEffect, user: User) -> Approval:
-    """Replace an approved card whose approval this person has undone; the new one keeps the votes
-    of other people."""
+    """Replace a card whose approval this person undoes; the new card keeps the votes of other
+    people."""
     tx.audit(f"user:{user.get_username()}", "decision_undone", f"approval:{card.pk}")
     replacement = replace_card(tx, card, effect, f"{user.get_username()} undid the approval.")
     keep_votes(card, replacement, without_user_id=user.pk)
@@ -253,8 +255,8 @@ def renew_undone(tx: Transaction, card: Approval, effect: CallEffect, user: User
 
 
 def withdraw(tx: Transaction, card: Approval, user: User) -> bool:
-    """Withdraw this person's vote from a waiting card whose run is locked; return False if there is
-    none."""
+    """Withdraw this person's vote from a waiting card whose run is locked; return False if they
+    have none."""
     if card.status != ApprovalStatus.PENDING or not withdraw_vote(user.pk, card):
         return False
     standing = find_standings(tx.run.organization, [card]).get(card.pk)
@@ -294,7 +296,8 @@ def _find_undone(member: Membership, card: Approval, decision_id: str) -> Approv
 
 
 def expire(approval_id: int) -> bool:
-    """Expire a card that nobody decided in time; the employee reads that this is not a refusal."""
+    """Expire a card that nobody decided in time; return False if it was decided meanwhile. The
+    employee reads that this is not a refusal."""
     card = Approval.objects.select_related("tool_call").get(pk=approval_id)
     with run_transaction(card.run_id, wait=False) as tx:
         due = Approval.objects.filter(
@@ -318,7 +321,7 @@ def expire(approval_id: int) -> bool:
 
 
 def make_confirmation_phrase(card: Approval) -> str | None:
-    """Make the phrase to type for approval: the target's name if it can be typed, the count, or the
+    """Return the phrase to type for approval: the only target's name, the number of targets, or the
     tool's name; None if the card needs none.
 
     It needs one at destructive level, or if it affects many objects.
@@ -336,7 +339,8 @@ def make_confirmation_phrase(card: Approval) -> str | None:
 
 
 def _make_typeable(name: str) -> str | None:
-    """Return the name with single spaces, as a confirmation is read; None if it cannot be typed."""
+    """Return the name with single spaces, as confirmations are compared; None if it cannot be
+    typed."""
     line = " ".join(name.split())
     return line if line and line.isprintable() else None
 
@@ -348,7 +352,7 @@ def _reload(approval_id: int) -> Approval:
 def record_decision(
     member: Membership, card: Approval, decision: Decision, status: ApprovalStatus, **columns: Any
 ) -> None:
-    """Record the decision with one conditional update; refuse with the reason if the card is not
+    """Record the decision with one conditional update; raise a refusal if the card is no longer
     open."""
     undecided = match_undecided(member).filter(pk=card.pk, digest=decision.digest)
     if not undecided.update(status=status, **write_columns(member, decision), **columns):
@@ -358,7 +362,7 @@ def record_decision(
 
 
 def match_undecided(member: Membership) -> QuerySet[Approval]:
-    """Select the organization's cards that can still be decided."""
+    """Select the cards of the member's organization that can still be decided."""
     return Approval.objects.filter(
         organization_id=member.organization_id,
         kind=ApprovalKind.APPROVAL,
@@ -369,13 +373,13 @@ def match_undecided(member: Membership) -> QuerySet[Approval]:
 
 
 def write_columns(member: Membership, decision: Decision) -> dict[str, Any]:
-    """Return the columns that every decision writes."""
+    """Return the values of the columns that every decision writes."""
     same = {name: getattr(decision, name) for name in ("reason", "bulk_id", "decision_id")}
     return {**same, "decided_by": member.user, "decided_at": Now()}
 
 
 def refuse_undecidable(card: Approval, digest: str, consequence: str = "") -> None:
-    """Raise the reason if this card cannot be decided with this digest."""
+    """Raise a refusal if this card cannot be decided with this digest."""
     if card.kind != ApprovalKind.APPROVAL:
         raise Conflict(
             f"a card of kind {card.kind!r} cannot be approved or denied",
@@ -438,8 +442,7 @@ def _move_call(call: ToolCall, status: CallStatus) -> None:
 
 
 def publish_and_audit(tx: Transaction, member: Membership, card: Approval, reason: str) -> None:
-    """Publish and audit a decision, given by the card's `status`; an answered card was
-    dismissed."""
+    """Publish and audit a decision, which the card's status names; ANSWERED means dismissed."""
     publish_decision(tx, card, reason)
     tx.audit(
         member.actor,

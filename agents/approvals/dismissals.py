@@ -1,4 +1,4 @@
-"""Dismissals: a person ends a card whose call is no longer needed, and nothing runs."""
+"""Dismissals: a person closes a card whose call is no longer needed, and the call does not run."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tools.contract import ErrorCode, ToolError
 
 
 def dismiss(member: Membership, approval_id: int, decision: Decision) -> Approval:
-    """End a card whose effect already exists; the employee reads that nothing had to be done.
+    """Close a card whose effect already exists; the employee reads that nothing had to be done.
 
     The target is checked again first. A card that says "already done" is replaced if that is no
     longer true.

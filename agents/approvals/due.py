@@ -1,5 +1,5 @@
-"""The compiled queries for cards that have expired or were not started in time, and the bounds of
-claims and snoozes."""
+"""The compiled queries for cards that have expired or did not start in time, and the limits on how
+long claims and snoozes last."""
 
 from django.db.models import QuerySet
 from django.db.models.functions import Now
@@ -27,8 +27,8 @@ def _select_expired_cards() -> QuerySet[Approval]:
 
 
 def _select_unstarted_cards() -> QuerySet[Approval]:
-    """Select approved cards that were not started in time, in random order: a failing one must not
-    block the others."""
+    """Select approved cards whose calls did not start in time, in random order: one that fails must
+    not block the others."""
     late = Approval.objects.filter(
         status=ApprovalStatus.APPROVED, start_after__lt=Now() - timing().approval_validity
     )

@@ -1,5 +1,4 @@
-"""Calls whose params a person has edited: judged, traced and previewed again before a new card is
-made."""
+"""Judge, trace and preview a call again after a person has edited its params, for a new card."""
 
 from datetime import datetime
 from typing import Any
@@ -24,9 +23,9 @@ class EditedCall(Judgment):
     edit is refused.
 
     Attributes:
-        tool, effect: those of the params; the new card seals and shows them.
-        provenance: where the values of the params were seen before.
-        verdict: that of the last judgment.
+        tool, effect: the tool and the effect of the edited call; the new card seals and shows them.
+        provenance: the earlier places in the run where the values of the params appeared.
+        verdict: the verdict of the last judgment.
     """
 
     def __init__(self, context: RunContext, call: ToolCall, params: dict[str, Any]) -> None:

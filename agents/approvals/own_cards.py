@@ -26,7 +26,7 @@ def require_approver(member: Membership) -> None:
 
 @contextmanager
 def lock_own_card(member: Membership, approval_id: int) -> Iterator[tuple[Transaction, Approval]]:
-    """Lock the run and read the card, so that nobody else decides it during the block.
+    """Lock the card's run and read the card, so that nobody else decides it during the block.
 
     The member's role is read again too, because they may have lost it while they waited for the
     lock.
@@ -43,7 +43,7 @@ def lock_own_card(member: Membership, approval_id: int) -> Iterator[tuple[Transa
 def lock_own_cards(
     member: Membership, run_id: int, approval_ids: Collection[int]
 ) -> Iterator[tuple[Transaction, dict[int, Approval]]]:
-    """Lock the run and read these of its cards, so that nobody else decides them during the
+    """Lock the run and read the cards with these ids, so that nobody else decides them during the
     block."""
     require_approver(member)
     with run_transaction(run_id) as tx:
@@ -54,7 +54,7 @@ def lock_own_cards(
 
 
 def find_own_card(member: Membership, approval_id: int) -> Approval:
-    """Find the card, annotated as `_select_own_cards` does.
+    """Find a card of the member's organization, with the annotations of `_select_own_cards`.
 
     Raises:
         NotFound

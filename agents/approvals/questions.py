@@ -1,4 +1,4 @@
-"""Answers by people to questions of employees."""
+"""Answer the questions of employees."""
 
 from django.db.models.functions import Now
 
@@ -21,11 +21,12 @@ def answer(member: Membership, approval_id: int, text: str, decision_id: str = "
     """Answer an employee's question; its call gets the answer as its result.
 
     Args:
-        decision_id: repeating one by the same person gets the same response.
+        decision_id: a request by the same person with the same id changes nothing and gets the same
+            response.
 
     Raises:
         Forbidden, NotFound, Invalid, AlreadyDecided, Expired
-        Conflict: it is not a question, or the run was cancelled.
+        Conflict: the card is not a question, or the run was cancelled.
     """
     member.require(Role.OPERATOR, "answer questions")
     answer_text = _clean_answer(text, decision_id)
@@ -101,7 +102,7 @@ def _end_call(tx: Transaction, call: ToolCall, by: str, answer_text: str) -> Non
 def _publish_and_audit(
     tx: Transaction, member: Membership, card: Approval, answer_text: str
 ) -> None:
-    """Publish and audit the answer; the first event has its text."""
+    """Publish and audit the answer; only QuestionAnswered contains its text."""
     by = member.user.get_username()
     tx.publish(QuestionAnswered(str(card.pk), str(card.tool_call_id), answer_text, by))
     publish_decision(tx, card, "")

@@ -25,7 +25,7 @@ from tools.schedules.models import Schedule
 CREATE_SCHEDULE = "schedule.create"
 
 People = dict[int, dict[int, str]]
-"""User names by user id, for each run or call."""
+"""By run or call id: the names of people by their user id."""
 
 
 @dataclass(frozen=True)
@@ -42,10 +42,10 @@ class Requester:
 
 
 class _People(NamedTuple):
-    """The people who acted, by run or by call.
+    """The people who acted on runs, by run id, and on calls, by call id.
 
     Attributes:
-        edits: by call; those in all of a run's calls are in `edits_by_run`.
+        edits: the people who edited a call, by call id; `edits_by_run` joins them by run id.
     """
 
     messages: People
@@ -78,20 +78,20 @@ class _ScheduleOrigin(NamedTuple):
 
 @dataclass
 class _RequestOrigins:
-    """The runs and calls of some cards, everything that led to them, and every run whose answer
-    they could read."""
+    """The runs and calls of some cards, all runs, schedules and calls that led to them, and every
+    run whose answer they could read."""
 
     runs: dict[int, _RunOrigin] = field(default_factory=dict)
     children: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
-    """The runs that each run delegated."""
+    """By run id: the ids of the runs that the run delegated."""
     schedules: dict[int, _ScheduleOrigin] = field(default_factory=dict)
     acts: dict[int, list[Act]] = field(default_factory=dict)
-    """The people reported by the subject that started the run: those behind a trigger, and whoever
-    resent a message."""
+    """By run id: the people reported by the app that started the run, such as those behind a
+    trigger, and whoever resent a message."""
     callers: dict[int, int | None] = field(default_factory=dict)
-    """The calling call of each call that a tool or a recipe made."""
+    """By call id: the call whose tool or recipe made the call; None if the model did."""
     creations: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
-    """The calls of each run that create schedules."""
+    """By run id: the ids of its calls that create schedules."""
 
     def find_schedule(self, run: _RunOrigin) -> _ScheduleOrigin | None:
         number = _get_schedule_id(run)
@@ -116,8 +116,8 @@ class _RequestOrigins:
         return list(found.values())
 
     def list_delegated(self, run_id: int) -> list[_RunOrigin]:
-        """List the runs that this run and those before it delegated, at any level: it receives
-        their answers."""
+        """List the runs that this run and the runs that led to it delegated, at any level: this run
+        can read their answers."""
         chain = [run.pk for run in self.list_chain(run_id)]
         found, ahead = dict[int, _RunOrigin](), list(chain)
         for pk in ahead:
@@ -134,8 +134,7 @@ class _RequestOrigins:
 
 
 def find_requesters(cards: Collection[Approval]) -> dict[int, list[Requester]]:
-    """Find, by card id, the people who requested the card's call, each once with their first
-    action.
+    """Find, by card id, the people who requested the card's call, each with their first action.
 
     Consider the call's run, the runs that led to it, and the runs that any of these delegated. A
     person requested the call by starting one of these, creating its schedule, sending it a message,
@@ -250,7 +249,8 @@ def _add_schedules(origins: _RequestOrigins, runs: Iterable[_RunOrigin]) -> None
 
 
 def _add_acts(origins: _RequestOrigins, runs: Iterable[_RunOrigin]) -> None:
-    """Add the people behind runs that another subject started; no statement runs without any."""
+    """Add the people behind runs that another app started; without such runs, nothing is
+    queried."""
     for origin, source in ORIGINS.items():
         if ids := [run.pk for run in runs if run.origin == origin]:
             origins.acts |= source.load_acts(ids)
@@ -274,8 +274,7 @@ def _get_schedule_id(run: _RunOrigin) -> int | None:
 
 
 def _load_edits(origins: _RequestOrigins) -> tuple[People, People]:
-    """Load the people who edited each call, and those who edited one of a delegated run, by call
-    and by run.
+    """Load the people who edited calls: by call, and by run for delegated runs.
 
     An edit replaces a card that nobody approved.
     """

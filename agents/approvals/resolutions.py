@@ -1,4 +1,4 @@
-"""Resolutions of people for calls whose outcome is unknown."""
+"""Let people resolve calls whose outcome is unknown."""
 
 from django.db.models.functions import Now
 

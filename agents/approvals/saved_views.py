@@ -1,4 +1,4 @@
-"""Saved views: filters of the inbox that a member has given a name."""
+"""Saved views: a member's named filters of the inbox."""
 
 from urllib.parse import parse_qsl, urlencode
 

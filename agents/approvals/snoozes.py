@@ -1,5 +1,5 @@
-"""Snoozed cards: hidden from one person until a certain time. Others still see them, and they
-expire as always."""
+"""Snoozed cards: hidden from one person until a chosen time. Others still see them, and they expire
+as usual."""
 
 from datetime import date, datetime, time, timedelta
 
@@ -20,8 +20,8 @@ def snooze(member: Membership, approval_id: int, until: str) -> Snooze:
     """Hide a waiting card from this member.
 
     Args:
-        until: `hour`, `tomorrow` (8 in the morning), or a date, on which it returns at 8 in the
-            morning.
+        until: `hour`, `tomorrow`, or a date such as 2026-01-31; on a day, the card returns at 8
+            a.m.
 
     Raises:
         NotFound: there is no such card.

@@ -1,4 +1,4 @@
-"""Correct start times of approved calls that were set while the database's clock was ahead."""
+"""Correct the start times of approved calls that were set while the database's clock was ahead."""
 
 from datetime import datetime, timedelta
 
@@ -13,7 +13,8 @@ GRACE = timedelta(seconds=MAX_GRACE_S)
 
 
 def correct_starts() -> int:
-    """Let approved calls start whose grace period is too long; return their number."""
+    """Shorten grace periods that are longer than allowed, so that the approved calls start; return
+    their number."""
     approved = Approval.objects.filter(status=ApprovalStatus.APPROVED)
     late = approved.filter(start_after__gt=Now() + GRACE + CLOCK_SLACK).order_by("pk")
     return sum(
@@ -23,9 +24,9 @@ def correct_starts() -> int:
 
 
 def _correct_start(card_id: int, run_id: int) -> bool:
-    """Shorten the grace period of a card to the maximum.
+    """Shorten the grace period of a card to the maximum; return True if it was too long.
 
-    An ask keeps the time until which it is valid, because its receipt may contain it.
+    An ask keeps its `valid_until`, because its receipt may contain it.
     """
     try:
         with run_transaction(run_id, wait=False) as tx:

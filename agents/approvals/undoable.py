@@ -1,4 +1,5 @@
-"""A member's approvals that can still be undone: single ones, and bulks as a whole."""
+"""List a member's approvals that can still be undone: single ones, and bulk decisions as a
+whole."""
 
 from __future__ import annotations
 
@@ -17,10 +18,10 @@ MAX_UNDOABLE = 1_000
 
 @dataclass(frozen=True)
 class Undoable:
-    """One approval, or the approvals of one bulk.
+    """A single approval that can be undone, or all approvals of one bulk decision.
 
     Attributes:
-        approval_id, sentence: those of the first approval.
+        approval_id, sentence: the id and sentence of the first approval's card.
         bulk_id: None for a single approval.
         until: the time at which the first of the calls may start.
     """

@@ -1,4 +1,4 @@
-"""Approved calls that did not start in time: their cards are replaced by new ones."""
+"""Replace the cards of approved calls that did not start in time."""
 
 from agents.employees.toolboxes import load_toolbox
 from agents.runs.engine.approved_calls import ApprovedCall
@@ -44,8 +44,8 @@ def _judge(card: Approval) -> tuple[ApprovedCall | None, CallEffect]:
     """Judge the card's call and compute its effect, outside transactions; None for asks, which the
     gate does not judge.
 
-    The effect of a call that the gate forbids now stays that of the card: the current rules may
-    allow it again under the lock.
+    If the gate forbids the call, return the effect that the card shows: the rules may allow the
+    call again once the run is locked.
     """
     shown = CallEffect(card.sentence, Preview.from_json(card.preview))
     call = card.tool_call
@@ -74,7 +74,7 @@ def compute_current_effect(card: Approval) -> CallEffect | ToolError:
 
 
 def compute_effect_to_show(card: Approval) -> CallEffect:
-    """Compute the card's effect again; the effect includes a refusal by the gate."""
+    """Compute the card's effect again; if the gate refuses the call, the effect says so."""
     effect = compute_current_effect(card)
     if isinstance(effect, CallEffect):
         return effect
@@ -86,7 +86,8 @@ def compute_effect_to_show(card: Approval) -> CallEffect:
 def compute_effect_now(card: Approval) -> CallEffect | ToolError:
     """Compute the card's effect again in this thread, for tools that read only local data.
 
-    If the tool refuses the call, the effect says why, or that everything is already as wanted.
+    If the tool refuses the call, the effect says why, or that it was done already. If the gate
+    forbids the call, return its error.
     """
     call = card.tool_call
     context = load_context(call.run_id)

@@ -68,8 +68,8 @@ class CardStanding:
         return [rule.name for rule in find_stuck(self.states, self.ruled, self.voters.values())]
 
     def list_barred(self) -> list[str]:
-        """List the names of the approvers whose approval would not count now, or who have approved
-        it."""
+        """List the names of the approvers who have already approved the card or whose approval
+        would not count."""
         return [
             voter.name
             for voter in self.voters.values()
@@ -89,7 +89,7 @@ class CardStanding:
 
     @property
     def represented(self) -> list[tuple[str, str]]:
-        """The approvers for whom another person's vote counts, each with the name on that vote."""
+        """The approvers represented by another person's vote, each with the name on that vote."""
         silent = [each for each in self.voters.values() if each.may_approve]
         return [
             (each.name, vote.name)
@@ -100,7 +100,7 @@ class CardStanding:
 
     @property
     def seen(self) -> str:
-        """The approvals that count so far, as one text that changes with them."""
+        """A text of the approvals that count so far: it changes whenever they do."""
         return ", ".join(self.approved_by)
 
     @property
@@ -137,7 +137,7 @@ def find_standings(
     """Find the matching approval rules and votes of each card, by card id; cards without a matching
     rule are left out.
 
-    One query if no rule matches, and at most nine more for any number of cards.
+    Costs one query if no rule matches, and at most nine more for any number of cards.
 
     Args:
         cards: with their calls and runs.
@@ -169,8 +169,7 @@ class VoteRight:
     """A member's right to approve a card now.
 
     Attributes:
-        standing: None if no rule matches the card: one approver decides. An earlier vote is not
-            cast again.
+        standing: None if no rule matches the card, so that one approver decides.
         breaks_glass: see `break_glass`.
     """
 
@@ -181,8 +180,8 @@ class VoteRight:
 
     @property
     def ruling(self) -> dict[str, Any] | None:
-        """The record of rules and votes to store with an approval now; None if no rule matches
-        it."""
+        """The record of rules and votes to store with the approval; None if no rule matches the
+        card."""
         if self.standing is None or self.voter is None:
             return None
         found = Ruling.of(self.voter, self.standing.ruled, self.standing.votes, self.standing.rules)
@@ -196,7 +195,7 @@ class VoteRight:
         return replace(self.standing, votes=(*self.standing.counted, self.entitlement.vote)).needs
 
     def refuse_unseen(self, seen: str | None) -> None:
-        """Raise ApprovalsChanged if these are not the approvals that the person saw; None skips the
+        """Raise ApprovalsChanged if the approvals differ from those the person saw; None skips the
         check."""
         current = self.standing.seen if self.standing else ""
         if seen is not None and seen != current:
@@ -235,8 +234,7 @@ def require_vote(
 
 
 def cast_vote(card: Approval, right: VoteRight, decision_id: str, bulk_id: UUID | None) -> bool:
-    """Record the vote, unless it decides the card alone; return True if the card is approved with
-    it.
+    """Record the vote, unless it is the only one needed; return True if it completes the approval.
 
     Votes that no longer count are withdrawn, because each person has one vote.
     """
@@ -261,7 +259,7 @@ def cast_vote(card: Approval, right: VoteRight, decision_id: str, bulk_id: UUID 
 
 
 HAS_VOTES = Exists(Vote.objects.filter(approval_id=OuterRef("pk"), withdrawn_at=None))
-"""Annotates cards as `has_votes`, so that cards without votes need no query."""
+"""Annotates cards as `has_votes`, which saves a query for cards without votes."""
 
 
 def list_voters(organization_id: int) -> dict[int, tuple[str, ...]]:
@@ -290,8 +288,7 @@ def withdraw_vote(user_id: int, card: Approval) -> bool:
 
 
 def keep_votes(card: Approval, replacement: Approval, without_user_id: int) -> None:
-    """Copy the votes of other people to the card that replaces this one, if it shows exactly the
-    same."""
+    """Copy the votes of other people to the replacement of this card, if its digest is the same."""
     if replacement.digest != card.digest:
         return
     votes = Vote.objects.filter(approval=card, withdrawn_at=None).exclude(voter_id=without_user_id)

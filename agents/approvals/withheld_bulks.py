@@ -1,5 +1,5 @@
-"""Undo of a bulk approval: one row withholds all its calls at once, then workers renew the cards
-one by one."""
+"""Undo bulk approvals: one row withholds all calls at once, then workers renew the cards one by
+one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from agents.runs.engine.transaction import run_transaction
 from agents.runs.models import Approval, ApprovalStatus, CallStatus, Vote, WithheldBulk
 
 UNDOABLE_FOR = timedelta(days=1)
-"""The maximum age of a bulk approval that can be undone, if any of its calls still waits."""
+"""The maximum age of a bulk approval that can be undone."""
 CARDS_AT_ONCE = 20
 """The cards that a worker renews before it checks again whether to stop."""
 
@@ -34,10 +34,10 @@ class WithheldState:
     """The state of an undone bulk approval.
 
     Attributes:
-        cards: the approvals of the bulk that decided their cards.
-        started: those whose calls had started before; final once `left` is 0.
-        left: those that are withheld and not renewed yet.
-        votes: the approvals of the bulk that counted beside those of other people.
+        cards: the number of approvals of the bulk that decided their cards.
+        started: the number of these whose calls had already started; final once `left` is 0.
+        left: the number of these that are withheld and not renewed yet.
+        votes: the number of approvals of the bulk on cards that other people decide as well.
     """
 
     bulk_id: UUID
@@ -48,12 +48,12 @@ class WithheldState:
 
     @property
     def waiting_again(self) -> int:
-        """The number of approvals that are undone; each is replaced by another waiting card."""
+        """The number of approvals whose card a new waiting card has replaced."""
         return self.cards - self.started - self.left
 
     @property
     def undone(self) -> int:
-        """The number of cards whose approval by this person is undone, or had started."""
+        """The number of cards that this person approved in the bulk."""
         return self.cards + self.votes
 
     @property
@@ -76,7 +76,8 @@ class WithheldState:
 
 
 def withhold(member: Membership, bulk_id: UUID) -> WithheldState:
-    """Undo a bulk approval of this member: after the commit, none of its calls starts.
+    """Undo a bulk approval of this member: once this is committed, none of its waiting calls
+    starts.
 
     Repeating it changes nothing.
 
@@ -114,7 +115,8 @@ def read_state(member: Membership, bulk_id: UUID) -> WithheldState:
 
 
 def refuse_undone(member: Membership, bulk_id: UUID | None) -> None:
-    """Raise Conflict if this member has undone the bulk: no added decision could start a call."""
+    """Raise Conflict if this member has undone the bulk: a decision added to it could start no
+    call."""
     if bulk_id is not None and _select_own(member).filter(bulk_id=bulk_id).exists():
         raise Conflict(f"the bulk {bulk_id} was undone; decide with another bulk_id")
 

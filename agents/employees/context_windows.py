@@ -6,7 +6,7 @@ from agents.employees.models import Employee, ModelProvider, ProviderKind
 
 USUAL_CONTEXT = 128_000
 OLLAMA_CONTEXT = 16_384
-"""Requested from Ollama by default: Ollama's own default is too small for tools, and it truncates
+"""Tokens requested from Ollama by default: its own default is too small for tools, and it truncates
 silently."""
 
 _KNOWN = {
@@ -26,8 +26,8 @@ _KNOWN = {
 
 
 def find_context_tokens(employee: Employee, provider: ModelProvider) -> int:
-    """Return the model's context window in tokens, from the employee's form, its request to Ollama,
-    or known models."""
+    """Return the model's context window in tokens: what Ollama is asked for, the employee's
+    setting, the known size, or 128,000."""
     if provider.kind == ProviderKind.OLLAMA:
         requested = choose_num_ctx(employee)
         return min(requested, employee.context_tokens or requested)
@@ -39,8 +39,8 @@ def find_context_tokens(employee: Employee, provider: ModelProvider) -> int:
 
 
 def choose_num_ctx(employee: Employee) -> int:
-    """Return the context window to request from Ollama, which would otherwise silently drop the
-    oldest part."""
+    """Return the context window, in tokens, to request from Ollama, which silently drops the oldest
+    part if it is too small."""
     return (
         employee.num_ctx
         or _find_in_options(employee.extra_body)

@@ -1,4 +1,4 @@
-"""The compiled query for sources that must be read."""
+"""The compiled query for tool sources that must be read."""
 
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
@@ -8,8 +8,8 @@ from tools.connections.models import Source, SourceKind
 
 
 def select_due_sources() -> QuerySet[Source]:
-    """Select MCP servers that have not been read for a while, and sources that were never read and
-    have no problem.
+    """Select active sources that are due: MCP servers, and sources that were never read and have no
+    problem.
 
     The description of an API is read again only when an admin asks for it.
     """

@@ -1,5 +1,5 @@
-"""Limits as sentences with blanks: people fill them in, and each becomes a condition or a level of
-a grant."""
+"""Limits as sentences with blanks: people fill in a sentence, and it becomes a condition or a level
+of a grant."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ from tools.toolbox import Condition, Otherwise, Rule
 from tools.toolbox.param_values import format_number, is_number
 
 Row = dict[str, str]
-"""One sentence as a form sends it: `sentence` names its kind, every other key is a blank with its
-text."""
+"""One sentence as a form sends it: `sentence` has its kind, each other key the text of a blank."""
 
 
 class Sentence(StrEnum):
@@ -78,7 +77,7 @@ COMPARISONS = {
 }
 OTHERWISES = {Otherwise.ASK.value: "ask a person", Otherwise.FORBID.value: "refuse the call"}
 _PRESET = frozenset({"sentence", "period", "comparison", "otherwise", "level", "remove"})
-"""Keys of a row that always have a text, even in an empty sentence."""
+"""Keys of a row that the form presets, so that they have a text even in an empty sentence."""
 _TEXTS = frozenset({Rule.PATTERN, Rule.PREFIX, Rule.HOST})
 """Rules whose value is a text, without quotes."""
 _NUMBERS = frozenset({"integer", "number"})
@@ -90,7 +89,7 @@ def list_blanks(sentence: Sentence) -> list[Blank]:
 
 
 def is_empty(row: Row) -> bool:
-    """Return True if nobody has typed or chosen anything in this sentence."""
+    """Return True if no blank of this sentence is filled in."""
     return not any(text.strip() for name, text in row.items() if name not in _PRESET)
 
 
@@ -129,7 +128,7 @@ def format_condition(tool: str, condition: Condition, known: Tool | None) -> Row
 
 
 def parse_level(row: Row, tool: Tool) -> str:
-    """Return the raised level.
+    """Return the level to which a filled-in sentence raises this tool.
 
     Raises:
         ValueError: the tool's own level is higher, or the word is not a level; the text is for
@@ -183,7 +182,8 @@ def parse_condition(row: Row, catalog: Mapping[str, Tool], *, is_stored: bool = 
 def _find_types(
     catalog: Mapping[str, Tool], name: str, param: str, *, is_stored: bool
 ) -> frozenset[str]:
-    """List the types of a param; refuse unknown tools and params, unless the sentence is stored."""
+    """Return the JSON types of a param; refuse unknown tools and params, unless the sentence is
+    stored."""
     tool = catalog.get(name)
     if tool is None and not is_stored:
         raise ValueError(f"there is no tool {name!r}")

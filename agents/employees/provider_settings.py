@@ -1,5 +1,4 @@
-"""The settings of an employee's provider and model, read from their rows; and the checks of a
-provider's row."""
+"""Build the configuration of model providers from their rows, and check providers."""
 
 from dataclasses import replace
 
@@ -50,7 +49,7 @@ def check_provider(provider: ModelProvider, timeout_s: float) -> str:
 
 
 def check_script(name: str) -> None:
-    """Check that this installation has scripts with this name, without faults.
+    """Check that this installation has a script with this name, without faults.
 
     Raises:
         ProviderError: the text explains the fault and lists existing scripts.
@@ -63,7 +62,7 @@ def check_script(name: str) -> None:
 
 def explain_refused_address(kind: str, base_url: str, seconds: float) -> str | None:
     """Explain why this address of a provider is not allowed; None if it is allowed, or its host is
-    not found in time.
+    not found within `seconds`.
 
     Raises:
         ProviderError: the address can never work.
@@ -75,10 +74,11 @@ def explain_refused_address(kind: str, base_url: str, seconds: float) -> str | N
 
 
 def find_address_problem(kind: str, base_url: str, timeout_s: float) -> None:
-    """Check with a free request, without a key, that a model's server responds at the address.
+    """Check that a model server responds at the address, with a request that needs no key and costs
+    nothing.
 
     Raises:
-        ProviderError: it does not, or not as a model's server without a key.
+        ProviderError: no model server responds there, or it requires a key.
     """
     config = ProviderConfig(
         kind, base_url, private_hosts=settings.PRIVATE_PROVIDERS, timeout_s=timeout_s

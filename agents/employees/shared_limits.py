@@ -18,7 +18,7 @@ SOCKET_TIMEOUT_S = 2.0
 
 
 def get_shared_guards() -> Guards:
-    """Return the guards of this process, always the same instance."""
+    """Return the result cache and rate limits of this process, always the same instance."""
     return _get_guards(settings.REDIS_URL)
 
 
@@ -28,7 +28,7 @@ def _get_guards(url: str) -> Guards:
 
 
 def connect_guards(url: str) -> Guards:
-    """Build guards with a client of their own for the Redis at this address."""
+    """Build guards with their own connection to the Redis at this address."""
     client = redis.Redis.from_url(
         url, socket_timeout=SOCKET_TIMEOUT_S, socket_connect_timeout=SOCKET_TIMEOUT_S
     )

@@ -31,14 +31,14 @@ logger = logging.getLogger(__name__)
 MAX_NAMED = 5
 WORKER_LIMITS = FetchLimits()
 REQUEST_LIMITS = FetchLimits(seconds=3.0, document_bytes=1_000_000)
-"""The limits while somebody waits for a page; a worker reads sources that need more."""
+"""The limits while a person waits for a page; a worker reads sources that need more."""
 OVER_LIMIT_CODES = frozenset({ErrorCode.TIMEOUT, ErrorCode.LIMIT_EXCEEDED})
 PRIVATE_HINT = (
     " If this is your server, ask a superuser to tick “Allow private networks”, "
     "or add it to ALLOWED_PRIVATE_HOSTS."
 )
 REFRESH_AFTER = timedelta(hours=1)
-"""The longest time until a server's changes are noticed."""
+"""The time after which an MCP server is read again."""
 SOURCE_WAITS = (BoundedWait("sources", Source.objects.all, "due_at", lambda: REFRESH_AFTER, Now),)
 ASK_AGAIN_AFTER = timedelta(minutes=2)
 """The time after which a worker that has not read a source is considered lost."""
@@ -54,7 +54,7 @@ class SourceReport:
 
 
 def check_source(source: Source, limits: FetchLimits = WORKER_LIMITS) -> SourceReport:
-    """Check that a source responds, and record only whether it does."""
+    """Check that a source responds, and record its problem, if any, but not its tools."""
     found = _read_or_record_failure(source, limits)
     if isinstance(found, str):
         return SourceReport(found)
@@ -90,7 +90,7 @@ def refresh_source_or_queue(source: Source) -> SourceReport | None:
 
 
 def refresh_source_by_id(source_id: int) -> None:
-    """Refresh a source, unless it was deleted or deactivated since."""
+    """Refresh a source, unless it has been deleted or deactivated."""
     source = (
         Source.objects.filter(pk=source_id, is_active=True).select_related("organization").first()
     )
@@ -99,7 +99,8 @@ def refresh_source_by_id(source_id: int) -> None:
 
 
 def queue_refresh(source_id: int) -> bool:
-    """Ask a worker to refresh a due source; return False if another sweeper has asked already."""
+    """Ask a worker to refresh a source; return False if the source is no longer due, because
+    another sweeper has asked."""
     is_mine = select_due_sources().filter(pk=source_id).update(due_at=Now() + ASK_AGAIN_AFTER)
     if is_mine:
         notify.request_source_refresh(source_id)

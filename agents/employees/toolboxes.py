@@ -1,5 +1,4 @@
-"""Load the toolbox of an organization's employees, and the credentials that its tools log in
-with."""
+"""Load the toolbox of an organization, and the credentials of its tools."""
 
 import json
 import logging
@@ -35,8 +34,7 @@ logger = logging.getLogger(__name__)
 def get_installed_toolbox() -> Toolbox:
     """Return the installation's toolbox, which every organization has; there is one per process.
 
-    It depends on the settings and installed packages alone. It is no cache: it holds what was
-    registered and counted since the start.
+    It also keeps the tools registered and the calls counted since the process started.
 
     `settings.GADGET_TOOLS` has the dotted names of lists of tools; `gadget.yaml` names plugins and
     limits all tools.
@@ -64,8 +62,8 @@ def get_installed_toolbox() -> Toolbox:
 
 @lru_cache(maxsize=1)
 def get_installed_plugins() -> tuple[list[PluginSource], list[BrokenPlugin]]:
-    """Return the plugins that work, and those that do not, with the reason: the office with its
-    demo, unless `gadget.yaml` switches it off, and the plugins that it names."""
+    """Return the working plugins, and the broken ones with the reason. They are those named by
+    `gadget.yaml`, and the office with its demo, unless `gadget.yaml` switches that off."""
     taken = {tool.name for source in _start_builtin_sources() for tool in source.tools()}
     wanted: ToolSettings = settings.GADGET_CONFIG.tools
     office = settings.GADGET_OFFICE_PLUGINS if wanted.office else []
@@ -73,8 +71,8 @@ def get_installed_plugins() -> tuple[list[PluginSource], list[BrokenPlugin]]:
 
 
 def forget_installed_tools() -> None:
-    """Load the installation's tools again when they are next used: for tests, which change
-    settings."""
+    """Forget the installation's tools, which are loaded again on the next use: for tests that
+    change settings."""
     for loaded in (get_installed_toolbox, get_installed_plugins, _start_builtin_sources):
         loaded.cache_clear()
 
@@ -104,18 +102,18 @@ _tools: Cache[int, _OrganizationTools] = Cache(MAX_TOOLBOXES)
 
 
 def load_toolbox(organization_id: int) -> Toolbox:
-    """Return the organization's toolbox, in the newest version that this process has seen in its
-    row.
+    """Return the organization's toolbox, in the newest version that this process has seen in the
+    organization's row.
 
-    Runs up to three queries if the version is new to this process, and none if the organization has
-    no own tools.
+    Costs up to three queries if the version is new to this process, and none if the organization
+    has no tools of its own.
     """
     return _load_tools(organization_id).toolbox
 
 
 def load_network_access(organization_id: int) -> NetworkAccess:
-    """Return the hosts that the organization's tools may contact, in the same version and at the
-    same cost."""
+    """Return the hosts that the organization's tools may contact, with the version and cost of
+    `load_toolbox`."""
     return _load_tools(organization_id).network_access
 
 
@@ -140,8 +138,8 @@ def _build_without_own_tools(versions: OrganizationVersions) -> _OrganizationToo
 
 
 def _read_tools(organization_id: int) -> _OrganizationTools:
-    """Read the tools from the database, the version first: a version that another thread saw may
-    never be committed."""
+    """Read the organization's tools, with the version in the database: a version seen in an open
+    transaction may be rolled back."""
     organization = Organization.objects.filter(pk=organization_id).order_by()
     rows = list(  # one row for each allowed host, or a single row if there is none
         organization.values_list(
@@ -190,8 +188,7 @@ MAX_ORGANIZATIONS = 500
 
 
 class OrganizationCredentials(Mapping[str, Fields]):
-    """Credentials by service. Those that no key can decrypt are included, and raise an error when
-    they are used.
+    """Credentials by service, including those that no key can decrypt: using these raises an error.
 
     Raises:
         ToolError: UNAUTHORIZED, naming the service.
@@ -248,7 +245,7 @@ def load_own_credentials(organization_id: int, version: int) -> Mapping[str, Fie
     The organization's own sources get only these.
 
     Args:
-        version: the version of its credentials.
+        version: the organization's `credentials_version`; 0 means that it has none.
     """
     if not version:
         return {}
@@ -264,7 +261,7 @@ def bump_credentials_version(organization_id: int) -> None:
 
 
 def parse_fields(stored: str) -> dict[str, str] | None:
-    """Return the fields that a `Credential.fields` holds; None if they cannot be read."""
+    """Parse the text in `Credential.fields` into a dict; None if it is no JSON object."""
     try:
         fields = json.loads(stored)
     except ValueError:

@@ -1,8 +1,7 @@
 """Asks: an agent asks before it carries out an action itself, and reports the outcome.
 
-An ask is a run with one call. Its card is decided like any other, but nothing starts the call: the
-agent redeems the receipt of the approval, once, and that is recorded as the start. Gadget runs
-nothing.
+An ask is a run with one call. Its card is decided like any other, but Gadget does not run the call:
+the agent redeems the receipt of the approval once, which is recorded as the start.
 """
 
 import re
@@ -45,7 +44,7 @@ ASKING_STEP = timedelta(seconds=10)
 MAX_OPEN_ASKS = 100
 """Asks of one key that wait for a decision at the same time."""
 MAX_REFUSED = 5
-"""Refused asks of one key that are kept beside the open one."""
+"""Refused asks of one key that are stored with the open ask about the same effect."""
 MAX_WORDS = 2_000
 """Characters of the agent's own words about an ask, and about its outcome."""
 MAX_PARAMS = 64_000
@@ -61,15 +60,16 @@ MAX_HEADLINE = 160
 
 @dataclass(frozen=True)
 class AskedRequest:
-    """An action about which an agent asks.
+    """An action for which an agent asks for approval.
 
     Attributes:
-        level: as the agent judges it; the organization's level for the action counts if it is
-            higher.
+        level: the agent's judgment; if the organization's level for the action is higher, that one
+            counts.
         sentence, effect: the agent's own words, which nobody has verified.
-        effect_key: names the business effect, so that two asks about it are never open at once.
+        effect_key: a name of the business effect: two asks with the same one are never open at
+            once.
         expires_s: seconds until the card expires; the organization's own time if None.
-        client_request_id: repeating one with the same key gives the same ask.
+        client_request_id: a repeated request with the same id and agent key returns the same ask.
     """
 
     action: str
@@ -84,13 +84,14 @@ class AskedRequest:
 
 
 class SameEffect(Conflict):
-    """Another ask about this effect is open; the error reveals nothing of it."""
+    """Another ask about this effect is open; the error reveals nothing about that ask."""
 
     code = "same_effect"
 
 
 def submit(key: AgentKey, asked: AskedRequest) -> tuple[Ask, bool]:
-    """Create the ask with its card; return it, and False if it is an open or repeated one.
+    """Create the ask with its card, or find the ask that this request repeats; return it, and True
+    if it is new.
 
     Raises:
         Invalid, Forbidden
@@ -127,7 +128,7 @@ def submit(key: AgentKey, asked: AskedRequest) -> tuple[Ask, bool]:
 
 
 def _is_same(found: Ask, asked: AskedRequest, level: Level) -> bool:
-    """Return True if the open ask is about exactly this: the same params, level and audience."""
+    """Return True if the open ask has the same params, level and audience."""
     call = _get_call(found)
     return _has_params(found, asked) and (call.level, found.audience) == (
         level.value,
@@ -136,12 +137,13 @@ def _is_same(found: Ask, asked: AskedRequest, level: Level) -> bool:
 
 
 def _has_params(found: Ask, asked: AskedRequest) -> bool:
-    """Compare as JSON, where 1, 1.0 and true differ."""
+    """Return True if the ask has these params, compared as JSON, in which 1, 1.0 and true
+    differ."""
     return hash_params(_get_call(found).params) == hash_params(asked.params)
 
 
 def note_asking(ask: Ask) -> None:
-    """Record when the agent last asked, to within `ASKING_STEP`."""
+    """Record that the agent asks now; the stored time may be up to `ASKING_STEP` old."""
     Ask.objects.filter(pk=ask.pk, last_asked_at__lt=Now() - ASKING_STEP).update(last_asked_at=Now())
 
 
@@ -194,8 +196,8 @@ def _check(asked: AskedRequest) -> None:
 
 
 def _find_level(key: AgentKey, asked: AskedRequest) -> Level:
-    """Return the higher of the agent's level and the organization's; an action without one is
-    destructive.
+    """Return the higher of the agent's and the organization's level; without one of the
+    organization, the action is destructive.
 
     Raises:
         Forbidden: the organization has stopped the action.
@@ -216,7 +218,7 @@ def _find_rule(key: AgentKey, asked: AskedRequest) -> ToolRule | None:
 
 
 def _describe(key: AgentKey, asked: AskedRequest) -> str:
-    """Describe who asks for what, with the start of the params, so that cards about one action
+    """Name the action and the agent, with the start of the params, so that cards about one action
     differ."""
     inner = [
         pair for value in asked.params.values() if isinstance(value, dict) for pair in value.items()
@@ -266,8 +268,7 @@ def _lock_effect(key: AgentKey, asked: AskedRequest) -> AskedEffect | None:
 
 
 def _find_open(effect: AskedEffect | None) -> Ask | None:
-    """Return the open ask about this effect: neither ended, nor with an unknown outcome that a
-    person has settled."""
+    """Return the open ask about this effect, which includes one whose outcome is unknown."""
     if effect is None:
         return None
     open_calls = ToolCall.objects.exclude(status__in=TERMINAL_CALLS).filter(

@@ -1,5 +1,5 @@
-"""The compiled queries for asks and runs of agents elsewhere that are due, and the bound of their
-wait."""
+"""The compiled queries for asks and runs of remote agents that are due, and the limit on how long
+such a run rests."""
 
 from django.db.models import QuerySet
 from django.db.models.functions import Now
@@ -22,7 +22,7 @@ from agents.runs.models import (
 
 
 def _select_resting_runs() -> QuerySet[Run]:
-    """Select runs of agents that run elsewhere without open calls that got no request in time."""
+    """Select resting runs of remote agents that got no request in time."""
     return Run.objects.filter(
         IS_UNFINISHED, status=RunStatus.WAITING, origin=Origin.MCP, next_wake_at__lte=Now()
     )
@@ -43,7 +43,7 @@ def _select_silent_asks() -> QuerySet[ToolCall]:
 
 
 def _select_keyless_runs() -> QuerySet[AgentRun]:
-    """Select open runs of agent keys that no longer work."""
+    """Select open runs whose agent key no longer works."""
     return (
         AgentRun.without_key().exclude(run__status__in=ENDED).filter(run__cancel_requested_at=None)
     )

@@ -1,5 +1,5 @@
-"""Agent keys: created by a member for one employee, shown once, and ended by their expiry, a
-revocation or a lost role.
+"""Agent keys: a member creates one for an employee, and it works until it expires or is revoked, or
+the member loses the role.
 
 A key is not an API token: only the operations of the gateway accept it, so it can never decide,
 vote, answer or configure.
@@ -78,11 +78,10 @@ def issue_key(member: Membership, employee_id: int, name: str, days: int) -> tup
 
 
 def lock_key(key: AgentKey) -> None:
-    """Lock the row of a key in this transaction: its requests proceed one at a time, and none after
-    its end.
+    """Lock the row of a key in this transaction, so that requests with it proceed one at a time.
 
     Raises:
-        Conflict: it was revoked or has expired since the request came.
+        Conflict: the key was revoked or has expired since the request arrived.
     """
     working = AgentKey.usable().select_for_update(no_key=True, of=("self",)).order_by()
     if working.filter(pk=key.pk).first() is None:
@@ -90,8 +89,8 @@ def lock_key(key: AgentKey) -> None:
 
 
 def authenticate_key(secret: str) -> AgentKey | None:
-    """Return the key with its member, employee and organization, and record that it is used; None
-    if it does not work."""
+    """Return the key with its member, employee and organization, and record its use; None if it
+    does not work."""
     if not secret.startswith(KEY_PREFIX):
         return None
     owner = KEY_OWNER.fetch_one(hash_secret(secret))
@@ -108,7 +107,7 @@ def authenticate_key(secret: str) -> AgentKey | None:
 
 
 def describe_refused_key(secret: str) -> str:
-    """Tell whoever sent this secret why it does not work as an agent key."""
+    """Return a sentence, for the sender of this secret, on why it does not work as an agent key."""
     if not secret:
         return "An agent key is needed."
     if not secret.startswith(KEY_PREFIX):
@@ -147,8 +146,8 @@ def revoke_key(member: Membership, key_id: int, keeps_open: bool = False) -> Age
 
     Raises:
         NotFound
-        Forbidden: only an admin may keep what is open.
-        Conflict: it was revoked before.
+        Forbidden: only an admin may keep open calls and asks.
+        Conflict: the key is already revoked.
     """
     key = list_keys(member).filter(pk=key_id).first()
     if key is None:
@@ -167,10 +166,11 @@ def revoke_key(member: Membership, key_id: int, keeps_open: bool = False) -> Age
 
 
 def cancel_runs_of_ended_keys(**which: object) -> int:
-    """Cancel the open runs of keys that no longer work, except kept ones; return how many.
+    """Cancel the open runs of keys that no longer work, unless an admin keeps them; return their
+    number.
 
     Args:
-        which: conditions on `AgentRun`; without any, all of them are checked.
+        which: filters on `AgentRun`; without any, the runs of all keys are checked.
     """
     open_runs = (
         AgentRun.without_key().exclude(run__status__in=ENDED).filter(run__cancel_requested_at=None)

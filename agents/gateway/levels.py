@@ -1,4 +1,4 @@
-"""The levels that an organization gives to actions of agents; one without a level is
+"""The levels that an organization gives to actions of agents; an action without a level is
 destructive."""
 
 from dataclasses import dataclass
@@ -45,7 +45,7 @@ def list_levels(organization_id: int) -> list[ActionLevel]:
 
 
 def set_level(member: Membership, action: str, level: str) -> None:
-    """Give the action a level; asks with a lower one are raised to it, and asks with a higher one
+    """Give the action a level: asks with a lower level are raised to it, asks with a higher level
     keep theirs.
 
     Raises:

@@ -20,10 +20,10 @@ class AgentKey(models.Model):
 
     Attributes:
         membership: the member that it acts for; None once they have left.
-        employee: the one whose tools the agent may use.
+        employee: the employee whose tools the agent may use.
         ending: the last characters of the key, by which people tell keys apart.
         revoked_by: the username of the person who revoked it.
-        keeps_open: an admin decided that the open calls and asks of the ended key stay open.
+        keeps_open: an admin chose to keep the calls and asks of the revoked key open.
     """
 
     membership = models.ForeignKey(
@@ -48,17 +48,17 @@ class AgentKey(models.Model):
 
     @classmethod
     def usable(cls) -> models.QuerySet["AgentKey"]:
-        """Select the keys that work now: not revoked, not expired, of a member who may start
+        """Select the keys that work now: not revoked, not expired, and of a member who may start
         runs."""
         owners = {"membership__user__is_active": True, "membership__role__in": KEY_OWNERS}
         return cls._default_manager.filter(revoked_at=None, expires_at__gt=Now(), **owners)
 
 
 class AgentSession(models.Model):
-    """A client's session by MCP, in revisions of the protocol that have sessions.
+    """A client's MCP session, in revisions of the protocol that have sessions.
 
     Attributes:
-        session_id: the id that the client was given.
+        session_id: the id that the server gave the client.
     """
 
     key = models.ForeignKey(AgentKey, on_delete=models.CASCADE, related_name="sessions")
@@ -74,8 +74,7 @@ class AgentSession(models.Model):
 
 
 class AgentRun(models.Model):
-    """A run whose calls an agent that runs elsewhere requests with its key, instead of a model of
-    ours.
+    """A run whose calls come from a remote agent with its key, not from a model.
 
     Attributes:
         session: the session that the run belongs to; None for a client without one, and for an ask.
@@ -106,8 +105,8 @@ class AgentRun(models.Model):
 
 
 class AskedEffect(models.Model):
-    """The business effect named by asks of one action, such as `refund:4711`; locked while one is
-    created."""
+    """The business effect named by asks about one action, such as `refund:4711`; locked while such
+    an ask is created."""
 
     organization = models.ForeignKey(
         Organization, on_delete=models.CASCADE, related_name="+", db_index=False
@@ -127,16 +126,16 @@ class AskedEffect(models.Model):
 
 
 class Ask(models.Model):
-    """An agent's request to carry out an action itself: a run with one call, whose card people
-    decide.
+    """An agent's request for approval of an action that it carries out itself: a run with one call,
+    whose card people decide.
 
     Attributes:
-        action: the name of the action, as the agent's organization sets levels for it.
+        action: the name of the action, for which the organization may set a level.
         audience: the verifier of the receipt, in the agent's words.
-        effect: the business effect that it names; None if it names none.
+        effect: the business effect that the ask names; None if it names none.
         redeemed_at: when the agent used the approval, which it can do once.
         reported_at: when the agent reported the outcome.
-        last_asked_at: when the agent last asked, or checked the response.
+        last_asked_at: when the agent last sent the ask or looked up its state.
     """
 
     run = models.OneToOneField(Run, on_delete=models.CASCADE, related_name="ask")
@@ -159,8 +158,8 @@ class Ask(models.Model):
 
 
 class RefusedAsk(models.Model):
-    """An ask that was refused because another one about the same effect is open; people see it on
-    that one's card."""
+    """An ask that was refused because another ask about the same effect is open, on whose card
+    people see it."""
 
     ask = models.ForeignKey(Ask, on_delete=models.CASCADE, related_name="refused")
     key = models.ForeignKey(AgentKey, on_delete=models.CASCADE, related_name="+")
@@ -175,13 +174,13 @@ class RefusedAsk(models.Model):
 
 
 class SigningKey(models.Model):
-    """A key pair with which this installation signs receipts; an older public key stays known for a
-    while.
+    """A key pair for signing receipts; the public key is still served for a while after another
+    pair replaces it.
 
     Attributes:
         private: Ed25519, 32 bytes in hexadecimal; encrypted.
         public: 32 bytes as base64url.
-        is_current: it signs now; one key does.
+        is_current: True for the one key that signs now.
         retired_at: the time since which another key signs.
     """
 

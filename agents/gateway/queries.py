@@ -1,5 +1,5 @@
-"""The queries of a request from elsewhere: its key, the run that takes it, and the state of its
-call."""
+"""The queries of a remote agent's request: its key, the run that takes its call, and the state of
+that call."""
 
 from collections.abc import Collection
 from datetime import datetime
@@ -26,7 +26,7 @@ from agents.runs.models import (
 from tools.contract import Level
 
 MAX_CALLS_OF_A_RUN = 500
-"""Requests after which the next one starts a new run: their cost grows with the length of the
+"""The most requests in one run: their cost grows with its length, so the next one starts a new
 run."""
 _AT_WORK = (CallStatus.APPROVED, CallStatus.EXECUTING)
 _READING = (Level.READ.value, Level.DRAFT.value)
@@ -59,7 +59,7 @@ KEY_OWNER = CompiledQuery(
 
 
 class RunOfKey(NamedTuple):
-    """A run that takes calls of a key."""
+    """The id of a run that takes calls of a key."""
 
     run_id: int
 
@@ -84,13 +84,12 @@ RUNS_OF_SESSION = CompiledQuery(
 RUNS_WITHOUT_SESSION = CompiledQuery(
     RunOfKey, lambda key_id: _select_usable_runs(key_id).filter(session_id=None)[:1]
 )
-"""A run that executes an approved write accepts no call, because a run does nothing else
-meanwhile."""
+"""The query for the newest run of a key without a session that takes calls. A run that executes an
+approved write takes none, because it does nothing else meanwhile."""
 
 
 class AgentCall(NamedTuple):
-    """A call with its run, and the newest card about it that is not decided, or is approved and not
-    used up."""
+    """A call with its run, and the newest card about it that is waiting or approved."""
 
     call: ToolCall
     run: Run
@@ -112,16 +111,16 @@ CALL_OF_KEY = CompiledQuery(
     card_id=CARD_ID,
     expires_at=CARD_END,
 )
-"""A call that this key has requested itself."""
+"""The query for a call that this key has requested, not one made by a tool or recipe."""
 
 
 def read_statuses(call_ids: Collection[int]) -> dict[int, str]:
-    """Read the statuses of calls that requests wait for, by id."""
+    """Read the statuses of these calls, by call id."""
     return dict(ToolCall.objects.filter(pk__in=call_ids).values_list("pk", "status"))
 
 
 def list_progress(run_id: int, after: int) -> list[tuple[int, dict[str, Any]]]:
-    """List the number and payload of the run's events after this one in which a call reports its
-    progress."""
+    """List the run's progress events after the event number `after`, each as its number and
+    payload."""
     reports = Event.objects.filter(run_id=run_id, type=EventType.TOOL_PROGRESS, seq__gt=after)
     return list(reports.order_by("seq").values_list("seq", "payload"))

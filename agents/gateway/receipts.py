@@ -1,8 +1,8 @@
 """Receipts: signed approvals of asks, which others can check offline, as compact JWS (RFC 7515, RFC
 8037).
 
-A receipt proves that it is genuine. Only its redemption proves that it is fresh:
-`agents.gateway.redemptions.redeem`.
+The signature proves that a receipt is genuine. Only `agents.gateway.redemptions.redeem` proves that
+it was not used before.
 """
 
 import json
@@ -31,15 +31,15 @@ class Receipt:
     """The claims of a receipt; a verifier compares each of them.
 
     Attributes:
-        iss: the installation's origin; without a configured one, `gadget`.
+        iss: the installation's configured origin, or `gadget`.
         org: the organization's slug.
         ask: the ask's id.
         asker: the agent key that asked.
         params_digest: SHA-256 of the params as `digest_params` writes them, in hexadecimal.
-        decision: always `approved`; nothing else has a receipt.
+        decision: always `approved`, because denied asks have no receipt.
         decided_by: the usernames of the people who decided.
         aud: the verifier, as named by the agent.
-        iat, exp: seconds since 1970, from the decision to the end.
+        iat, exp: the time of the decision and the end of its validity, in seconds since 1970.
     """
 
     iss: str
@@ -76,7 +76,7 @@ def sign_receipt(receipt: Receipt) -> str:
 
 
 def read_receipt(text: str) -> Receipt:
-    """Return the claims of a genuine receipt, whatever its age.
+    """Verify the signature of a receipt and return its claims; its age is not checked.
 
     Raises:
         InvalidReceipt
@@ -95,7 +95,7 @@ def read_receipt(text: str) -> Receipt:
 
 
 def list_public_keys() -> list[dict[str, str]]:
-    """List the public keys as JSON Web Keys, the current one first."""
+    """List the current and recently retired public keys as JSON Web Keys, the current one first."""
     known = SigningKey.objects.filter(
         Q(is_current=True) | Q(retired_at__gt=Now() - KEYS_ARE_KNOWN)
     ).order_by("-id")
@@ -104,9 +104,10 @@ def list_public_keys() -> list[dict[str, str]]:
 
 
 def rotate_signing_key() -> SigningKey:
-    """Let a new key sign from now on; receipts of the last one can still be checked for a while.
+    """Replace the signing key; receipts signed with the old one can still be checked for 30
+    days.
 
-    `manage.py rotate_receipt_key` does it.
+    Called by `manage.py rotate_receipt_key`.
     """
     with transaction.atomic():
         SigningKey.objects.filter(is_current=True).update(is_current=False, retired_at=Now())
@@ -114,7 +115,7 @@ def rotate_signing_key() -> SigningKey:
 
 
 def ensure_current_key() -> SigningKey:
-    """Return the key that signs, and make it if there is none yet."""
+    """Return the key that signs; create it if there is none yet."""
     current = SigningKey.objects.filter(is_current=True)
     if (key := current.first()) is not None:
         return key
@@ -147,8 +148,8 @@ def _encode(raw: bytes) -> str:
 
 
 def _decode(text: str) -> bytes:
-    """Decode a text that is spelled as `_encode` spells it; the library would skip strange
-    characters and spare bits.
+    """Decode base64url, and refuse every text that `_encode` would write differently: the library
+    ignores strange characters and spare bits.
 
     Raises:
         ValueError

@@ -1,5 +1,5 @@
-"""The way of an approved ask: its receipt, its only redemption, and the outcome that the agent
-reports."""
+"""The steps of an agent with its ask: get the receipt, redeem it once, report the outcome, or
+cancel."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -43,18 +43,18 @@ from agents.runs.models import (
 from tools.contract import ErrorCode, Level, ToolError, ToolResult
 
 OUTCOME_TIME = timedelta(hours=1)
-"""Time after a redemption in which the agent must report the outcome; then the outcome is
-unknown."""
+"""The time that an agent has after the redemption to report the outcome, which is unknown
+afterwards."""
 OUTCOMES = ("succeeded", "failed")
 SHORTEST_PREFIX = 8
-"""Characters of the shortest prefix of effect keys whose asks are cancelled together."""
+"""The shortest prefix of effect keys, in characters, for cancelling asks together."""
 _STATUSES = {
     CallStatus.AWAITING_APPROVAL: "waiting",
     CallStatus.APPROVED: "waiting",
     CallStatus.EXECUTING: "redeemed",
     CallStatus.OUTCOME_UNKNOWN: "unknown",
 }
-"""The statuses for the agent that differ from the call's own."""
+"""The statuses that agents see, where they differ from the call's own."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class AskState:
 
 
 def find_own_ask(key: AgentKey, ask_id: str) -> Ask:
-    """Find an ask of this key; those of other keys are not found.
+    """Find an ask of this key; asks of other keys are not found.
 
     Raises:
         NotFound
@@ -106,7 +106,7 @@ def find_own_ask(key: AgentKey, ask_id: str) -> Ask:
 
 
 def load_state(ask: Ask) -> AskState:
-    """Load the state of the ask; an approval counts once the time to undo it is over."""
+    """Load the state of the ask; it is approved once the time to undo the approval is over."""
     return load_states([ask])[0]
 
 
@@ -128,8 +128,8 @@ def load_states(asks: Sequence[Ask]) -> list[AskState]:
 
 
 def _match_usable() -> Q:
-    """Return the condition for an approval that can be used now: any other receipt would prove a
-    falsehood."""
+    """Return the condition for an approval that can be redeemed now; a receipt for any other would
+    be false."""
     return ~Q(WithheldBulk.find_for_approval()) & Q(start_after__lte=Now(), valid_until__gt=Now())
 
 
@@ -147,7 +147,7 @@ def redeem(key: AgentKey, ask_id: str, receipt: str) -> AskState:
         NotFound
         Invalid: the receipt is not genuine, or belongs to another ask.
         Expired: the approval has ended.
-        Conflict: it was redeemed before, is not approved, or nothing may start now.
+        Conflict: the ask was redeemed before, is not approved, or a stop is active.
     """
     ask = find_own_ask(key, ask_id)
     try:
@@ -230,7 +230,7 @@ def report_outcome(key: AgentKey, ask_id: str, outcome: str, summary: str = "") 
 
 
 def cancel(key: AgentKey, ask_id: str) -> AskState:
-    """Withdraw the ask, unless it was redeemed or has ended."""
+    """Withdraw the ask, unless it was redeemed or has ended; return its current state."""
     ask = find_own_ask(key, ask_id)
     with run_transaction(ask.run_id) as tx:
         call = ToolCall.objects.get(run_id=ask.run_id)
@@ -257,13 +257,14 @@ def cancel_effects(key: AgentKey, prefix: str) -> int:
     asks = Ask.objects.filter(undecided, key=key, effect__key__startswith=prefix).select_related(
         "effect"
     )
-    # Compared again here, because SQLite ignores case.
+    # SQLite's LIKE ignores case, so the prefix is compared again here.
     found = [ask for ask in asks if ask.effect is not None and ask.effect.key.startswith(prefix)]
     return sum(cancel(key, str(ask.pk)).status == CallStatus.CANCELLED for ask in found)
 
 
 def expire_approval(card_id: int) -> bool:
-    """End the ask of an approval that was not redeemed in time."""
+    """End an ask whose approval was not redeemed in time; return False if there was nothing to
+    do."""
     card = Approval.objects.select_related("tool_call", "decided_by").get(pk=card_id)
     with run_transaction(card.run_id, wait=False) as tx:
         late = Approval.objects.filter(
@@ -283,7 +284,8 @@ def expire_approval(card_id: int) -> bool:
 
 
 def note_silence(call_id: int) -> bool:
-    """Mark the outcome of a redeemed ask as unknown, because its agent did not report it."""
+    """Mark the outcome of a redeemed ask as unknown if its agent did not report it in time; return
+    False otherwise."""
     call = ToolCall.objects.get(pk=call_id)
     with run_transaction(call.run_id, wait=False) as tx:
         call = ToolCall.objects.get(pk=call_id)
@@ -320,10 +322,10 @@ def _build_receipt(ask: Ask, call: ToolCall, card: Approval) -> Receipt:
 
 
 def _compare(claims: Receipt, state: AskState) -> None:
-    """Compare the receipt with the ask as it is now.
+    """Check that the receipt matches the current state of the ask.
 
     Raises:
-        Invalid: it belongs to another ask, or to other params.
+        Invalid: the receipt belongs to another ask, or to other params.
         Expired, Conflict
     """
     if state.status in ("redeemed", "succeeded", "failed", "unknown"):
@@ -340,7 +342,8 @@ def _compare(claims: Receipt, state: AskState) -> None:
 
 
 def _start(tx: Transaction, state: AskState) -> None:
-    """Consume the approval and record the start of the only attempt; both are conditional."""
+    """Consume the approval and record the start of the only attempt, each with a conditional
+    update."""
     if not tx.run.may_start:
         raise Conflict(f"nothing may start now: {tx.run.stopped_because}")
     _check_rule(state.call)

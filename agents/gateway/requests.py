@@ -1,7 +1,7 @@
-"""Calls that an agent requests from elsewhere: each is judged, and recorded as a pass of its
-session's run.
+"""Judge the calls that a remote agent requests, and record each as a pass of its session's
+run.
 
-Nothing is executed here. A worker drives the run, exactly as it drives an employee's.
+Nothing is executed here: a worker drives the run, as it drives an employee's.
 """
 
 from collections.abc import Iterator
@@ -42,10 +42,10 @@ OPEN_TICKETS = (
     CallStatus.SUSPENDED,
     CallStatus.OUTCOME_UNKNOWN,
 )
-"""The states in which an equal request gets the ticket of the first one."""
+"""The states of a call in which an equal request gets the same ticket."""
 MAX_NAME = 120
 _MAX_RUNS = 3
-"""The runs to try: one may end, or be cancelled, while the request is prepared."""
+"""The most runs to try: a run may end while the request is prepared."""
 
 
 @dataclass(frozen=True)
@@ -66,8 +66,8 @@ def record_request(key: AgentKey, session: AgentSession | None, request: ToolReq
 
     Raises:
         Invalid: the name or the arguments cannot be stored as JSON.
-        Conflict: nothing may start: the employee is inactive or stopped, a budget is used up, or
-            the runs keep ending.
+        Conflict: the employee is inactive or stopped, a budget is used up, or each tried run ended
+            meanwhile.
     """
     try:
         storable_json([request.tool, request.arguments])
@@ -103,8 +103,8 @@ def _record(key: AgentKey, context: RunContext, request: ToolRequest) -> ToolCal
 
 @contextmanager
 def _locked_tickets(key: AgentKey, plan: PlannedCall) -> Iterator[None]:
-    """Let requests of the key create tickets one at a time, whatever their session; no other
-    request waits.
+    """Let requests of the key create tickets one at a time, in all its sessions; requests that need
+    no approval do not wait.
 
     Raises:
         Conflict: the key has too many open tickets, or no longer works.
@@ -123,8 +123,8 @@ def _locked_tickets(key: AgentKey, plan: PlannedCall) -> Iterator[None]:
 
 
 def _find_open_ticket(key: AgentKey, plan: PlannedCall) -> ToolCall | None:
-    """Return the open call of an equal request that the key has made before; None for calls that
-    need no ticket."""
+    """Return the open call of an equal earlier request of the key; None if there is none, or the
+    call needs no approval."""
     if plan.permission is not Permission.ASK:
         return None
     calls = ToolCall.objects.filter(
@@ -164,7 +164,8 @@ def _insert_pass(tx: Transaction, plan: PlannedCall, snapshot: str) -> None:
 
 
 def _build_response(plan: PlannedCall) -> dict[str, Any]:
-    """Build the message with which a model would have requested the call."""
+    """Build the response in which a model would request this call: the history needs one for each
+    pass."""
     function = {"name": plan.row.tool, "arguments": canonical_json(plan.row.params)}
     call = {"id": plan.row.provider_call_id, "type": "function", "function": function}
     return {"role": "assistant", "content": "", "tool_calls": [call]}

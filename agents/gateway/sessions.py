@@ -1,5 +1,4 @@
-"""Sessions of agents that run elsewhere: the run that their calls belong to, from its start to its
-end."""
+"""Sessions of remote agents, and the start and end of the runs that their calls belong to."""
 
 from contextlib import suppress
 
@@ -28,7 +27,7 @@ from agents.runs.models import (
 
 
 def find_or_create_session(key: AgentKey, session_id: str) -> AgentSession:
-    """Return the key's session with this id, which its first call writes."""
+    """Return the key's session with this id; the first call of the session creates its row."""
     return AgentSession.objects.get_or_create(key=key, session_id=session_id)[0]
 
 
@@ -106,8 +105,7 @@ def _start_run(key: AgentKey, session: AgentSession | None) -> int:
 
 
 def end_resting_run(run_id: int, is_idle: bool = True) -> bool:
-    """End the resting run of a session without a timely request or whose client has left; return
-    False otherwise.
+    """End a session's run if it rests without open calls; return False otherwise.
 
     Raises:
         Run.DoesNotExist: the run is locked.

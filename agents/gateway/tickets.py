@@ -1,4 +1,4 @@
-"""Tickets: what an agent learns about its own calls while they wait for people, and after they have
+"""Tickets: an agent's view of its own calls, while they wait for people and after they have
 ended."""
 
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ _WAITING = {
     CallStatus.SUSPENDED: "waiting_for_people",
     CallStatus.OUTCOME_UNKNOWN: "outcome_unknown",
 }
-"""Texts for the agent about a call that has not ended."""
+"""The statuses that agents see for calls that have not ended."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Ticket:
     Attributes:
         id: the ticket's id, which works only with the agent's own key.
         status: `waiting_for_approval` and the like; for an ended call, the call's status.
-        card_id, expires_at: those of the open card, if there is one.
+        card_id, expires_at: the id and expiry of the open card; None without one.
         result: None until the call has ended.
         content: the result as a model reads it.
     """
@@ -55,7 +55,7 @@ class Ticket:
 
     @property
     def ends_by_itself(self) -> bool:
-        """True if the call ends without a decision by a person."""
+        """True if the call needs no further decision by a person."""
         return self.call.status in (CallStatus.READY, CallStatus.EXECUTING, CallStatus.APPROVED)
 
     @property
@@ -85,10 +85,11 @@ class Ticket:
         return self.call.content
 
     def describe(self, address: str) -> dict[str, Any]:
-        """Describe a call that has not ended.
+        """Return the fields about the call for its agent: status, ticket, address, and expiry if it
+        waits.
 
         Args:
-            address: the address of its card.
+            address: the address of the call's card or run.
         """
         known = {"status": self.status, "ticket": self.id, "url": address}
         return {**known, "expires_at": self.expires_at.isoformat()} if self.expires_at else known

@@ -1,5 +1,5 @@
-"""Responses to calls of tools: the tools as clients see them, and the ticket of a call that waits
-for people."""
+"""Describe tools for MCP clients, and build the responses to calls: a result, or the ticket of a
+waiting call."""
 
 from __future__ import annotations
 
@@ -70,11 +70,10 @@ TICKET_TOOLS = (
 
 
 def describe_tool(tool: Tool, names: Container[str]) -> types.Tool:
-    """Describe a tool for a client. Its level is only a hint there: the gate decides.
+    """Describe a tool for a client. The hints about its level bind nobody: the gate decides.
 
     Args:
-        names: those of the tools that the client sees; descriptions call them by their served
-            names.
+        names: the names of the tools that the client sees; descriptions use their served names.
     """
     return types.Tool(
         name=get_served_name(tool.name),
@@ -92,7 +91,7 @@ def describe_tool(tool: Tool, names: Container[str]) -> types.Tool:
 
 
 def _describe_as_served(schema: dict[str, Any], names: Container[str]) -> dict[str, Any]:
-    """Copy a schema with the served names of tools in its descriptions."""
+    """Copy a schema, and replace the names of tools in its descriptions by their served names."""
 
     def copy(part: Any) -> Any:
         if isinstance(part, list):
@@ -122,7 +121,7 @@ def build_call_response(
 
 
 def build_cancellation(ticket: Ticket, site: str) -> types.CallToolResult:
-    """Build the response to a cancellation: whether it was in time."""
+    """Build the response to a cancellation; it is an error if the cancellation came too late."""
     if ticket.call.status == CallStatus.CANCELLED:
         return _build_told(ticket, site, "The call is cancelled. It did not run.")
     state = ticket.status.replace("_", " ")
@@ -133,8 +132,8 @@ def build_cancellation(ticket: Ticket, site: str) -> types.CallToolResult:
 def _build_told(
     ticket: Ticket, site: str, guidance: str, *, is_error: bool = False
 ) -> types.CallToolResult:
-    """Describe the state of a call with guidance, in both the structure and the text: clients show
-    either."""
+    """Describe the state of a call with guidance, both as structured content and as text: clients
+    show either."""
     described = {**ticket.describe(build_address(ticket, site)), "guidance": guidance}
     text = types.TextContent(text=json.dumps(described, ensure_ascii=False))
     return types.CallToolResult(content=[text], structured_content=described, is_error=is_error)
@@ -155,7 +154,8 @@ def _advise(ticket: Ticket) -> str:
 
 
 def build_address(ticket: Ticket, site: str) -> str:
-    """Build the address of the ticket's card, behind the login; without one, that of its run."""
+    """Build the address of the ticket's card, or of its run if no card is open; both need a
+    login."""
     if ticket.card_id is not None:
         return f"{site}{reverse('approval', args=[ticket.card_id])}"
     return f"{site}{reverse('run', args=[ticket.call.run_id])}"

@@ -1,4 +1,4 @@
-"""The caller of a request: an agent key, and the session that the client was given."""
+"""The caller of an MCP request: its agent key, and its session if it has one."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _MAX_AGE_S = 7 * 24 * 3600
 
 @dataclass(frozen=True)
 class SessionToken:
-    """The session that a client names in `Mcp-Session-Id`; signed, so a row is written only on
-    use."""
+    """The session that a client names in `Mcp-Session-Id`: signed, so it needs no row before the
+    first call."""
 
     key_id: int
     nonce: str
@@ -33,7 +33,7 @@ class SessionToken:
 
     @classmethod
     def parse(cls, text: str) -> SessionToken | None:
-        """Return the token, or None if it is not ours or too old."""
+        """Parse the header; return None if the signature is wrong or older than seven days."""
         try:
             return cls(*signing.loads(text, salt=_SALT, max_age=_MAX_AGE_S))
         except (signing.BadSignature, TypeError, ValueError):
@@ -49,8 +49,8 @@ class Caller:
 
     Attributes:
         site: the origin of this installation, as the agent reaches it.
-        token: the session that it named; None without one.
-        has_session: False if it named a session that is not its own or has ended.
+        token: the session that the agent named; None without one.
+        has_session: False if the agent named a session that is not its own or has ended.
     """
 
     key: AgentKey
@@ -59,13 +59,13 @@ class Caller:
     has_session: bool = True
 
     def open_session(self) -> AgentSession | None:
-        """Return the session, and write its row if it is missing; None for a client without
-        one."""
+        """Return the session, and create its row if it is missing; None for a client without a
+        session."""
         return find_or_create_session(self.key, self.token.nonce) if self.token else None
 
 
 def authenticate_caller(secret: str, session_text: str | None, site: str) -> Caller | None:
-    """Return the caller, and record that the key is used; None without a working key."""
+    """Return the caller, and record the use of its key; None if the key does not work."""
     key = authenticate_key(secret)
     if key is None:
         return None
@@ -78,7 +78,7 @@ def authenticate_caller(secret: str, session_text: str | None, site: str) -> Cal
 
 
 def get_caller(context: Any) -> Caller:
-    """Return the caller of the request that the SDK's context belongs to."""
+    """Return the caller of the request from the SDK's context."""
     caller = context.request.scope[SCOPE_KEY]
     assert isinstance(caller, Caller)
     return caller

@@ -1,6 +1,6 @@
 """Database access from the asynchronous server, in separate threads.
 
-Keys are checked in threads beside those of calls: a preview may take ten seconds, and must not
+Keys are checked in threads of their own: the preview of a call may take ten seconds, and must not
 delay other requests.
 """
 
@@ -22,5 +22,6 @@ DOOR = ThreadPoolExecutor(max_workers=2, thread_name_prefix="gadget-mcp-door")
 def database_to_async(
     function: Callable[Args, Result], threads: ThreadPoolExecutor = CALLS
 ) -> Callable[Args, Any]:
-    """Make a function that uses the database awaitable."""
+    """Wrap a function that uses the database in one that can be awaited and runs it in these
+    threads."""
     return run_in_threads(threads, function)

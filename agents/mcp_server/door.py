@@ -1,8 +1,8 @@
 """The door of the MCP server at `/mcp`: checks the key, rate and size of each request, and passes
 it to the SDK.
 
-The server keeps no state between requests. The SDK serves each request separately; a client's
-session is a signed token, and its data is in the database.
+The server keeps no state between requests: a client's session is a signed token, and its data is in
+the database.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from agents.platform.refusals import TooManyRequests
 PATH = "/mcp"
 SESSION_HEADER = b"mcp-session-id"
 LARGEST_BODY = 1_000_000
-"""Bytes."""
+"""The largest body of a request, in bytes."""
 MAX_WRONG_KEYS_PER_MINUTE = 30
-"""Requests without a working key from one address; a working key is still accepted."""
+"""Requests without a working key from one address; beyond that, only working keys are accepted."""
 
 Scope = dict[str, Any]
 Message = MutableMapping[str, Any]
@@ -88,8 +88,8 @@ class McpDoor:
         await self._serve({**scope, SCOPE_KEY: caller}, _receive_again(body, receive), send)
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let the SDK serve the request; its manager lives as long as the request, so nothing
-        outlives it."""
+        """Let the SDK serve the request with a session manager of its own, so that nothing outlives
+        the request."""
         manager = StreamableHTTPSessionManager(
             self._server, stateless=True, json_response=takes_only_json(scope)
         )
@@ -151,7 +151,7 @@ async def _read_body(receive: Receive) -> bytes:
 
 
 def _receive_again(body: bytes, receive: Receive) -> Receive:
-    """Return a `receive` that returns the body once, and then further events."""
+    """Return a `receive` that first returns the body that was read, and then further events."""
     left = [body]
 
     async def receive_again() -> Message:

@@ -20,8 +20,8 @@ FAILED = "Gadget failed to respond; the reason is in its log. Try again later."
 def hide_failures(
     handle: Callable[Args, Coroutine[Any, Any, Response]],
 ) -> Callable[Args, Coroutine[Any, Any, Response]]:
-    """Turn an unexpected exception of the handler into an internal error: the SDK would send the
-    exception's text."""
+    """Wrap a handler so that an unexpected exception becomes an internal error: the SDK would send
+    the exception's text."""
 
     @wraps(handle)
     async def respond(*args: Args.args, **kwargs: Args.kwargs) -> Response:

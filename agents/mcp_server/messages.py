@@ -1,4 +1,5 @@
-"""Checks of messages before the SDK reads them: it would ignore some, and refuse some clients."""
+"""Check messages before the SDK reads them: the SDK would leave some without a response, and refuse
+some clients."""
 
 from __future__ import annotations
 
@@ -20,10 +21,10 @@ Scope = dict[str, Any]
 
 @dataclass(frozen=True)
 class BadMessage(Exception):
-    """A message that is refused.
+    """A message that is refused with a JSON-RPC error.
 
     Attributes:
-        message_id: the message's own id, if that is usable.
+        message_id: the id of the message, if it is usable.
     """
 
     code: int
@@ -33,7 +34,7 @@ class BadMessage(Exception):
 
 
 def read_message(body: bytes) -> dict[str, Any]:
-    """Read one JSON-RPC message; a request with an unusable id would otherwise never get a
+    """Parse one JSON-RPC message, and refuse an unusable id: such a request would never get a
     response.
 
     Raises:
@@ -61,7 +62,7 @@ def read_message(body: bytes) -> dict[str, Any]:
 
 
 def check_version(scope: Scope, message: dict[str, Any]) -> None:
-    """Refuse a revision of the protocol that is not served, and name those that are.
+    """Refuse an unsupported revision of the protocol, and name the supported ones.
 
     Raises:
         BadMessage
@@ -75,7 +76,8 @@ def check_version(scope: Scope, message: dict[str, Any]) -> None:
 
 
 def opens_session(scope: Scope, message: dict[str, Any]) -> bool:
-    """Return True for the request with which a client of an earlier revision begins."""
+    """Return True for an `initialize` request, with which clients of earlier revisions open a
+    session."""
     named = read_header(scope, _VERSION_HEADER)
     return message.get("method") == "initialize" and (
         named is None or named in HANDSHAKE_PROTOCOL_VERSIONS
@@ -83,13 +85,13 @@ def opens_session(scope: Scope, message: dict[str, Any]) -> bool:
 
 
 def takes_only_json(scope: Scope) -> bool:
-    """Return True if the client reads JSON but no stream of events."""
+    """Return True if the client accepts JSON but no event stream."""
     return check_accept_headers(Request(scope)) == (True, False)
 
 
 def accept_both(scope: Scope) -> Scope:
-    """Return a scope that accepts both types required by the SDK, if the client accepts either or
-    names none."""
+    """Return a scope that accepts JSON and event streams, as the SDK requires, if the client
+    accepts either or names no type."""
     if read_header(scope, "accept") is not None and not any(check_accept_headers(Request(scope))):
         return scope
     headers = [(name, value) for name, value in scope["headers"] if name.lower() != b"accept"]
@@ -105,7 +107,8 @@ def build_error(
 
 
 def read_header(scope: Scope, name: str) -> str | None:
-    """Return the first header of this name, in lower case letters."""
+    """Return the value of the first header with this name, given in lower case; None if it is
+    missing."""
     found = (
         value.decode("latin-1") for each, value in scope["headers"] if each.lower() == name.encode()
     )

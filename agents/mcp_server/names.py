@@ -1,7 +1,8 @@
-"""Names under which tools are served: several clients refuse dots, and more than 48 characters.
+"""The names under which tools are served: several clients refuse dots and names of more than 48
+characters.
 
-A served name depends on nothing but the tool's own name. So it never refers to another tool when
-tools are added or removed, and every process serves the same one.
+A served name depends only on the tool's own name. So it keeps its meaning when tools are added or
+removed, and every process serves the same names.
 """
 
 import base64
@@ -13,22 +14,23 @@ from collections.abc import Container, Iterable
 from agents.providers.wire_names import get_plain_wire_name
 
 MAX_NAME = 48
-"""Clients put the server's name before it, and model servers accept 64 characters."""
+"""Characters of a served name: clients prefix it with the server's name, and model servers accept
+64 characters."""
 SERVED_NAME = re.compile(rf"[a-zA-Z0-9_-]{{1,{MAX_NAME}}}")
 TICKET_TOOL, CANCEL_TOOL = "gadget__ticket", "gadget__cancel"
 """The server's own tools; no other tool is served under these names."""
 _OWN = {"gadget.ticket": TICKET_TOOL, "gadget.cancel": CANCEL_TOOL}
 _CUT = "___"
-"""Only a shortened name has three underscores, so it never equals one that is served whole."""
+"""Stands before the digest; a name without a digest never contains three underscores."""
 _DIGEST_BYTES = 10
-"""80 bits, 16 characters: no two names can be crafted to share one."""
+"""80 bits, or 16 characters: enough that nobody can craft two names with the same digest."""
 _WORD = re.compile(r"(?<![\w-])[A-Za-z][\w-]*(?:\.[A-Za-z][\w-]*)+", re.ASCII)
 
 
 @functools.lru_cache(maxsize=16_384)
 def get_served_name(name: str) -> str:
-    """Return the served name of a tool: its dots as two underscores; with a digest where that is
-    ambiguous or long."""
+    """Return the served name of a tool: dots become two underscores, and a digest is added if the
+    name would be ambiguous or too long."""
     plain = get_plain_wire_name(name)
     is_reversible = _CUT not in plain and plain.replace("__", ".") == name
     if is_reversible and SERVED_NAME.fullmatch(plain) and name not in _OWN:
@@ -39,14 +41,13 @@ def get_served_name(name: str) -> str:
 
 
 def find_tool_name(called: str, names: Iterable[str]) -> str | None:
-    """Return the name of the tool that a client calls by its served or its own name; None if there
-    is none.
+    """Return the name of the tool that a client calls by its served name or its own name; None if
+    there is no such tool.
 
-    A text that can be a served name is one, even if a tool itself has that name.
+    A text that could be a served name is read as one, even if a tool has that text as its own name.
 
     Args:
-        names: those of all tools of the organization. Any other name with dots is returned as it
-            is.
+        names: the names of all tools of the organization. A name with dots is returned unchanged.
     """
     if not SERVED_NAME.fullmatch(called):
         return called
@@ -57,13 +58,13 @@ def find_tool_name(called: str, names: Iterable[str]) -> str | None:
 
 
 def get_own_name(called: str) -> str:
-    """Return the served name of one of the server's own tools, which may be called with a dot;
-    others unchanged."""
+    """Return the served name if the server's own tool is called with a dot; return other names
+    unchanged."""
     return _OWN.get(called, called)
 
 
 def name_as_served(text: str, names: Container[str]) -> str:
-    """Return a text for a model in which each of these tools is called by its served name."""
+    """Replace the names of these tools in a text for a model by their served names."""
 
     def replace(found: re.Match[str]) -> str:
         return get_served_name(found[0]) if found[0] in names else found[0]

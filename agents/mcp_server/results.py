@@ -1,7 +1,8 @@
-"""Results as clients read them: some show their model only the text, others only the structure.
+"""Build the responses with results: some clients show their model only the text, others only the
+structured content.
 
-So both contain what the model must know. A small result is in both; of a large one, the structure
-is the short form.
+So both contain everything that the model must know. A small result is in both; the structured
+content of a large result is an excerpt.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ from tools.contract.excerpts import (
 )
 
 SHORT = 4_000
-"""Characters of JSON up to which a result is also sent as structured content; of a larger one, this
-much is."""
+"""The most characters of JSON in the structured content; of a larger result, it has an excerpt of
+this length."""
 _MAX_NOTE = 1_000
 _CONTINUE = f"continue with {TICKET_TOOL}, this handle as ticket, and start {{end}}"
 
@@ -54,8 +55,8 @@ def build_result(ticket: Ticket) -> types.CallToolResult:
 
 
 def build_page(ticket: Ticket, start: int) -> types.CallToolResult:
-    """Build the response with a part of a large result, only as text, so that clients show the
-    whole part once."""
+    """Build the response with a part of a large result, from the piece `start`; only as text, so
+    that clients show it once."""
     result = ticket.result
     if result is None or result.error is not None:
         return build_result(ticket)
@@ -66,7 +67,8 @@ def build_page(ticket: Ticket, start: int) -> types.CallToolResult:
 
 
 def _build_structure(ticket: Ticket, result: ToolResult, note: str) -> dict[str, Any] | None:
-    """Build the structure; None for data of another form, which only the text contains."""
+    """Build the structured content; None if the data is not an object, so that only the text has
+    it."""
     if not isinstance(result.data, dict):
         return None
     whole = _add_markdown(result.data, result.markdown)
@@ -85,7 +87,8 @@ def _build_structure(ticket: Ticket, result: ToolResult, note: str) -> dict[str,
 
 
 def _add_markdown(data: dict[str, Any], markdown: str) -> dict[str, Any]:
-    """Add the text that a tool writes for models, which may contain more than its data."""
+    """Add the Markdown that the tool wrote for models to the data: it may contain more than the
+    data."""
     if not markdown:
         return data
     return (
@@ -96,8 +99,8 @@ def _add_markdown(data: dict[str, Any], markdown: str) -> dict[str, Any]:
 
 
 def _describe_rest(ticket: Ticket, result: ToolResult, excerpt: Excerpt) -> str:
-    """Describe how to continue from the first missing piece; pages may be cut into other pieces
-    than this part."""
+    """Say how to continue from the first missing piece; from the start if pages count pieces in
+    another unit."""
     if excerpt.end == excerpt.total:
         return ""
     start = excerpt.end if take_excerpt(result).unit == excerpt.unit else 0

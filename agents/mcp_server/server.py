@@ -1,5 +1,5 @@
-"""The MCP server: lists the tools of the key's employee, records calls, and waits for those that
-need no person."""
+"""The MCP server: list the tools of the key's employee, record calls, and wait for those that need
+no person."""
 
 from __future__ import annotations
 
@@ -37,9 +37,10 @@ from agents.web.sockets.call_feed import CallProgress, wait_for_call
 
 Context = ServerRequestContext[Any, Any]
 RESULT_WAIT_S = 50.0
-"""Seconds that a call without approval is waited for; many clients give up after 60."""
+"""The seconds for which a response waits for a call that needs no approval; many clients give up
+after 60."""
 TASK_WAIT_S = 2.0
-"""The same for a client that knows tasks."""
+"""The seconds for which it waits if the client supports tasks."""
 _BY_ITSELF = (CallStatus.READY, CallStatus.APPROVED, CallStatus.EXECUTING)
 INSTRUCTIONS = (
     "These tools belong to a team. Calls that need approval return a ticket: a person on the team decides in Gadget, "
@@ -58,7 +59,7 @@ def build_server(version: str) -> Server[Any]:
         instructions=INSTRUCTIONS,
         cache_hints={"tools/list": CacheHint(ttl_ms=0, scope="private")},
         on_list_tools=hide_failures(_list_tools),
-        # No schema here asks for headers, so no call needs to list all tools for them.
+        # No schema here needs headers; without this, the SDK would list all tools for each call.
         get_tool_input_schema=lambda _: None,
         on_call_tool=hide_failures(_call_tool),  # type: ignore[arg-type]  # the extension's task is a dict
     )
@@ -159,7 +160,7 @@ def _read_ticket(arguments: dict[str, Any]) -> str:
 
 @database_to_async
 def _record(caller: Caller, request: ToolRequest) -> Ticket | None:
-    """Record the call of the tool that the client names; return None if there is none."""
+    """Record a call of the tool that the client names; return None if there is no such tool."""
     tools = load_toolbox(caller.key.employee.organization_id).tools()
     name = find_tool_name(request.tool, (tool.name for tool in tools))
     if name is None:

@@ -1,7 +1,7 @@
-"""The tasks extension of MCP (SEP-2663): a client that knows it gets a task in place of a ticket.
+"""The tasks extension of MCP (SEP-2663): a client that supports it gets a task in place of a
+ticket.
 
-A task is the ticket with another name, so both are equivalent, and either may be used for the same
-call.
+A task is the ticket under another name, so a client can use either for the same call.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from agents.runs.models import CallStatus
 EXTENSION = "io.modelcontextprotocol/tasks"
 POLL_MS = 2_000
 KEPT_MS = 30 * 24 * 3600 * 1000
-"""The time for which a task can be looked up, as told to the client; in fact, as long as its run
-exists."""
+"""The time, in milliseconds, that the client may rely on; a task can be looked up as long as its
+run exists."""
 _MESSAGES = {
     "waiting_for_approval": "A person has to decide in Gadget.",
     "waiting_for_people": "It waits for an answer from a person or another employee in Gadget.",
@@ -42,13 +42,13 @@ Context = ServerRequestContext[Any, Any]
 
 
 class TaskParams(types.RequestParams):
-    """The params of the three methods, of which `tasks/update` has more."""
+    """The param that all three methods share; `tasks/update` has others, which are ignored."""
 
     task_id: str
 
 
 def add_tasks(server: Server[Any]) -> None:
-    """Let the server handle the methods of the extension."""
+    """Add the methods of the tasks extension to the server."""
     server.extensions[EXTENSION] = {}
     server.add_request_handler("tasks/get", TaskParams, hide_failures(_get))
     server.add_request_handler("tasks/cancel", TaskParams, hide_failures(_cancel))
@@ -63,7 +63,7 @@ def knows_tasks(context: Context) -> bool:
 
 
 def build_task(ticket: Ticket, caller: Caller) -> dict[str, Any]:
-    """Build the response to a call that has not ended."""
+    """Build the response to a call that has not ended: a task."""
     return {"resultType": "task", **_describe(ticket, caller)}
 
 
@@ -79,14 +79,14 @@ async def _cancel(context: Context, params: TaskParams) -> dict[str, Any]:
 
 
 async def _update(context: Context, params: TaskParams) -> dict[str, Any]:
-    """Accept and ignore input that no task asks for: the agent's own side decides nothing."""
+    """Accept input and ignore it: no task asks for any, and agents decide nothing."""
     await _apply(find_ticket, _require(context, params).key, params.task_id)
     return {"resultType": "complete"}
 
 
 def _require(context: Context, params: TaskParams) -> Caller:
-    """Return the caller; refuse clients without tasks, and requests whose header and body name
-    different tasks."""
+    """Return the caller; refuse clients that do not support tasks, and requests whose header and
+    body name different tasks."""
     if not knows_tasks(context):
         needed: dict[str, Any] = {"requiredCapabilities": {"extensions": {EXTENSION: {}}}}
         raise MCPError(
@@ -122,8 +122,8 @@ def _describe(ticket: Ticket, caller: Caller) -> dict[str, Any]:
 
 
 def _find_status(ticket: Ticket) -> str:
-    """Find the status in the extension's words, where a tool that reports an error counts as
-    completed."""
+    """Return the task's status as the extension names it; a call whose tool reported an error
+    counts as completed."""
     if not ticket.has_ended:
         return "working"
     if ticket.call.status == CallStatus.CANCELLED:

@@ -1,5 +1,5 @@
-"""The tickets of `gateway/tickets.py` for clients of the MCP server, with the served names of tools
-in their texts."""
+"""Load and cancel tickets for MCP clients: as in `gateway/tickets.py`, but with the served names of
+tools in errors."""
 
 from agents.employees.toolboxes import load_toolbox
 from agents.gateway import tickets
@@ -35,8 +35,7 @@ def cancel_ticket(key: AgentKey, ticket: str) -> tickets.Ticket:
 
 
 def _name_as_served(key: AgentKey, ticket: tickets.Ticket) -> tickets.Ticket:
-    """Put served names into the error of this copy of the row; the data of a result stays
-    unchanged."""
+    """Replace the names of tools in a failed call's error by served names, in memory only."""
     if ticket.result is not None and not ticket.result.success:
         names = {tool.name for tool in load_toolbox(key.employee.organization_id).tools()}
         ticket.call.content = name_as_served(ticket.content, names)

@@ -1,2 +1,2 @@
-"""The platform that every subject needs: encryption, hints to workers and pages, refusals, compiled
+"""The platform that all apps share: encryption, hints to workers and pages, refusals, compiled
 queries."""

@@ -1,4 +1,4 @@
-"""The Django app for platform models."""
+"""The Django app of the platform's models."""
 
 from django.apps import AppConfig
 

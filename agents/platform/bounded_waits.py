@@ -1,5 +1,5 @@
-"""Waits that the database's clock, if it was ahead for a while, may have made longer than the code
-allows."""
+"""Shorten stored waits that are longer than the code allows, because the database's clock was
+ahead."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from django.db.models import QuerySet
 from django.db.models.functions import Now
 
 CLOCK_SLACK = timedelta(minutes=1)
-"""A stored time that is at most this much too late is not worth a correction: hosts' clocks differ
+"""The time by which a stored time may be too late without a correction: the clocks of hosts differ
 a little."""
 MAX_ROWS = 200
 """The most rows to correct at a time."""
@@ -21,13 +21,13 @@ MAX_ROWS = 200
 
 @dataclass(frozen=True)
 class BoundedWait:
-    """A column with the time until which rows wait.
+    """A column with the time until which rows wait, and the longest wait that it may have.
 
     Attributes:
-        name: the rows, for the log.
-        select: the rows that may wait.
-        longest: the longest possible wait.
-        anew: the replacement for a later time.
+        name: what the rows are, for the log.
+        select: returns the rows that may wait.
+        longest: returns the longest allowed wait.
+        anew: returns the time that replaces one that is too late.
     """
 
     name: str

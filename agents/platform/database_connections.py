@@ -1,4 +1,4 @@
-"""Release database connections, so that waiting threads hold none."""
+"""Release database connections, so that threads do not keep them while they wait."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,7 +9,7 @@ from django.db import connection
 def release_connection() -> None:
     """Release this thread's connection before it waits for a model, a tool or another thread.
 
-    A SQLite file stays open: it is not a scarce resource.
+    A SQLite file stays open, because its connections are not limited.
     """
     if connection.vendor != "sqlite" and not connection.in_atomic_block:
         connection.close()

@@ -1,4 +1,5 @@
-"""Distinguish temporary database outages from our own faults, which may raise the same errors."""
+"""Distinguish temporary database outages from faults in our code, which may raise the same
+errors."""
 
 import sqlite3
 

@@ -1,5 +1,5 @@
-"""Connect to the database server, and report its refusal in its own words; the pool only says "too
-late"."""
+"""Connect to the database server, and report its refusal in its own words: the pool reports only a
+timeout."""
 
 import logging
 import time
@@ -13,9 +13,9 @@ logger = logging.getLogger(__name__)
 
 RETRY_S = 1.0
 CONNECTS = frozenset({"host", "port", "user", "password", "dbname", "connect_timeout"})
-"""The parameters of a connection, without those of Django and of the pool."""
+"""The parameters for connecting without Django and without the pool."""
 _SERVER_REPLY = ":  "
-"""Stands between the severity and the text of a server's error, in every language; libpq's own
+"""The text between the severity and the message of a server's error, in every language; libpq's own
 errors lack it."""
 _PASSING = (
     "the database system is",  # starting up, shutting down, in recovery mode, not accepting connections
@@ -39,8 +39,8 @@ class NoConnection:
 
 
 def try_connecting() -> NoConnection | None:
-    """Connect once without the pool; return None if that works, and always for SQLite, which has no
-    server."""
+    """Connect once without the pool; return None if that works, or if the database is SQLite, which
+    has no server."""
     if connection.vendor != "postgresql":
         return None
     known = connection.get_connection_params()
@@ -57,7 +57,7 @@ def try_connecting() -> NoConnection | None:
 
 
 class WaitingLine:
-    """Logs what a process waits for: one line for each reason, however long it takes."""
+    """Logs what a process waits for: one line whenever the reason changes."""
 
     def __init__(self) -> None:
         self._last = ""

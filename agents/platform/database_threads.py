@@ -21,9 +21,11 @@ Result = TypeVar("Result")
 def run_in_threads(
     threads: ThreadPoolExecutor, function: Callable[Args, Result]
 ) -> Callable[Args, Any]:
-    """Make a function that uses the database awaitable: it runs in one of these threads.
+    """Wrap a function that uses the database in one that can be awaited and runs in one of these
+    threads.
 
-    Afterwards its connection is released; SQLite's file stays open unless the function failed.
+    Afterwards the thread's connection is released; SQLite's file stays open unless the function
+    failed.
     """
 
     @functools.wraps(function)
@@ -43,8 +45,8 @@ def run_in_threads(
 
 
 def beside_event_loop(function: Callable[Args, Result]) -> Callable[Args, Result]:
-    """Let async tools call this function, which uses the database: it runs in another thread, and
-    their event loop waits.
+    """Wrap a function that uses the database so that async tools can call it: it runs in another
+    thread while their event loop waits.
 
     Django refuses queries in a thread with a running event loop.
     """

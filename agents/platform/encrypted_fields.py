@@ -35,8 +35,9 @@ class EncryptedTextField(models.TextField):  # type: ignore[type-arg]
 
     An empty text stays empty.
 
-    A value whose key is gone is read as `UndecryptableText`. The ciphertext is not bound to its
-    row: whoever can write to the database could copy it into another row.
+    A value that no key can decrypt is read as `UndecryptableText`. The ciphertext is not bound to
+    its
+    row: a person who can write to the database could copy it into another row.
     """
 
     def get_prep_value(self, value: Any) -> Any:
@@ -54,7 +55,7 @@ class EncryptedTextField(models.TextField):  # type: ignore[type-arg]
 
 
 def has_current_key(ciphertext: str) -> bool:
-    """Return True if the value was encrypted with the first of the keys."""
+    """Return True if the value was encrypted with the first of `GADGET_ENCRYPTION_KEYS`."""
     try:
         _get_cipher(_read_keys()[:1]).decrypt(ciphertext.encode())
     except InvalidToken:
@@ -63,7 +64,8 @@ def has_current_key(ciphertext: str) -> bool:
 
 
 def reencrypt(ciphertext: str) -> str | None:
-    """Return the same value encrypted with the first of the keys; None if no key can decrypt it."""
+    """Return the same value encrypted with the first of `GADGET_ENCRYPTION_KEYS`; None if no key
+    can decrypt it."""
     try:
         return _get_cipher(_read_keys()).rotate(ciphertext.encode()).decode()
     except InvalidToken:

@@ -16,7 +16,7 @@ class BlockFailure:
 
     Attributes:
         outage: the database outage that made the block fail; empty for any other error.
-        is_failed: the block failed, for whatever reason.
+        is_failed: the block failed, with an outage or any other error.
     """
 
     outage: str = ""

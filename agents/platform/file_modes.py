@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 OTHERS = 0o077
-"""The permissions of the group and of everybody else."""
+"""The permission bits of the group and all others."""
 SIDE_FILES = ("-wal", "-shm", "-journal")
 """The suffixes of SQLite's side files."""
 RECURSIVE_FOLDERS = ("files", "redis")
@@ -22,7 +22,7 @@ def list_stored_paths(data_dir: Path, database: Path | None) -> Iterator[Path]:
     """Yield the data folder, its contents, and the SQLite database with its side files.
 
     A shared data folder such as `/tmp`, and a folder outside it that contains the database, are
-    left out because others own them. Links are not followed.
+    left out, because they may belong to others. Links are not followed.
     """
     if database is not None:
         yield from filter(
@@ -39,7 +39,7 @@ def list_stored_paths(data_dir: Path, database: Path | None) -> Iterator[Path]:
 
 
 def find_open_paths(paths: Iterable[Path]) -> Iterator[Path]:
-    """Yield the paths that the group or everybody else can access."""
+    """Yield the paths that users other than the owner can access."""
     for path in paths:
         try:
             mode = path.lstat().st_mode

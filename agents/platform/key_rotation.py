@@ -38,7 +38,7 @@ class RotationReport:
 
     Attributes:
         renewed: values that this rotation encrypted with the first key.
-        current: values that already were.
+        current: values that were already encrypted with it.
         unreadable: values that no key can decrypt.
     """
 

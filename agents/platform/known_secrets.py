@@ -1,6 +1,6 @@
 """Remember the credentials that this process has read, so that its log can redact them.
 
-This imports nothing from Django, because the log is set up first.
+This module imports nothing from Django, because the log is set up before Django.
 """
 
 from __future__ import annotations
@@ -13,14 +13,15 @@ from collections.abc import Iterable
 from urllib.parse import quote, quote_plus, urlsplit
 
 MAX_OF_ONE = 1_000
-"""Secrets of one owner; beyond that, the owner's oldest are forgotten, never another owner's."""
+"""The most secrets of one owner; the owner's oldest ones make room for more."""
 MAX_OWNERS = 500
 INSTALLATION = 0
 """The owner of the installation's secrets."""
 SHORTEST_LINE = 16
 """In a secret of several lines, each line of at least this length is a secret too."""
 SHORTEST_DISTINCTIVE = 16
-"""A shorter value may occur in other organizations' lines by chance."""
+"""The shortest secret to redact in lines about an unknown organization: a shorter one may occur
+there by chance."""
 _HOST = re.compile(
     r"(?i)(localhost|(?=.{1,253}\Z)([a-z0-9]([a-z0-9-]*[a-z0-9])?\.)+[a-z]{2,})\.?(:\d{1,5})?"
 )
@@ -28,14 +29,14 @@ _PLACEHOLDER = re.compile(
     r"(?i)[\w.+-]+@([a-z0-9-]+\.)+[a-z]{2,}|(application|audio|font|image|text|video)/[a-z0-9.+-]+"
     r"|\d{4}-\d\d-\d\dT[\d:.]+(Z|[+-]\d\d:?\d\d)?"
 )
-"""E-mail addresses, types of content and times. They may be part of a credential, but occur in
-others' lines, too."""
+"""E-mail addresses, media types and times: credentials may contain them, but so may lines about
+other organizations."""
 _NUMBER = re.compile(r"[\d\s.,+/:()_-]+")
 _LONGEST_WORD = 15
 
 
 class KnownSecrets:
-    """The secrets to redact from text; safe to use from many threads."""
+    """The secrets to redact from text; thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -75,7 +76,8 @@ class KnownSecrets:
         return text
 
     def _build_forms(self, owner: int | None) -> tuple[str, ...]:
-        """List the forms to look for, the longest first, because one may be part of another."""
+        """List the forms to look for, the longest first, because one form may be part of
+        another."""
         with self._lock:
             found = {
                 form
@@ -90,14 +92,14 @@ class KnownSecrets:
 
 
 def is_distinctive(secret: str) -> bool:
-    """Return True for a value that occurs in a text only if the text contains this secret."""
+    """Return True for a secret that is long and unusual enough not to occur in a text by chance."""
     is_common = name_common_kind(secret) or _PLACEHOLDER.fullmatch(secret.strip())
     return len(secret) >= SHORTEST_DISTINCTIVE and not is_common
 
 
 def name_common_kind(value: str) -> str:
-    """Return the kind of a value that occurs in ordinary texts too: an address, host name, number
-    or word; else "".
+    """Return "an address", "a host name", "a number" or "a word" for a value that ordinary texts
+    contain too; "" for any other value.
 
     Redacting such a value would hide facts instead of a secret.
     """
@@ -128,8 +130,8 @@ def _is_address(text: str) -> bool:
 
 
 def list_forms(secret: str) -> frozenset[str]:
-    """Return the forms in which a line may hold the secret: plain, as JSON, as a Python literal,
-    and in a URL."""
+    """Return the forms of the secret that a log line may contain: plain, as JSON, as a Python
+    literal, and in a URL."""
     lines = (
         [line for line in secret.splitlines() if len(line) >= SHORTEST_LINE]
         if "\n" in secret

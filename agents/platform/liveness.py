@@ -1,5 +1,5 @@
-"""Signs of life: workers and sweepers renew expiring signs in Redis, and every process touches a
-heartbeat file."""
+"""Signs of life: workers and sweepers renew expiring keys in Redis, and each supervised process
+touches a heartbeat file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ log = structlog.get_logger(__name__)
 SIGN_INTERVAL_S = 3.0
 SIGN_TTL_S = 12
 MISSING_WINDOW_S = 600
-"""The time for which a vanished process counts as missing."""
+"""The seconds for which a vanished process counts as missing."""
 REDIS = "redis"
 WORKER = "worker"
 SWEEPER = "sweeper"
@@ -29,8 +29,8 @@ HEARTBEAT_S = 0.5
 
 
 def start_heartbeat() -> None:
-    """Touch the supervisor's heartbeat file, if it named one, for as long as this process's threads
-    run."""
+    """Touch the heartbeat file, if the supervisor has named one, from a thread: a process that
+    hangs stops touching it."""
     if name := settings.HEARTBEAT_FILE:
         threading.Thread(target=_run, args=(Path(name),), name="heartbeat", daemon=True).start()
 
@@ -46,8 +46,8 @@ def _run(file: Path) -> None:
 
 @dataclass
 class SignOfLife:
-    """The expiring sign of one process in Redis: `start()` it once the process is ready, `stop()`
-    removes it."""
+    """The expiring key of one process in Redis: call `start()` once the process is ready, and
+    `stop()` before it ends."""
 
     kind: str
     name: str
@@ -60,7 +60,8 @@ class SignOfLife:
         threading.Thread(target=self._run, name=f"pulse-{self.kind}", daemon=True).start()
 
     def stop(self) -> None:
-        """End the thread and remove the sign, so that nobody counts on this process."""
+        """End the thread and remove the sign, so that the process counts as neither alive nor
+        missing."""
         self._stopped.set()
         try:
             with connect_redis() as client:
@@ -86,7 +87,8 @@ class SignOfLife:
 
     @property
     def _life(self) -> str:
-        """The process and the time of its start; its score is the time of its last sign."""
+        """The start time and name of the process: the member of a sorted set whose score is the
+        time of the last sign."""
         return f"{self._since} {self.name}"
 
 
@@ -106,10 +108,10 @@ def list_alive(kind: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Presence:
-    """The processes that are alive; the numbers of workers are None while Redis is unavailable.
+    """The workers and sweepers that are alive; the numbers are None while Redis is unavailable.
 
     Attributes:
-        workers_alive: workers that left a sign in the last seconds.
+        workers_alive: workers whose sign has not expired.
         workers_seen: the most workers that were alive at the same time in the last ten minutes,
             without those that shut down properly. A worker that replaces a vanished one counts
             instead of it.
@@ -137,9 +139,10 @@ def load_presence() -> Presence:
 
 
 def _count_most_at_once(lives: list[tuple[bytes, float]], alive: set[str]) -> int:
-    """Count the processes that were alive at the same time, from their start times and last signs.
+    """Count the most processes that were alive at the same time, from their start times and last
+    signs.
 
-    Those that are alive now have not ended, although their last sign is some seconds old.
+    Processes that are alive now count as not ended, although their last sign is some seconds old.
     """
     changes = []
     for life, last in lives:

@@ -1,5 +1,4 @@
-"""Name the organization and the request in each line of the log that this thread or task writes
-from now on."""
+"""Add the organization and the correlation id to each log line that this thread or task writes."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,19 +17,20 @@ _CORRELATION = "correlation_id"
 
 
 def log_for_organization(organization_id: int) -> None:
-    """Name the organization whose request or run the lines are about, so that its secrets are
-    redacted."""
+    """Add the organization to the following log lines, so that its secrets are redacted in them."""
     bind_contextvars(**{_ORGANIZATION: organization_id})
 
 
 def log_for_nobody() -> None:
-    """Forget the organization, before work for another one begins in the same thread."""
+    """Forget the organization and the correlation id, before other work begins in the same
+    thread."""
     clear_contextvars()
     set_correlation_id("")
 
 
 def correlate(correlation_id: str) -> None:
-    """Name the request or run in the lines of the log, and in requests to tools and models."""
+    """Add the id of the request or run to log lines, and to requests to tools and models; an empty
+    text removes it."""
     set_correlation_id(correlation_id)
     if correlation_id:
         bind_contextvars(**{_CORRELATION: correlation_id})
@@ -40,7 +40,7 @@ def correlate(correlation_id: str) -> None:
 
 @contextmanager
 def restoring_correlation() -> Iterator[None]:
-    """Restore the correlation id at the end of the block, which may set another one."""
+    """Restore the correlation id after the block, which may set another one."""
     before = get_correlation_id()
     try:
         yield
@@ -49,6 +49,6 @@ def restoring_correlation() -> Iterator[None]:
 
 
 def get_logged_organization() -> int | None:
-    """Return the organization that the lines are about; None if it is unknown."""
+    """Return the id of the organization in the current log context; None if it is unknown."""
     found: int | None = get_contextvars().get(_ORGANIZATION)
     return found

@@ -1,4 +1,4 @@
-"""Rows about the installation itself."""
+"""The models about the installation itself."""
 
 from django.db import models
 
@@ -10,9 +10,9 @@ class Installation(models.Model):
     (agents/accounts/installation.py).
 
     Attributes:
-        folder_mark: the id that is also in the files folder; it reveals a different folder.
-        canary: a value without other use, encrypted with GADGET_ENCRYPTION_KEYS; it reveals
-            different keys.
+        folder_mark: the id that is also in the files folder, so that a wrong folder is noticed.
+        canary: a random value encrypted with GADGET_ENCRYPTION_KEYS, so that wrong keys are
+            noticed.
     """
 
     folder_mark = models.CharField(max_length=64)
@@ -28,7 +28,7 @@ class Installation(models.Model):
 
 
 class WriteProbe(models.Model):
-    """A row that is written and removed to test if the database accepts writes
+    """A row that is written and removed to test whether the database accepts writes
     (agents/platform/writability.py)."""
 
     filler = models.BinaryField()
@@ -41,8 +41,8 @@ class OldestSchema(models.Model):
     """The oldest code that may still run on this database, in one row that migrations write.
 
     Attributes:
-        oldest: its schema version (agents/platform/schema_version.py).
-        gadget: its version of Gadget, for people.
+        oldest: the schema version of that code (agents/platform/schema_version.py).
+        gadget: the Gadget version of that code, for people.
     """
 
     oldest = models.PositiveIntegerField()

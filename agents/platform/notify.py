@@ -34,7 +34,7 @@ READING_JOB = "agents.worker.jobs.read_events"
 RENEWAL_JOB = "agents.worker.jobs.renew_withheld"
 _MAX_DELTAS = 2000
 _MAX_STREAMS = 2000
-"""The most streams of text whose lengths a process remembers."""
+"""The most text streams whose lengths a process remembers."""
 _PAUSE_AFTER_FAILURE_S = 0.5
 _TIMEOUT_S = 2.0
 _UNREACHABLE = (TimeoutError, OSError, RedisError, QueueUnreachable)
@@ -144,7 +144,8 @@ class _Publisher(threading.Thread):
     def _number_texts(
         self, deltas: deque[tuple[TextStream, str]]
     ) -> list[tuple[TextStream, int, str]]:
-        """Join the pieces of each stream into one, and add the number of characters before it."""
+        """Join the pieces of each stream, and add the number of characters that were sent
+        before."""
         found = []
         for stream, text in _join_texts(deltas).items():
             start = self._lengths.pop(stream, 0)
@@ -194,13 +195,13 @@ def wait_until_sent() -> None:
 
 
 def wake_run(run_id: int) -> None:
-    """Ask a worker to advance this run. Asking twice starts it once; the sweeper repeats a lost
+    """Ask a worker to advance this run. Two requests drive it only once; the sweeper repeats a lost
     request."""
     _get_publisher().put_job(ADVANCE_JOB, run_id)
 
 
 def wake_runs_now(run_ids: Sequence[int]) -> list[int]:
-    """Ask workers to advance these runs, from this thread; return the runs that the queue
+    """Ask workers to advance these runs, and wait for the queue; return the ids that the queue
     accepted."""
     accepted = []
     try:
@@ -254,7 +255,7 @@ def ring_inbox(organization_id: int) -> None:
 
 
 async def hint_inbox(organization_id: int, hint: Mapping[str, str]) -> None:
-    """Send a hint to the organization's inbox sockets; lost without Redis, like every hint."""
+    """Send a hint to the organization's inbox sockets; like every hint, it may be lost."""
     layer = get_channel_layer()
     if layer is not None:
         async with asyncio.timeout(_TIMEOUT_S):
@@ -262,7 +263,7 @@ async def hint_inbox(organization_id: int, hint: Mapping[str, str]) -> None:
 
 
 def stream_text(stream: TextStream, text: str) -> None:
-    """Show text on open pages while the model writes it; it has no event number and may be lost."""
+    """Send text that the model is writing to open pages; it has no event number and may be lost."""
     _get_publisher().put_delta(
         stream, text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     )

@@ -1,4 +1,4 @@
-"""Limits of rates: in this process, or in Redis, so that all workers count together."""
+"""Rate limits: within this process, or in Redis, where all workers count together."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class SharedRateLimiter:
         self._fallback = ProcessRateLimiter()
 
     def seconds_to_wait(self, key: str, limit: RateLimit) -> float:
-        """Count this call and return 0 if it may run; else return the seconds until a call may
+        """Count this call and return 0 if it may run; otherwise return the seconds until a call may
         run."""
         arguments: list[str | int] = [round(limit.seconds * 1000), limit.calls, uuid.uuid4().hex]
         try:
@@ -52,9 +52,9 @@ _limiter = ProcessRateLimiter()
 
 
 def count_or_wait(key: str, most: int, seconds: float = 60.0) -> int:
-    """Count one more event of this key in this process, unless `most` were counted within these
-    seconds.
+    """Count an event of this key in this process; return 0 if it is within the limit, else the
+    whole seconds to wait.
 
-    Return 0 if it was counted, else the whole seconds until the next one can be.
+    The limit is `most` events in `seconds`.
     """
     return math.ceil(_limiter.seconds_to_wait(key, RateLimit(most, seconds)))

@@ -4,7 +4,7 @@ from typing import Any
 
 
 class Refusal(Exception):
-    """The base class; `extra` is added to the response next to `code` and `detail`."""
+    """The base class of refusals; `extra` is added to the response next to `code` and `detail`."""
 
     status = 400
     code = "refused"
@@ -22,7 +22,7 @@ class NotFound(Refusal):
 
 
 class Forbidden(Refusal):
-    """The member's role does not include this action."""
+    """The member may not perform this action."""
 
     status, code = 403, "forbidden"
 
@@ -71,7 +71,7 @@ class StaleDigest(Refusal):
 
 
 class Invalid(Refusal):
-    """One field is wrong; the text says why."""
+    """A field is wrong: `extra` has its name, and the text says why."""
 
     status, code = 422, "invalid"
 

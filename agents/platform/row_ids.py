@@ -1,5 +1,4 @@
-"""Row ids from URLs and forms, and the rows that they name. Rows of other organizations are not
-found, which is the authorization."""
+"""Parse row ids from URLs and forms, and find their rows among those that the member may see."""
 
 import re
 from typing import Any, TypeVar
@@ -38,7 +37,7 @@ def get_row(rows: QuerySet[Row], pk: int, noun: str) -> Row:
     """Return the row with this id, if it is among the rows that the member may see.
 
     Raises:
-        NotFound: it is not; the error does not reveal whether it exists elsewhere.
+        NotFound: the row is not among them; the error does not reveal whether it exists elsewhere.
     """
     row = rows.filter(pk=pk).first()
     if row is None:

@@ -1,9 +1,9 @@
-"""The oldest code that may still run on the database: older code would misread what newer
-migrations made.
+"""Check that this code is not too old for the database: older code would misread what newer
+migrations wrote.
 
-Migrations that only add do not change it, so that the preceding version runs beside this one during
-a rolling update. A migration that removes or changes something calls `require_schema`, which writes
-one row.
+A migration that removes or changes something calls `require_schema`, which stores the oldest schema
+version that may still run. Migrations that only add do not, so that the preceding version can run
+beside this one during a rolling update.
 """
 
 import functools
@@ -22,18 +22,19 @@ SCHEMA_VERSION = 2
 """The schema version of this code; it grows with each migration that uses `require_schema`."""
 ONLY_ROW_ID = 1
 FIRST_MIGRATION = ("platform", "0001_first_release")
-"""Every database since the first release has it; migrations of before have other names."""
+"""Every database since the first release has this migration; earlier migrations have other
+names."""
 NEWER_FIX = "Install that version or a later one here."
 UNRELEASED_FIX = "Choose another GADGET_DATA_DIR or DATABASE_URL."
 MIGRATE_FIX = "python manage.py migrate"
 
 
 class WrongSchemaError(Exception):
-    """This code may not run on the database: a newer version migrated it, or one from before the
-    first release.
+    """This code may not run on the database, which a newer version, or one from before the first
+    release, has migrated.
 
     Attributes:
-        fault, fix: sentences for people; the text is both.
+        fault, fix: sentences for people; the exception's text is both.
     """
 
     def __init__(self, fault: str, fix: str) -> None:
@@ -46,8 +47,8 @@ class NotMigratedError(Exception):
 
 
 def require_schema(version: int, gadget: str) -> migrations.RunPython:
-    """Return the operation of a migration after which only code of this schema version or later may
-    run.
+    """Return a migration operation after which only code with this schema version or a later one
+    may run.
 
     Args:
         gadget: the first version of Gadget that may run, for people.
@@ -63,8 +64,7 @@ def require_schema(version: int, gadget: str) -> migrations.RunPython:
 
 
 def check_schema() -> None:
-    """Check that this code may run on the database in its current state; it may if nothing is
-    migrated yet.
+    """Check that this code may run on the database in its current state; an empty database is fine.
 
     Raises:
         WrongSchemaError: the text names both versions and says how to fix it.
@@ -88,7 +88,7 @@ def check_schema() -> None:
 
 
 def is_released(applied: Container[tuple[str, str]]) -> bool:
-    """Return True if these applied migrations are those of a release."""
+    """Return True if these applied migrations include the first one of a release."""
     return FIRST_MIGRATION in applied
 
 
@@ -98,7 +98,7 @@ def list_unknown_migrations() -> list[str]:
 
 
 def check_migrated() -> None:
-    """Do nothing if every migration of this code is applied.
+    """Check that every migration of this code is applied.
 
     Raises:
         NotMigratedError: the text names the first missing migration and the command to run.

@@ -1,7 +1,7 @@
 """Create and check HMAC-SHA256 signatures with the audit keys: the first key signs, every key
 verifies.
 
-The keys are not in the database. So a signature proves what a plain hash cannot: its author had a
+The keys are not in the database. So a signature, unlike a plain hash, proves that its author had a
 key.
 """
 
@@ -20,7 +20,7 @@ def get_current_key_id() -> str:
 
 
 def sign(purpose: str, text: str, key_id: str) -> str | None:
-    """Return the signature in 64 hexadecimal digits, or None if no key has this id.
+    """Return the signature as 64 hexadecimal digits; None if no key has this id.
 
     A signature for one purpose is never valid for another.
     """

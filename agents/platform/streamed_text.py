@@ -1,7 +1,7 @@
-"""The text that models are writing right now, kept in Redis so that a page opened late shows it
-from its beginning.
+"""Keep the text that models are writing in Redis, so that a page opened late shows it from its
+beginning.
 
-The text is a hint like a bell: it may be lost, and the pass's recorded message replaces it.
+The text may be lost; the recorded message of the pass replaces it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import redis
 from django.conf import settings
 
 KEPT_S = 900
-"""Seconds for which a text is kept after its last piece: longer than any wait for a model."""
+"""Seconds that a text is kept after its last piece: longer than any wait for a model."""
 MAX_BYTES = 1_000_000
 
 
@@ -36,7 +36,7 @@ def _build_key(run_id: int) -> str:
 
 
 def keep_text(client: redis.Redis, run_id: int, piece: StreamedText, is_first: bool) -> None:
-    """Keep a piece of the run's text; the first one replaces what was kept before."""
+    """Append a piece to the run's text; the first piece of a stream replaces the text before it."""
     key = _build_key(run_id)
     with client.pipeline(transaction=False) as pipe:
         if is_first:

@@ -1,4 +1,4 @@
-"""JSON values as text for people, and the length beyond which a page folds a value."""
+"""Format JSON values as text for people, and decide which texts a page folds."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 MAX_LENGTH = 200
-"""Characters of a value; a longer one shows its start and its end."""
+"""The most characters of a value that a page shows whole."""
 MAX_LINES = 8
 
 

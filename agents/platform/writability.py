@@ -1,8 +1,7 @@
 """Test whether the database and the files folder accept writes: write something, commit it and
 remove it.
 
-Reads prove nothing: with a full disk, every query works, and so does a transaction that is rolled
-back.
+Only a commit proves it: on a full disk, reads and transactions that are rolled back still work.
 """
 
 import os
@@ -25,25 +24,24 @@ from agents.platform.schema_version import NotMigratedError, check_migrated
 from tools.caches import register
 
 FILLER_BYTES = {"sqlite": 64 * 1024, "postgresql": 8 * 1024}
-"""More than fits into the free space inside a nearly full database. PostgreSQL also logs them, so
-it gets fewer."""
+"""Bytes to write: more than the free space inside a database file may hold. PostgreSQL also logs
+them, so it gets fewer."""
 FILE_BYTES = 64 * 1024
 TIMEOUT_S = 1.5
 """The longest wait for a result: readiness must be known within two seconds."""
 MAX_AGE_S = 1.0
 RESTART_AFTER_S = 5.0
-"""The age at which an unfinished check is started again: it may hang on a link that has
-recovered."""
+"""Seconds after which a new check starts beside one that hangs: the connection may have recovered
+since."""
 MAX_HANGING = 8
-"""The most threads that may hang in one check: a folder on a lost server may never respond."""
+"""The most threads that may hang in a check: a folder on a lost server may never respond."""
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Writability:
-    """The reasons why the database and the files folder accept no writes; None for each that
-    does."""
+    """The reasons why the database and the files folder accept no writes; None if they do."""
 
     database: str | None = None
     files: str | None = None
@@ -97,7 +95,8 @@ class BackgroundCheck(Generic[T]):
             return self._result[1]
 
     def clear(self) -> None:
-        """Start a new check next time, and ignore the result of one in progress."""
+        """Forget the result, and ignore that of a check in progress; the next use starts a new
+        check."""
         with self._changed:
             self._result = self._started_at = None
 
@@ -115,7 +114,7 @@ class BackgroundCheck(Generic[T]):
 
 
 def check_writability() -> Writability:
-    """Write to both, however long it takes."""
+    """Test both by writing, with no limit on the time."""
     return Writability(try_database(), try_files())
 
 

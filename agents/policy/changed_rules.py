@@ -1,5 +1,5 @@
-"""The rules of a policy draft, for the judge of recorded calls: changed rules, standing grants,
-earlier calls."""
+"""Apply a policy draft while recorded calls are judged again: its rules, standing grants and
+limits."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from tools.toolbox.snapshots import RecordedRules
 
 
 class ChangedRules:
-    """A `RuleChange` made of a policy draft; its scopes are the numbers of the changes for an
+    """The changes of a policy draft as a `RuleChange`; a scope is the numbers of the changes for an
     employee."""
 
     def __init__(
         self, organization_id: int, changes: Iterable[PolicyChange], judged: QuerySet[ToolCall]
     ) -> None:
-        """Prepare the rules for these calls, which all belong to the organization."""
+        """Prepare the changes for judging these calls of the organization."""
         self._changes = tuple(changes)
         self._grants = _find_grants(organization_id, self._changes)
         self._history = PastHistory(organization_id, judged, _list_limits(self._changes))
@@ -48,7 +48,8 @@ class ChangedRules:
         return [grant for number, grant in self._grants.get(tool, ()) if number in scope]
 
     def rebuild_history(self, row: CallRow) -> ToolHistory | None:
-        """Return the calls before this one, if a proposed limit of its tool needs them."""
+        """Return the history before this call if a proposed limit on its tool needs it; else
+        None."""
         return self._history.look_back(row)
 
 
@@ -61,7 +62,7 @@ def _find_grants(
 ) -> dict[str, list[tuple[int, GrantMatcher]]]:
     """Return the proposed standing grants by tool, each with the number of its change.
 
-    One whose tool is no longer installed approves nothing.
+    A grant whose tool is no longer installed is left out.
     """
     found: dict[str, list[tuple[int, GrantMatcher]]] = defaultdict(list)
     for number, change in enumerate(changes):

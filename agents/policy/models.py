@@ -1,5 +1,4 @@
-"""Policy drafts, and everything that would have been different under policy drafts in shadow
-mode."""
+"""The models of policy drafts, and of the verdicts and cards that shadow mode found to differ."""
 
 from django.conf import settings
 from django.db import models
@@ -18,15 +17,15 @@ class PolicyDraft(models.Model):
 
     Attributes:
         changes: JSON of `agents.policy.policy_drafts.PolicyChange`.
-        shadow_from, shadow_until: the period of shadow mode, in which it also judges new calls;
-            None before it.
+        shadow_from, shadow_until: the period of shadow mode, in which the draft also judges new
+            calls; None if it was never started.
         last_call_id: the newest call that was compared, or that existed when shadow mode started.
-        counts: the number of compared calls by both verdicts, such as {"auto ask": 3}, and of calls
-            that were not judged, by kind.
-        last_decided_at, last_card_id: the newest decision that was compared with its approval
-            rules; None before the first.
-        card_counts: the number of compared cards that match these rules, by outcome, and as `stuck`
-            of those that nobody could have approved.
+        counts: the number of compared calls by real and new verdict, such as {"auto ask": 3}, and
+            of calls that could not be judged, by reason.
+        last_decided_at, last_card_id: the newest decision that was compared with the draft's
+            approval rules; None and 0 before the first.
+        card_counts: the number of compared cards that match these rules, by outcome; `stuck` counts
+            those that nobody could have approved.
     """
 
     organization = models.ForeignKey(
@@ -71,8 +70,8 @@ class PolicyDraft(models.Model):
 
 
 class ShadowVerdict(models.Model):
-    """A different verdict that a policy draft in shadow mode gave about a call; it was never
-    applied."""
+    """A verdict of a policy draft in shadow mode that differs from the call's real one; it was
+    never applied."""
 
     draft = models.ForeignKey(
         PolicyDraft, on_delete=models.CASCADE, related_name="verdicts", db_index=False
@@ -93,13 +92,13 @@ class ShadowVerdict(models.Model):
 
 
 class ShadowCard(models.Model):
-    """A card that would have needed other people by the approval rules of a policy draft in shadow
-    mode.
+    """A card that the approval rules of a policy draft in shadow mode would have treated
+    differently.
 
     Attributes:
         outcome: a `CardOutcome` of `agents.policy.rule_simulation`.
-        needs: the people that it would have needed.
-        is_stuck: nobody could have approved it when it was compared.
+        needs: the people whose approval the card would have needed.
+        is_stuck: nobody could have approved the card at the time of the comparison.
     """
 
     draft = models.ForeignKey(

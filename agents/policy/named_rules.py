@@ -1,5 +1,4 @@
-"""Approval rules of policy drafts: stored, described in words, and checked against the rows of
-their organization."""
+"""Store, describe and check the approval rules of policy drafts."""
 
 from __future__ import annotations
 
@@ -18,8 +17,8 @@ REMOVED = "a removed group"
 
 
 def store_named_rule(rule: RuleTerms) -> dict[str, Any]:
-    """Return the rule for storage; its groups are stored by id, so that they have current names
-    when read."""
+    """Return the rule as JSON; it contains the ids of its groups, so that a reader sees their
+    current names."""
     return {**store_rule(rule), "name": rule.name}
 
 
@@ -35,7 +34,7 @@ def read_named_rule(stored: Mapping[str, Any]) -> RuleTerms:
         raise ValueError(f"a number of the rule is too large: {error}") from error
     if not 1 <= rule.needed <= MAX_NEEDED:
         raise ValueError(f"a rule cannot need {rule.needed} people")
-    # `True` is an int too, and would be employee 1.
+    # `True` is an int in Python, and would name employee 1.
     if rule.employee_id is not None and type(rule.employee_id) is not int:
         raise TypeError(f"{rule.employee_id!r} is not an employee's id")
     if "\0" in f"{stored['name']}{rule.tool}{rule.category}":
@@ -69,8 +68,8 @@ def name_groups(organization_id: int, rule: RuleTerms) -> RuleTerms:
 
 
 def describe_rule(rule: RuleTerms, employees: Mapping[int, str]) -> str:
-    """Describe the people that a rule requires and its cards, such as `needs 2 approvers; for
-    data.updateRecord`."""
+    """Describe the people that a rule requires and the cards that it covers, such as `needs 2
+    approvers; for data.updateRecord`."""
     parts = [describe_people(rule, [rule.group] if rule.group else ())]
     if rule.escalates_after is not None and rule.second_group is not None:
         hours = int(rule.escalates_after.total_seconds() // 3600)

@@ -1,10 +1,10 @@
-"""The calls before a recorded call, rebuilt from the calls that really started, for proposed limits
-over history.
+"""Rebuild the history before a recorded call, from the calls that really started, for proposed
+limits over history.
 
-A call that ran alone counts from the moment when it was recorded, as the gate counts it; any other
-from its start. So the calls of one response count each other. Calls that were approved and had not
-started yet are not counted. Time ends when the judged call was recorded, even if it was judged
-again later.
+Like the gate, this counts a call that ran automatically from the moment when it was recorded, so
+that the calls of one response count each other, and any other call from its start. Approved calls
+that had not started are not counted. The history ends when the judged call was recorded, even if
+that call was judged again later.
 """
 
 from __future__ import annotations
@@ -34,18 +34,20 @@ from tools.toolbox.permissions import Permission
 from tools.toolbox.recorded_facts import MissingFact
 
 LONGEST = timedelta(days=1)
-"""The longest period of a limit."""
+"""The longest period that a limit can have."""
 Moment = tuple[datetime, int]
-"""A time and, among calls of the same time, the id of a call."""
+"""A time and the id of a call, which orders calls of the same time."""
 _CALLS, _ERASED = "", "\0"
-"""The keys for counting calls, and calls with erased values; no param has these names."""
+"""The keys under which calls, and calls with erased values, are counted; no param has these
+names."""
 _UNCOUNTABLE = "\1"
-"""The prefix of the key for counting calls whose param is not a number; the param follows."""
+"""The start of a key that ends with a param's name: it counts the calls whose param is not a
+number."""
 _EXACT = Context(prec=60)
 
 
 class _StartedCall(NamedTuple):
-    """A call with what it adds to each sum, by param."""
+    """A call with its amounts: what it adds to each sum, by param."""
 
     counted_from: Moment
     started_at: datetime
@@ -53,7 +55,7 @@ class _StartedCall(NamedTuple):
 
 
 class _Timeline:
-    """The amounts of one employee's calls of a tool, to be added up over any period."""
+    """One amount of an employee's calls of a tool, prepared for adding up over any period."""
 
     def __init__(self, calls: Sequence[_StartedCall], name: str) -> None:
         entered = sorted((call.counted_from, call.amounts[name]) for call in calls)
@@ -64,15 +66,15 @@ class _Timeline:
         self._started = list(accumulate((amount for _, amount in started), initial=Fraction(0)))
 
     def add_up(self, end: Moment, length: timedelta) -> Fraction:
-        """Add up the calls that count before the end, and that started less than this time before
-        it."""
+        """Add up the amounts of the calls that count before `end` and started less than `length`
+        before it."""
         before = self._entered[bisect_left(self._entries, end)]
         return before - self._started[bisect_right(self._starts, end[0] - length)]
 
 
 class PastHistory:
-    """The started calls of tools that a policy draft limits over history; each tool is loaded once,
-    when needed."""
+    """The history of the tools that a policy draft limits; each tool's calls are loaded once, on
+    first use."""
 
     def __init__(
         self,
@@ -80,7 +82,7 @@ class PastHistory:
         judged: QuerySet[ToolCall],
         limits: Iterable[tuple[str, Condition]],
     ) -> None:
-        """Prepare the history of these judged calls for the limits, each with its tool."""
+        """Prepare the history before the `judged` calls."""
         self._organization_id, self._judged = organization_id, judged
         self._summed: dict[str, set[str]] = {}
         for tool, condition in limits:
@@ -96,8 +98,8 @@ class PastHistory:
         return _CallHistory(self, row) if row.tool in self._summed else None
 
     def list_timelines(self, row: CallRow) -> Mapping[str, _Timeline]:
-        """Return the timelines of the call's employee and tool; none if no call of both has
-        started."""
+        """Return the timelines for the call's employee and tool, by amount; empty if none of their
+        calls has started."""
         if row.tool not in self._started:
             self._started[row.tool] = self._load_started(row.tool)
         return self._started[row.tool].get(row.employee_id, {})
@@ -107,8 +109,8 @@ class PastHistory:
         return param in self._summed[tool]
 
     def list_succeeded(self, row: CallRow, after: After) -> Sequence[tuple[Moment, str]]:
-        """List the values of the calls that succeeded in the call's run, each with the moment of
-        its end."""
+        """List the values of the earlier tool's successful calls in the call's run, each with the
+        moment when the call ended."""
         key = (row.tool, after)
         if key not in self._succeeded:
             self._succeeded[key] = self._load_succeeded(row.tool, after)
@@ -116,8 +118,8 @@ class PastHistory:
 
     @cached_property
     def _oldest(self) -> datetime:
-        """The time of the oldest judged call, a second early, because SQLite compares times as
-        texts of any length."""
+        """One second before the oldest judged call: SQLite compares times as texts, whose lengths
+        differ."""
         oldest: datetime = (
             self._judged.aggregate(oldest=Min("created_at"))["oldest"] or timezone.now()
         )
@@ -180,7 +182,7 @@ class _CallHistory:
         return int(self._add_up(_CALLS, period))
 
     def total(self, param: str, period: Period) -> Decimal:
-        """Add up the amounts of the same calls.
+        """Add up a param over the calls of the tool in this period.
 
         Raises:
             MissingFact: the policy draft has no limit on this sum, or the amounts of some calls
@@ -194,8 +196,8 @@ class _CallHistory:
         return _EXACT.divide(Decimal(found.numerator), Decimal(found.denominator))
 
     def find_unseen(self, after: After, values: Sequence[Any]) -> int | None:
-        """Return the position of the first value that no earlier successful call of the same run
-        had."""
+        """Return the index of the first value that no earlier successful call in the run had; None
+        if all were seen."""
         done = self.past.list_succeeded(self.row, after)
         seen = {value for moment, value in done if moment < self._end}
         return next(

@@ -42,7 +42,7 @@ class ChangeKind(StrEnum):
 OF_HOSTS = (ChangeKind.ALLOW_HOST, ChangeKind.FORBID_HOST)
 """Changes to the allowed hosts, for the whole organization."""
 OF_CARDS = (ChangeKind.APPROVAL_RULE, ChangeKind.NO_APPROVAL_RULE)
-"""Changes to the people who must approve cards; no verdict depends on them. The others are about
+"""Changes to the people who must approve cards; they change no verdict. All other changes are about
 calls."""
 LABELS = {
     ChangeKind.GRANT: "Allow the tool",
@@ -61,10 +61,10 @@ LABELS = {
 
 @dataclass(frozen=True)
 class PolicyChange:
-    """One rule change.
+    """One rule change of a policy draft.
 
     Attributes:
-        employee_id: the employee that it concerns; None for all.
+        employee_id: the employee whom the change concerns; None for all.
         level: the new level, for LEVEL.
         condition: the added limit, for LIMIT.
         host: the host, for the changes in `OF_HOSTS`.
@@ -84,7 +84,7 @@ class PolicyChange:
 
     @classmethod
     def from_grant(cls, proposal: ProposedGrant) -> PolicyChange:
-        """Return the change that adds this standing grant, without its run, its uses and its
+        """Return the change that adds this standing grant, without the grant's run, uses and
         lifetime."""
         return cls(
             ChangeKind.STANDING_GRANT,
@@ -115,10 +115,10 @@ class PolicyChange:
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> PolicyChange:
-        """Load a change.
+        """Parse a change from its JSON.
 
         Raises:
-            KeyError, TypeError, ValueError: this is not a change.
+            KeyError, TypeError, ValueError: the JSON is not a change.
         """
         kind = ChangeKind(stored["kind"])
         condition, params = stored.get("condition"), stored.get("params", [])
@@ -176,8 +176,8 @@ def _load_employee_id(stored: Any) -> int | None:
 
 
 def apply_changes(rules: RecordedRules, changes: Iterable[PolicyChange]) -> RecordedRules:
-    """Return a copy of the rules with these changes; standing grants and approval rules change
-    none."""
+    """Return a copy of the rules with these changes, except standing grants and approval rules,
+    which are applied elsewhere."""
     grants, policy = rules.grants, rules.policy
     for change in changes:
         if change.kind in OF_HOSTS:

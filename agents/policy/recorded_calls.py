@@ -1,4 +1,4 @@
-"""Recorded calls: read them in batches, with the facts stored with them, and judge them again."""
+"""Read recorded calls with their stored facts, in batches, and judge them again."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ MAX_REMEMBERED = 10_000
 
 @dataclass(frozen=True)
 class CallFilter:
-    """Chooses recorded calls.
+    """A filter of recorded calls.
 
     Attributes:
         organization_id: None for all organizations.
-        first_id, last_id: the first and the last id; None as `last_id` for no end.
+        first_id, last_id: the first and last id, inclusive; no end if `last_id` is None.
     """
 
     organization_id: int | None
@@ -57,7 +57,7 @@ class CallRow(NamedTuple):
     """A tool call as a database row, with its JSON columns as unparsed text.
 
     Attributes:
-        snapshot: the hash of the snapshot that its pass names; empty if there is none.
+        snapshot: the hash of the policy snapshot of the call's pass; empty if there is none.
     """
 
     pk: int
@@ -76,7 +76,7 @@ class CallRow(NamedTuple):
 
 
 def read_calls(chosen: CallFilter, newest_first: bool = False) -> Iterator[CallRow]:
-    """Read the calls, a batch at a time."""
+    """Yield the calls of the filter, read in batches."""
     found = Pass.objects.filter(run_id=OuterRef("run_id"), number=OuterRef("pass_number"))
     texts = {name: Cast(name, TextField()) for name in ("params", "judgment", "provenance")}
     columns = (
@@ -116,13 +116,13 @@ class ReplayOutcome(StrEnum):
 
 @dataclass(frozen=True)
 class Judged:
-    """A recorded call judged again.
+    """The result of judging a recorded call again.
 
     Attributes:
         before: the recorded verdict; empty if there is none.
         after: the new verdict; empty unless the kind is JUDGED.
         reason: the reason of the new verdict, or why there is none.
-        differences: the differences between both verdicts, in words.
+        differences: the differences between the verdicts, in words.
     """
 
     kind: ReplayOutcome
@@ -136,27 +136,27 @@ class RuleChange(Protocol):
     """A change to the rules under which calls are judged."""
 
     def find_scope(self, employee_id: int) -> Hashable:
-        """Return the changes that apply to the employee's calls; employees with an equal scope
-        share their verdicts."""
+        """Return the changes that apply to the employee's calls, hashable; equal scopes share
+        verdicts."""
 
     def apply(self, rules: RecordedRules, scope: Hashable) -> RecordedRules:
         """Return the changed rules for calls of this scope."""
 
     def find_grants(self, tool: str, scope: Hashable) -> Sequence[GrantMatcher]:
-        """Return the standing grants that may approve the tool's calls of this scope."""
+        """Return the proposed standing grants for the tool in this scope."""
 
     def rebuild_history(self, row: CallRow) -> ToolHistory | None:
-        """Return the facts about earlier calls that may not be recorded; None if the change needs
+        """Return the history before the call, which may not be recorded; None if the change needs
         none."""
 
 
 PREAPPROVED = "answered"
-"""The verdict `ask` about a call that a standing grant approves."""
+"""The verdict about a call that the gate asks about and a standing grant approves."""
 
 
 class _Reach(Enum):
-    """The calls that get the same verdict as a judged one, besides those that are equal in
-    everything."""
+    """The calls to which a verdict applies, besides the judged one: calls that are equal apart from
+    their params, equal calls, or no other call."""
 
     ANY_PARAMS = auto()
     SAME_PARAMS = auto()
@@ -177,7 +177,7 @@ class RecordedJudge:
         self._judged: dict[Hashable, Judged] = {}
 
     def judge(self, row: CallRow) -> Judged:
-        """Judge a call again. It never raises, whatever is stored with the call."""
+        """Judge a call again; damaged records give an outcome, not an exception."""
         scope = self._change.find_scope(row.employee_id) if self._change else None
         short = (
             row.organization_id,
@@ -289,10 +289,10 @@ class RecordedJudge:
 def _is_preapproved(
     call: RecordedCall, verdict: Verdict, row: CallRow, grants: Sequence[GrantMatcher]
 ) -> bool:
-    """Return True if one of these standing grants approves the call, about which the gate asks.
+    """Return True if one of these standing grants approves a call that the gate asks about.
 
     Raises:
-        MissingFact: it depends on the origin of values, which was not recorded.
+        MissingFact: that depends on the origin of values, which was not recorded.
     """
     if not grants:
         return False

@@ -1,5 +1,5 @@
-"""Recorded cards: read them in batches, with the people who decided them and the approval rules of
-that moment."""
+"""Read recorded cards in batches, with the people who decided them and the approval rules of that
+time."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CARDS_AT_ONCE = 500
 
 
 class CardRow(NamedTuple):
-    """A card as it is read, with its JSON as text.
+    """A card as a database row, with its JSON columns as unparsed text.
 
     Attributes:
         grant_id, maker_id: the standing grant that approved it, and the user who created it.
@@ -53,7 +53,7 @@ class CardRow(NamedTuple):
 
     @property
     def is_approved(self) -> bool:
-        """True if its call has started or may still start."""
+        """True if the card's call has started or may still start."""
         return self.status in USED
 
 
@@ -62,16 +62,17 @@ class PastCard:
     """A past card as approval rules see it.
 
     Attributes:
-        card: with its requesters only if the ruling recorded them; see `add_requesters`.
+        card: the card as rules compare it; with its requesters only if the ruling recorded them,
+            see `add_requesters`.
         person: the person who completed the approval, or created the standing grant that did; None
-            if it was not
-        approved.
-        votes: those that were cast before.
-        rules: those that matched it: of that time if it was approved, else the current ones.
-        is_kept: person, votes and rules were recorded with the approval; otherwise the current
-            groups are used.
-        has_requesters: the ruling recorded the requesters.
-        breaks_glass: an admin approved it alone in an emergency, past all rules.
+            if the card was not approved.
+        votes: the votes that were cast before.
+        rules: the rules that matched the card: those of that time if it was approved, else the
+            current ones.
+        is_kept: True if person, votes and rules were recorded with the approval; otherwise the
+            current groups are used.
+        has_requesters: True if the ruling recorded the requesters.
+        breaks_glass: True if an admin approved the card alone in an emergency, past all rules.
     """
 
     row: CardRow
@@ -92,7 +93,7 @@ def find_cards(organization_id: int) -> QuerySet[Approval]:
 
 
 def read_cards(cards: QuerySet[Approval]) -> Iterator[list[CardRow]]:
-    """Read the cards in their order, a batch at a time."""
+    """Yield the cards in the order of the queryset, in batches."""
     texts = (Cast(name, TextField()) for name in ("params", "ruling", "tool_call__judgment"))
     columns = (
         "pk",
@@ -113,8 +114,8 @@ def read_cards(cards: QuerySet[Approval]) -> Iterator[list[CardRow]]:
 
 @dataclass(frozen=True)
 class RulesOfToday:
-    """The rules, tools and people of today, which stand in for those of the past that were not
-    kept.
+    """The current rules, tools and people, which are used where those of the past were not
+    recorded.
 
     Attributes:
         voters: the members of the organization, by user id.
@@ -125,11 +126,12 @@ class RulesOfToday:
     voters: Mapping[int, Voter]
 
     def recall(self, row: CardRow) -> PastCard:
-        """Return the card in its past state, without its votes if it was not approved; see
+        """Return the card in its past state; if it was not approved, without votes, see
         `load_votes`.
 
         Raises:
-            KeyError, TypeError, ValueError, AttributeError, OverflowError: its record was damaged.
+            KeyError, TypeError, ValueError, AttributeError, OverflowError: the card's record is
+                damaged.
         """
         ruling = _read_ruling(row)
         tool = self.toolbox.get_called_tool(row.tool, row.version)
@@ -157,8 +159,7 @@ class RulesOfToday:
         return PastCard(row, card, rules=tuple(rule for rule in self.rules if rule.matches(card)))
 
     def _find_person(self, row: CardRow) -> Voter:
-        """Return the person who approved the card alone, with their current groups: they had the
-        right then."""
+        """Return the person who approved the card alone, with their current groups."""
         user_id = row.decided_by_id if row.grant_id is None else row.maker_id
         known = self.voters.get(user_id or 0)
         return Voter(
@@ -178,13 +179,13 @@ def _read_ruling(row: CardRow) -> Ruling | None:
 
 
 def read_judgment(row: CardRow) -> dict[str, Any]:
-    """Return the facts recorded with the card's call; none for an old call."""
+    """Return the facts recorded with the card's call; empty if there are none, as for old calls."""
     found = json.loads(row.judgment) if row.judgment else None
     return found if isinstance(found, dict) else {}
 
 
 def add_requesters(cards: Collection[PastCard]) -> list[PastCard]:
-    """Return the cards with their requesters, as far as they are known today."""
+    """Return the cards with their requesters, as far as those are still known."""
     wanted = [
         Approval(pk=each.row.pk, run_id=each.row.run_id, tool_call_id=each.row.call_id)
         for each in cards
@@ -204,8 +205,8 @@ def add_requesters(cards: Collection[PastCard]) -> list[PastCard]:
 def load_votes(
     cards: Collection[PastCard], voters: Mapping[int, Voter]
 ) -> dict[int, tuple[CastVote, ...]]:
-    """Load the votes on these cards by card id, in one query; people who have left the organization
-    have none."""
+    """Load the votes on these cards by card id, in one query, without votes of people who have left
+    the organization."""
     ids = [each.row.pk for each in cards]
     if not ids:
         return {}

@@ -1,5 +1,5 @@
-"""Approvals by standing grants, compared again with the terms of the grants and the recorded facts
-of the calls."""
+"""Check recorded approvals by standing grants again, with the terms of the grants and the recorded
+facts of the calls."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from tools.toolbox.standing_grants import AskingCall, GrantTerms, find_mismatch,
 
 MAX_REMEMBERED = 1_000
 _KEPT = '"answer"'
-"""The text in every judgment that recorded an approval."""
+"""A text that every judgment with a recorded approval contains."""
 
 
 def find_granted(chosen: CallFilter) -> dict[int, int]:
-    """Return the standing grant that approved each call of this filter that has started or may
-    still start."""
+    """Return the id of the standing grant that approved each call of this filter, by call id, if
+    the call has started or may still start."""
     cards = Approval.objects.filter(
         standing_grant__isnull=False, status__in=USED, tool_call__in=chosen.find().order_by()
     )
@@ -34,16 +34,17 @@ def find_granted(chosen: CallFilter) -> dict[int, int]:
 
 
 class PreapprovalChecker:
-    """Approves calls again by the standing grants of their snapshots, whose terms are read once."""
+    """Checks again that standing grants approve recorded calls; the terms of each snapshot's grants
+    are read once."""
 
     def __init__(self) -> None:
         self._grants: dict[tuple[int, str], list[GrantTerms]] = {}
 
     def check(self, row: CallRow, granted: int | None) -> CheckedApproval | None:
-        """Approve the call again; return None without a recorded approval.
+        """Check the approval of the call again; return None if no approval was recorded.
 
         Args:
-            granted: the standing grant that approved the call, as its card says.
+            granted: the id of the standing grant that approved the call, according to its card.
         """
         if granted is None and _KEPT not in (row.judgment or ""):
             return None

@@ -1,4 +1,4 @@
-"""Approvals under approval rules, judged again by the rules and votes recorded with them."""
+"""Check approvals under approval rules again, with the rules and votes recorded with them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tools.toolbox.rulings import Ruling
 
 
 class RuledApproval(NamedTuple):
-    """An approval with its ruling; JSON is text."""
+    """A row of an approval with its ruling; JSON columns are unparsed text."""
 
     call_id: int
     tool: str
@@ -30,18 +30,18 @@ class RuledApproval(NamedTuple):
 
 @dataclass(frozen=True)
 class CheckedApproval:
-    """An approval that was judged again.
+    """The result of checking a recorded approval again.
 
     Attributes:
-        problem: the difference from its record, or the reason why it would not suffice; None
-            without one.
+        problem: the difference from the record, or the reason why the approval would not suffice;
+            None if there is none.
     """
 
     problem: str | None
 
 
 def read_ruled(chosen: CallFilter) -> Iterator[RuledApproval]:
-    """Read the approvals of these calls with a recorded ruling, a batch at a time."""
+    """Yield the approvals of these calls that have a recorded ruling, read in batches."""
     cards = Approval.objects.filter(ruling__isnull=False, tool_call__in=chosen.find().order_by())
     texts = (Cast(name, TextField()) for name in ("params", "tool_call__judgment", "ruling"))
     columns = ("tool_call_id", "tool_call__tool", "level", "run__employee_id")
@@ -50,7 +50,7 @@ def read_ruled(chosen: CallFilter) -> Iterator[RuledApproval]:
 
 
 def check_ruling(row: RuledApproval) -> CheckedApproval | None:
-    """Judge an approval again; return None if its values were erased."""
+    """Check an approval again; return None if the values of its call were erased."""
     try:
         if json.loads(row.judgment or "{}").get("erased"):
             return None

@@ -26,14 +26,14 @@ from agents.policy.recorded_preapprovals import PreapprovalChecker, find_granted
 from agents.policy.recorded_rulings import CheckedApproval, check_ruling, read_ruled
 
 CALLS_AT_ONCE = 20_000
-"""Ids in one part of a replay; a process takes one part at a time."""
+"""The size of a part of a replay, in call ids; a process takes one part at a time."""
 MAX_EXPLAINED = 5
 """The most reasons why calls could not be replayed that one part lists."""
 
 
 @dataclass
 class ReplayReport:
-    """The outcome of a part of a replay.
+    """The outcome of one part of a replay.
 
     Attributes:
         counts: the number of calls by outcome: `equal`, `different`, or a `ReplayOutcome`.
@@ -41,7 +41,8 @@ class ReplayReport:
             `different`.
         rulings: the number of approvals under approval rules that are `equal` or `different`.
         differences: one line for each call or approval that differs.
-        unreadable: some of the reasons why calls could not be replayed.
+        unreadable: at most five reasons why calls could not be replayed, each with the id of a
+            call.
     """
 
     counts: Counter[str] = field(default_factory=Counter)
@@ -51,7 +52,7 @@ class ReplayReport:
     unreadable: dict[str, int] = field(default_factory=dict)
 
     def add(self, call_id: int, judged: Judged) -> None:
-        """Count a replayed call."""
+        """Count a replayed call, and list its differences."""
         if judged.kind is ReplayOutcome.UNKNOWN or judged.differences:
             self.counts["different"] += 1
             self.differences.append(f"call {call_id}: {'; '.join(judged.differences)}")
@@ -64,11 +65,11 @@ class ReplayReport:
                 self.unreadable.setdefault(judged.reason, call_id)
 
     def add_preapproval(self, call_id: int, checked: CheckedApproval) -> None:
-        """Count a recorded approval of standing grants."""
+        """Count a recorded approval by a standing grant, and list its difference."""
         self._add_checked(self.preapprovals, call_id, checked)
 
     def add_ruling(self, call_id: int, checked: CheckedApproval) -> None:
-        """Count an approval under approval rules."""
+        """Count an approval under approval rules, and list its difference."""
         self._add_checked(self.rulings, call_id, checked)
 
     def _add_checked(self, counts: Counter[str], call_id: int, checked: CheckedApproval) -> None:
@@ -78,8 +79,8 @@ class ReplayReport:
 
 
 def find_bounds(chosen: CallFilter, limit: int | None) -> CallFilter | None:
-    """Limit the filter to existing ids, and to the newest calls if there is a limit; None if there
-    are no calls."""
+    """Limit the filter to existing ids, and to the newest `limit` calls if given; None if there are
+    no calls."""
     calls = chosen.find()
     found = calls.order_by().aggregate(first=Min("pk"), last=Max("pk"))
     if found["first"] is None:
@@ -92,11 +93,11 @@ def find_bounds(chosen: CallFilter, limit: int | None) -> CallFilter | None:
 
 
 def replay(chosen: CallFilter, processes: int = 1) -> Iterator[ReplayReport]:
-    """Replay the calls of a filter that has bounds, and yield a report on each part; memory stays
-    constant.
+    """Replay the calls of a filter from `find_bounds`, and yield a report on each part; memory use
+    stays constant.
 
     Args:
-        processes: the number of processes that share the work; 1 works in this one.
+        processes: the number of processes that share the work; with 1, this process does it all.
     """
     assert chosen.last_id is not None, "find_bounds gives the last id"
     starts = range(chosen.first_id, chosen.last_id + 1, CALLS_AT_ONCE)

@@ -1,8 +1,8 @@
-"""Simulated approval rules: judge recorded cards as if the rules of a policy draft had been in
-force. It only reads.
+"""Simulate approval rules: judge recorded cards as if the rules of a policy draft had been in
+force, without changing anything.
 
-Each approval is judged by the people who gave it and by the other rules of its moment, so the
-result shows the effect of the policy draft alone.
+Each approval is judged with the people and the other rules of its time, so the result shows the
+effect of the policy draft alone.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from tools.toolbox.approval_rules import (
 )
 
 MAX_LISTED = 200
-"""The most changed cards that a report lists; others are only counted."""
+"""The most changed cards that a report lists; further ones are only counted."""
 MAX_REMEMBERED = 10_000
 
 
@@ -49,19 +49,20 @@ class CardOutcome(StrEnum):
     ENOUGH = "enough"
     """The approvals would have been sufficient."""
     MORE = "more"
-    """People approved it, but more or other people would have been needed."""
+    """People approved the card, but more or other people would have been needed."""
     FEWER = "fewer"
-    """It would have been approved before the last approval, or before it was denied or expired."""
+    """The approvals before the last one, or before the denial or expiry, would have been
+    sufficient."""
     PREAPPROVED = "answered"
-    """A standing grant approved it, and still would have."""
+    """A standing grant approved the card, and still would have."""
     PAUSED = "paused"
-    """A standing grant approved it, but would have left it to people."""
+    """A standing grant approved the card, but people would have had to decide it."""
     OPEN = "open"
-    """It was not approved, and would not have been."""
+    """The card was not approved, and would not have been."""
     ERASED = "erased"
     """The rule needs values of the call that were erased."""
     UNREADABLE = "unreadable"
-    """Its record is damaged."""
+    """The card's record is damaged."""
 
 
 CHANGED = (CardOutcome.MORE, CardOutcome.FEWER, CardOutcome.PAUSED)
@@ -71,12 +72,12 @@ _DAMAGE = (KeyError, TypeError, ValueError, AttributeError, OverflowError)
 
 @dataclass(frozen=True)
 class JudgedCard:
-    """A recorded card judged by the approval rules of a policy draft, which match it.
+    """The result of judging a recorded card by the approval rules of a policy draft.
 
     Attributes:
-        needs: the people that it would have needed, such as `1 of 2: someone from Finance`.
-        is_stuck: the current members could not meet the policy draft's rules for it.
-        is_kept: the people and groups were recorded with its approval; otherwise the current groups
+        needs: the missing approvals under the policy draft, such as `1 of 2: someone from Finance`.
+        is_stuck: the current members could not meet the policy draft's rules for the card.
+        is_kept: the people and groups were recorded with the approval; otherwise the current groups
             are used.
     """
 
@@ -92,7 +93,7 @@ class JudgedCard:
 
     @property
     def is_alarming(self) -> bool:
-        """True if a person denied it, and it would have been approved before."""
+        """True if a person denied the card, and it would have been approved before that."""
         return self.outcome is CardOutcome.FEWER and self.row.status == ApprovalStatus.DENIED
 
 
@@ -120,7 +121,7 @@ class ChangedApprovalRules:
         )
 
     def need_values(self, past: PastCard) -> bool:
-        """Return True if the values of the call decide which rules match it."""
+        """Return True if the values of the call decide which rules match the card."""
         bare = (replace(rule, conditions=()) for rule in self.added if rule.conditions)
         return any(rule.matches(past.card) for rule in bare) or any(
             rule.conditions for rule in past.rules
@@ -142,8 +143,8 @@ class CardJudge:
     def judge(self, rows: Sequence[CardRow]) -> list[JudgedCard]:
         """Judge the cards that the policy draft concerns, in their order; the others are left out.
 
-        Costs no query if it concerns none; else one for votes, and those for the requesters if a
-        rule excludes them. It never raises, whatever is stored with a card.
+        Costs no query if it concerns none; else one for votes, and those of `find_requesters` if a
+        rule excludes requesters. A damaged record gives an outcome, not an exception.
         """
         found = [each for row in rows if (each := self._recall(row)) is not None]
         past = {each.row.pk: each for each in found if isinstance(each, PastCard)}
@@ -185,7 +186,7 @@ class CardJudge:
             return JudgedCard(past.row, CardOutcome.UNREADABLE)
 
     def _compare(self, past: PastCard) -> tuple[CardOutcome, list[CastVote]]:
-        """Return the outcome, and the votes that count toward the approvals it would have
+        """Return the outcome, and the votes given toward the approvals that the card would have
         needed."""
         card, votes, rules = (
             past.card,
@@ -210,8 +211,8 @@ class CardJudge:
         return describe_needs(past.card, states, ", ".join(known))
 
     def _is_stuck(self, past: PastCard) -> bool:
-        """Return True if the current members could not meet one of its rules, however long the card
-        had waited."""
+        """Return True if the current members could never meet one of the added rules, even after
+        its escalation."""
         added = self._changed.list_added(past.card)
         if not added:
             return False
@@ -237,7 +238,7 @@ class CardCounts:
     """Cards that the policy draft concerns, counted by outcome.
 
     Attributes:
-        stuck: those of them that current members could not approve under the policy draft.
+        stuck: the number of these that current members could not approve under the policy draft.
     """
 
     outcomes: Counter[CardOutcome] = field(default_factory=Counter)
@@ -252,7 +253,7 @@ class CardCounts:
         return sum(self.outcomes[outcome] for outcome in CHANGED)
 
     def add(self, judged: JudgedCard) -> None:
-        """Count a card."""
+        """Count a judged card by its outcome."""
         self.outcomes[judged.outcome] += 1
         self.stuck += judged.is_stuck
 
@@ -265,7 +266,7 @@ class RuleReport:
         compared: the number of cards that were read.
         by_tool, by_employee: the counts for each tool, and for each employee's id.
         kept, assumed: the approvals judged by recorded groups, and by current ones.
-        alarming, changed: the newest changed cards, with denied ones separately.
+        alarming, changed: the newest changed cards: those that a person denied, and the others.
     """
 
     compared: int = 0
@@ -305,7 +306,7 @@ def simulate_rules(
     policy draft.
 
     Args:
-        limit: the number of cards.
+        limit: the most cards to judge.
     """
     report, judge = RuleReport(), CardJudge(organization, changes)
     for rows in read_cards(find_cards(organization.pk).order_by("-pk")[:limit]):

@@ -34,8 +34,8 @@ MAX_NAME = 80
 CALLS_AT_ONCE = 2_000
 SETTLED_AFTER = timedelta(minutes=1)
 _COMPARED_UNTIL = timedelta(days=1)
-"""After its end, a policy draft is still compared for this long, with calls that were not settled
-in time."""
+"""The time after its end for which a policy draft is still compared, with calls that were not
+settled before."""
 
 
 def list_policy_drafts(member: Membership) -> list[PolicyDraft]:
@@ -69,7 +69,7 @@ def load_changes(policy_draft: PolicyDraft) -> tuple[PolicyChange, ...]:
 
 
 def require_admin(member: Membership) -> None:
-    """Refuse everybody except admins.
+    """Raise Forbidden unless the member is an admin.
 
     Raises:
         Forbidden
@@ -85,7 +85,7 @@ def save_policy_draft(
 
     Raises:
         Forbidden, Invalid
-        Conflict: there are too many.
+        Conflict: the organization has too many policy drafts.
     """
     require_admin(member)
     name = " ".join(name.replace("\0", "").split())
@@ -123,11 +123,11 @@ def delete_policy_draft(member: Membership, policy_draft_id: int) -> None:
 
 
 def start_shadow(member: Membership, policy_draft_id: int, days: int) -> None:
-    """Let the policy draft judge new calls as well, for this many days.
+    """Start shadow mode: the policy draft also judges new calls, for this many days.
 
     Raises:
         Forbidden, NotFound, Invalid
-        Conflict: it has run in shadow mode before, or too many policy drafts are in shadow mode.
+        Conflict: the policy draft has run in shadow mode before, or too many are in shadow mode.
     """
     policy_draft = find_policy_draft(member, policy_draft_id)
     if not 1 <= days <= MAX_SHADOW_DAYS:
@@ -184,8 +184,8 @@ def compare_all() -> int:
 
 
 def compare(policy_draft: PolicyDraft, most: int = CALLS_AT_ONCE) -> int:
-    """Judge the next settled calls by the policy draft, and record different verdicts; return the
-    number of calls.
+    """Judge the next settled calls by the policy draft, and record the verdicts that differ; return
+    the number of calls.
 
     If two sweepers compare the same calls, only one of them counts these.
     """
@@ -232,8 +232,8 @@ def compare(policy_draft: PolicyDraft, most: int = CALLS_AT_ONCE) -> int:
 
 
 def compare_cards(policy_draft: PolicyDraft, most: int = CARDS_AT_ONCE) -> int:
-    """Compare the next settled decisions with the policy draft's approval rules; return their
-    number, see `compare`."""
+    """Compare the next settled decisions with the policy draft's approval rules; return the number
+    of decisions."""
     changes = load_changes(policy_draft)
     if not any(change.kind in OF_CARDS for change in changes):
         return 0
@@ -241,8 +241,8 @@ def compare_cards(policy_draft: PolicyDraft, most: int = CARDS_AT_ONCE) -> int:
 
 
 def _find_settled(policy_draft: PolicyDraft) -> CallFilter:
-    """Return a filter for the settled calls, up to the first call that is too young or came after
-    the end."""
+    """Return a filter for the next settled calls: up to the first one that is too young, or newer
+    than the end of shadow mode."""
     calls = ToolCall.objects.filter(
         organization_id=policy_draft.organization_id, pk__gt=policy_draft.last_call_id
     )

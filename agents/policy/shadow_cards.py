@@ -1,7 +1,7 @@
-"""Shadow mode of approval rules: decisions on cards, compared with the rules of policy drafts,
-which are never applied.
+"""Shadow mode of approval rules: compare decisions on cards with the rules of policy drafts, which
+are never applied.
 
-Each decision is compared once, in the order of time, by the groups at that time.
+Each decision is compared once, the oldest first, with the groups at that time.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from agents.runs.models import ApprovalStatus
 STUCK = "stuck"
 _DECIDED = (ApprovalStatus.APPROVED, ApprovalStatus.CONSUMED, ApprovalStatus.DENIED)
 _EARLY = timedelta(seconds=1)
-"""Decisions are searched from a second earlier, because SQLite compares times as texts of any
-length."""
+"""The time by which the search for decisions starts earlier: SQLite compares times as texts, whose
+lengths differ."""
 
 
 def compare_decisions(
     policy_draft: PolicyDraft, changes: Iterable[PolicyChange], age: timedelta, most: int
 ) -> int:
-    """Judge the next decisions of at least this age by the policy draft, record other outcomes,
-    return their number.
+    """Judge the next decisions of at least this age by the policy draft, and record the changed
+    outcomes; return the number of decisions.
 
     If two sweepers compare the same decisions, only one of them counts these.
     """
@@ -61,7 +61,7 @@ def compare_decisions(
 
 
 def count_cards(policy_draft: PolicyDraft) -> CardCounts:
-    """Return the counts of the cards that were compared."""
+    """Return the counts of the compared cards that the policy draft concerns."""
     known = {outcome: policy_draft.card_counts.get(outcome.value, 0) for outcome in CardOutcome}
     return CardCounts(Counter(known), policy_draft.card_counts.get(STUCK, 0))
 

@@ -1,4 +1,5 @@
-"""The simulator: judges recorded calls as if a policy draft had been in force. It only reads."""
+"""The simulator: judge recorded calls as if a policy draft had been in force, without changing
+anything."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ from agents.policy.recorded_calls import (
 from agents.runs.models import CallStatus
 
 MAX_LISTED = 200
-"""The most changed calls that a report lists; others are only counted."""
+"""The most changed calls that a report lists; further ones are only counted."""
 RUNS_ALONE = ("auto", PREAPPROVED)
 
 
@@ -30,8 +31,8 @@ class ChangedCall:
     """A call whose verdict a policy draft would have changed.
 
     Attributes:
-        was_denied: a person denied it.
-        is_alarming: a person denied it, and it would now run automatically.
+        was_denied: a person denied the call.
+        is_alarming: a person denied the call, but it would have run automatically.
     """
 
     row: CallRow
@@ -51,10 +52,10 @@ class SimulationReport:
     """The outcome of a simulation.
 
     Attributes:
-        verdicts: the number of calls by their verdicts before and after.
-        by_tool, by_employee: the same for each tool, and for each employee's id.
-        skipped: the number of calls that could not be judged, by kind.
-        unknown: the number of calls by the unrecorded fact that the policy draft needs.
+        verdicts: the number of calls by their real verdict and that under the policy draft.
+        by_tool, by_employee: these numbers for each tool, and for each employee's id.
+        skipped: the number of calls that could not be judged, by reason.
+        unknown: the number of calls for which the policy draft needs an unrecorded fact, by fact.
         alarming: the newest changed calls that are alarming.
         changed: the newest other changed calls.
         alarming_count: the number of all alarming calls.
@@ -87,7 +88,7 @@ class SimulationReport:
         return [*self.alarming, *self.changed][:MAX_LISTED]
 
     def add(self, row: CallRow, judged: Judged) -> None:
-        """Count a call."""
+        """Count a judged call, and list it if its verdict changed."""
         if judged.kind is not ReplayOutcome.JUDGED:
             self.skipped[judged.kind] += 1
             if judged.kind is ReplayOutcome.UNKNOWN:
@@ -111,7 +112,7 @@ def simulate(organization_id: int, changes: Iterable[PolicyChange], limit: int) 
     policy draft.
 
     Args:
-        limit: the number of calls.
+        limit: the most calls to judge.
     """
     report, chosen = SimulationReport(), CallFilter(organization_id)
     judge = RecordedJudge(ChangedRules(organization_id, changes, chosen.find().reverse()[:limit]))

@@ -1,4 +1,5 @@
-"""Read changes to the rules that a person entered in a form, or that a page sent back."""
+"""Read changes to the rules from a form that a person filled in, or from JSON that a page sent
+back."""
 
 from __future__ import annotations
 
@@ -41,12 +42,12 @@ RULES_OVER_HISTORY = {
     Rule.SUM: "the sum of the parameter is at most",
     Rule.ONLY_AFTER: "an earlier call in this run had the same value",
 }
-"""Rules that the form offers as sentences of `limit_sentences`, with blanks of their own."""
+"""Rules that the form offers as sentences of `limit_sentences`, with their own blanks."""
 _BLANKS = ("param", "most", "period", "after", "same")
 
 
 def read_change(organization_id: int, given: Mapping[str, str]) -> PolicyChange:
-    """Read a change that a person entered: kind, tool, employee, level, param, rule, value,
+    """Read one change from the fields of a form: kind, tool, employee, level, param, rule, value,
     otherwise, host.
 
     Raises:
@@ -99,7 +100,7 @@ def read_changes(organization_id: int, text: str) -> tuple[PolicyChange, ...]:
 def name_rule_groups(
     organization_id: int, changes: Iterable[PolicyChange]
 ) -> tuple[PolicyChange, ...]:
-    """Return the changes with the groups of their approval rules with their current names."""
+    """Return the changes with the current names of the groups in their approval rules."""
     return tuple(
         replace(change, rule=name_groups(organization_id, change.rule)) if change.rule else change
         for change in changes
@@ -107,7 +108,7 @@ def name_rule_groups(
 
 
 def list_employees(organization_id: int) -> dict[int, str]:
-    """List the names of the organization's employees by id, in order."""
+    """Return the names of the organization's employees by id, sorted by name."""
     return dict(
         Employee.objects.filter(organization_id=organization_id)
         .order_by("name")
@@ -162,7 +163,7 @@ def _read_condition(tool: Tool, given: Mapping[str, str]) -> Condition:
 
 
 def _read_sentence(organization_id: int, tool: Tool, given: Mapping[str, str]) -> Condition:
-    """Read a limit over history."""
+    """Read a limit over history from the fields of a form."""
     catalog = {one.name: one for one in load_toolbox(organization_id).tools() if not one.is_system}
     catalog[tool.name] = tool
     row = {name: given.get(name, "").replace("\0", "")[:MAX_BLANK] for name in _BLANKS}
@@ -186,7 +187,7 @@ def _read_value(rule: Rule, text: str) -> Any:
 
 
 def _read_literal(text: str) -> Any:
-    """Parse a number, truth value or quoted text; return any other text unchanged."""
+    """Parse a number, boolean or quoted text; return any other text unchanged."""
     try:
         value = json.loads(text)
     except ValueError:

@@ -1,2 +1,2 @@
-"""Providers of models behind one protocol; `registry.build_provider` builds the one that a
-configuration names."""
+"""Providers of models, with one protocol for all; `registry.build_provider` builds one from its
+configuration."""

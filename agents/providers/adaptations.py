@@ -1,7 +1,7 @@
-"""Adapt requests to the refusals of a model's server, and remember it for this address and model.
+"""Adapt requests to what a model server refuses, for each address and model.
 
-An adaptation is learned only from an error that names a field that was sent, and says that it is
-not supported; a value out of range is the admin's to correct. The run's page names each.
+An adaptation is learned only from an error that names a field of the request and says that it is
+not supported; a value out of range is left to the admin. The run's page shows each adaptation.
 """
 
 import re
@@ -13,9 +13,9 @@ from typing import Any
 Body = dict[str, Any]
 
 LONGEST_WORDS = 10_000
-"""Characters of an error that are searched."""
+"""The most characters of an error that are searched."""
 MOST_AT_ONCE = 4
-"""Adaptations that one request may learn."""
+"""The most adaptations that one request may learn."""
 _STATUSES = frozenset({400, 404, 405, 415, 422, 500, 501})
 _NEEDED = frozenset({"model", "messages", "tools", "tool_choice"})
 _PLAIN_WORDS = frozenset({"temperature", "stream"})
@@ -37,11 +37,11 @@ _ROLE = re.compile(
 
 @dataclass(frozen=True)
 class Adaptation:
-    """A change of every request to one model.
+    """A change that is made to every request to one model.
 
     Attributes:
         field: the field that was refused.
-        words: the difference in words: `without temperature`.
+        words: the change in words, such as `without temperature`.
     """
 
     field: str
@@ -50,8 +50,8 @@ class Adaptation:
 
 
 def find_adaptation(status: int | None, error: Any, sent: Body) -> Adaptation | None:
-    """Return the adaptation to an error after this body was sent; None if the error requires
-    none."""
+    """Return the adaptation that avoids this error to the body that was sent; None if no adaptation
+    does."""
     words = " ".join(islice(_list_words(error), LONGEST_WORDS))[:LONGEST_WORDS]
     if status not in _STATUSES or not _UNSUPPORTED.search(words):
         return None
@@ -90,7 +90,7 @@ def _list_words(error: Any) -> Iterator[str]:
 
 
 def _list_named(error: Any, words: str, sent: Body) -> Iterator[str]:
-    """Yield the fields that the error names and that were sent."""
+    """Yield the fields of the request that the error names."""
     exact = set(_list_exact_names(error))
     for field in sent.keys() - _NEEDED:
         is_plain = "_" in field or field in _PLAIN_WORDS
@@ -157,7 +157,8 @@ def _use_developer_role(body: Body) -> Body:
 
 
 def _merge_instructions(body: Body) -> Body:
-    """Put the instructions before the text of the first message of a person."""
+    """Put the instructions before the text of the first message, if that is a person's; else send
+    them as one."""
     is_instruction = [each["role"] in ("system", "developer") for each in body["messages"]]
     parts = [
         each["content"]

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from tools.contract import PrivateHosts
 
 CONTINUE_REQUEST = "Please continue."
-"""The message that a run gets when a person allows it more passes."""
+"""The message that is added to a run when a person allows it more passes."""
 
 
 @dataclass(frozen=True)
@@ -24,12 +24,12 @@ class CallOutcome:
     tool: str
     params: dict[str, Any]
     status: str
-    """succeeded, failed, denied, expired, cancelled, rejected or duplicate"""
+    """One of succeeded, failed, denied, expired, cancelled, rejected and duplicate."""
     success: bool
     data: Any
     summary: str
     reason: str
-    """the reason that a person gave for a denial, or the message of the error"""
+    """The reason that a person gave for a denial, or the message of the error."""
 
 
 def no_outcomes() -> Sequence[CallOutcome]:
@@ -45,7 +45,7 @@ class ModelRequest:
         messages: the history in the format of Chat Completions.
         tools: definitions with the internal dotted names.
         deadline: the value of `time.monotonic()` after which the provider gives up.
-        closing: True to ask for an answer without calls.
+        closing: True to request an answer without calls.
         outcomes: returns the earlier calls, for providers that need them.
     """
 
@@ -59,8 +59,8 @@ class ModelRequest:
 
 @dataclass(frozen=True)
 class RequestedCall:
-    """A call that the model requests, with the internal tool name (an unknown name unchanged) and
-    the raw JSON text."""
+    """A call that the model requests, with the internal name of the tool (an unknown name stays
+    unchanged) and the arguments as raw JSON."""
 
     provider_call_id: str
     tool: str
@@ -69,10 +69,10 @@ class RequestedCall:
 
 @dataclass(frozen=True)
 class Usage:
-    """The tokens of one response; `is_estimated` if its server did not report them.
+    """The tokens of one request and its response; estimated if the server did not report them.
 
     Attributes:
-        cached_tokens: those of the input that the server had in its cache.
+        cached_tokens: the input tokens that the server had in its cache.
     """
 
     input_tokens: int = 0
@@ -87,8 +87,8 @@ class Usage:
 
 @dataclass(frozen=True)
 class ContextWindow:
-    """The limit that a server named when it refused a request as too long, in tokens; 0 where it
-    named no number."""
+    """The limit and the size of the request, in tokens, that a server named when it refused a
+    request as too long; 0 if unknown."""
 
     limit: int = 0
     requested: int = 0
@@ -98,7 +98,7 @@ class LateUsage(Protocol):
     """The usage of a complete response that its server may still report."""
 
     def then(self, take: Callable[[Usage], None]) -> None:
-        """Call `take` with the usage when it arrives, in any thread; never call it if none
+        """Call `take` with the usage once it arrives, in any thread; do not call it if none
         arrives."""
 
     def wait(self) -> Usage | None:
@@ -119,12 +119,12 @@ class ModelResponse:
     """A model's response.
 
     Attributes:
-        message: is stored and sent back unchanged; the ids of its calls are unique and not empty.
-        thought: the text between <think> tags, which is part of neither the message nor the text.
+        message: the message to store and send back unchanged; the ids of its calls are unique and
+            not empty.
+        thought: the text between <think> tags, which `message` and `text` do not contain.
         late_usage: set while `usage` is an estimate that the server may still correct.
-        adaptations: the differences of the request from the usual form, which the server refused,
-            in words.
-        learned: those of them that this request has learned.
+        adaptations: the changes to the usual request, which the server refused, in words.
+        learned: the adaptations that this request has learned.
     """
 
     message: dict[str, Any]
@@ -145,13 +145,13 @@ class ProviderError(Exception):
         code: one of rate_limited, quota_exhausted, server_error, unreachable, timeout, cut_stream,
             bad_answer, bad_key, not_found, refused, context_too_long, bad_settings, bad_script,
             answer_cut, answer_filtered, call_as_text, missing_call, empty_answer.
-        transient: True if a retry can help; after at most `most_tries` unusable responses, if that
-            is set.
+        transient: True if a retry can help.
         retry_after: the wait that the server asked for, in seconds.
+        most_tries: the most attempts at unusable responses; None for the usual number.
         usage: the usage of a complete or partial response that is unusable.
         duration_ms: the time from the request to the failure.
         text: the text of a response that was cut off.
-        window: the limit that the server named, of a request that is too long.
+        window: the limit that the server named, if the request is too long.
     """
 
     most_tries: int | None = None
@@ -174,7 +174,7 @@ class ProviderError(Exception):
 
 
 class ProviderStopped(Exception):
-    """`stopped` was set, so the response was abandoned; no part of it may be recorded.
+    """The caller set `stopped`, so the response was abandoned; no part of it may be recorded.
 
     Attributes:
         usage: the usage of the received part.
@@ -199,11 +199,11 @@ class Provider(Protocol):
 
     def explain_refusal(self, seconds: float) -> str | None:
         """Return the reason why connecting is not allowed; None if it is, or if finding the host
-        takes too long."""
+        takes longer than `seconds`."""
 
     def check(self) -> str:
-        """Check without cost that the provider works with these settings; return a warning, or an
-        empty text.
+        """Check that the provider works with these settings, with a request that costs nothing;
+        return a warning, or an empty text.
 
         Raises:
             ProviderError
@@ -216,7 +216,8 @@ class ModelSettings:
 
     Attributes:
         num_ctx: the context window in tokens, which only Ollama needs.
-        body: is merged into every request, but replaces neither the conversation nor the tools.
+        body: fields to merge into every request; they replace neither the conversation nor the
+            tools.
     """
 
     temperature: float | None = None

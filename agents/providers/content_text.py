@@ -1,4 +1,4 @@
-"""Extract the text of an assistant's content, which may be a string, a list of parts, or
+"""Extract the text of an assistant message's content, which may be a string, a list of parts, or
 missing."""
 
 from typing import Any
@@ -7,7 +7,7 @@ _TEXT_TYPES = frozenset({"text", "output_text", "", None})
 
 
 def extract_text(content: Any) -> str:
-    """Return the text that a person may read, without reasoning and other parts."""
+    """Return the text for people, without reasoning and other parts."""
     if isinstance(content, str):
         return content
     if isinstance(content, list):
@@ -16,7 +16,7 @@ def extract_text(content: Any) -> str:
 
 
 def is_text_part(part: Any) -> bool:
-    """Return True for a content part that a person may read."""
+    """Return True if a content part is text for people."""
     return isinstance(part, str) or (
         isinstance(part, dict)
         and part.get("type") in _TEXT_TYPES

@@ -1,4 +1,4 @@
-"""Recognize kinds of server errors that the status alone does not distinguish."""
+"""Recognize kinds of server errors that the HTTP status alone does not distinguish."""
 
 import re
 from dataclasses import dataclass
@@ -7,22 +7,24 @@ from typing import Any
 from agents.providers.base import ContextWindow
 
 BROKEN_CALL = "broken_call"
-"""The kind of a call that the model wrote and its server cannot read; its code is `answer_cut`."""
+"""The kind of error if the server cannot read a call that the model wrote; it is reported as
+`answer_cut`."""
 CONTEXT_TOO_LONG = "context_too_long"
 TOO_MUCH_AT_ONCE = "too_much_at_once"
-"""The kind of a request that is larger than the account may send in a minute; its code is
+"""The kind of error if a request is larger than the account may send in a minute; it is reported as
 `context_too_long`."""
 _SMALLEST_WINDOW = 256
 
 
 @dataclass(frozen=True)
 class ErrorKind:
-    """A kind of error.
+    """A kind of error that model servers send.
 
     Attributes:
-        code: of the ProviderError.
-        advice: the next step, in a sentence without its full stop.
-        statuses: the statuses with which servers send it; empty for all that refuse a request.
+        code: the kind's code; that of the ProviderError, but for the two exceptions above.
+        advice: the next step, as a sentence without a full stop.
+        statuses: the HTTP statuses with which servers send the error; empty for all that refuse a
+            request.
     """
 
     code: str
@@ -130,8 +132,8 @@ _REQUESTS = (
 
 
 def find_kind(status: int | None, words: str) -> ErrorKind | None:
-    """Return the kind of an error with these words; `status` is None if the error came with status
-    200."""
+    """Return the kind of an error with these words; None if it is not recognized. `status` is None
+    if the error came with status 200."""
     if status is not None and status not in _REFUSING:
         return None
     if (found := _PER_MINUTE.search(_join_digits(words))) and int(found[2]) > int(found[1]):
@@ -151,7 +153,8 @@ def _has_status(kind: ErrorKind, status: int | None) -> bool:
 
 
 def find_window(error: Any, words: str) -> ContextWindow:
-    """Return the limit and the size of the request that an error about its length names."""
+    """Return the limit and the size of the request, in tokens, as an error about the length names
+    them."""
     text = _join_digits(words)
     fields = error if isinstance(error, dict) else {}
     minute = _PER_MINUTE.search(text)

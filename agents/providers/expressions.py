@@ -11,12 +11,12 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 
 class ExpressionError(ValueError):
-    """An expression cannot be parsed or evaluated; the text quotes it."""
+    """An expression cannot be parsed or evaluated; the error quotes it."""
 
 
 class _Sandbox(ImmutableSandboxedEnvironment):
-    """Jinja's sandbox, in which a key of a dict comes before a method: `data.items` is the field
-    named items."""
+    """Jinja's sandbox, but a key of a dict takes precedence over a method: `data.items` is the
+    field named items."""
 
     def getattr(self, obj: Any, attribute: str) -> Any:
         is_key = isinstance(obj, dict) and attribute in obj
@@ -33,23 +33,25 @@ _FAULTS = (
 
 @dataclass(frozen=True)
 class ExpressionScope:
-    """The names of expressions; unless strict, missing values become empty texts."""
+    """The names that expressions can use. A missing one is an error if `strict`, else an empty
+    text."""
 
     names: Mapping[str, Any]
     strict: bool = True
 
     def with_names(self, **names: Any) -> "ExpressionScope":
-        """Return a scope with additional names."""
+        """Return a copy of the scope with additional names."""
         return ExpressionScope({**self.names, **names}, self.strict)
 
 
 def render(value: Any, scope: ExpressionScope) -> Any:
-    """Evaluate every expression in the value; a text that is a single expression becomes its value.
+    """Evaluate every expression in a value; a text that is a single expression becomes that
+    expression's value.
 
     Lists and dicts are traversed; keys are not evaluated.
 
     Raises:
-        ExpressionError: something is wrong or missing.
+        ExpressionError: an expression fails, or uses a missing name of a strict scope.
     """
     if isinstance(value, str):
         return _evaluate(value, scope)
@@ -61,7 +63,7 @@ def render(value: Any, scope: ExpressionScope) -> Any:
 
 
 def is_true(condition: bool | str | None, scope: ExpressionScope) -> bool:
-    """Return True if a `when` holds or is not given."""
+    """Return True if the condition of a `when` is met or missing."""
     if condition is None or isinstance(condition, bool):
         return condition is not False
     return bool(_evaluate(_wrap_condition(condition), scope))
@@ -97,7 +99,7 @@ def _evaluate(text: str, scope: ExpressionScope) -> Any:
     try:
         value = evaluate(scope.names)
         if isinstance(value, Iterator | ItemsView | KeysView | ValuesView):
-            return list(value)  # filters such as map are lazy
+            return list(value)  # filters such as map return iterators
         return str(value) if isinstance(value, Undefined) else value  # raises if strict
     except _FAULTS as error:
         raise ExpressionError(f"{error} in {_quote(text)}") from error
@@ -105,7 +107,7 @@ def _evaluate(text: str, scope: ExpressionScope) -> Any:
 
 @functools.lru_cache(maxsize=4096)
 def _compile(text: str, sandbox: _Sandbox) -> Callable[[Mapping[str, Any]], Any]:
-    """Compile the text; a single expression evaluates to its own value, any other text to a
+    """Compile a text to a function: a single expression gives its own value, any other text gives a
     text."""
     try:
         expression = _find_single_expression(sandbox.parse(text.strip()))

@@ -1,5 +1,5 @@
-"""The base of providers over HTTP: requests with quick retries under one cancel scope, and bodies
-as JSON."""
+"""The base class of providers over HTTP: requests with quick retries, cancellation and JSON
+bodies."""
 
 import json
 import math
@@ -41,10 +41,10 @@ _WORTH_A_QUICK_RETRY = frozenset({"unreachable", "server_error"})
 
 @dataclass(frozen=True)
 class SentRequest:
-    """A request whose response begins: a response with status 2xx whose body is still unread.
+    """A request that the server accepted: its response has status 2xx and an unread body.
 
     Attributes:
-        adaptations, learned: as in `ModelResponse`.
+        adaptations, learned: see `ModelResponse`.
     """
 
     response: httpx2.Response
@@ -55,7 +55,8 @@ class SentRequest:
 class HttpProvider(ABC):
     """A provider over HTTP; subclasses send the request and read the response.
 
-    It retries quickly, and only while nothing was received; longer waits are up to the caller.
+    A request is retried quickly, and only if nothing was received; longer waits are up to the
+    caller.
     """
 
     def __init__(self, config: ProviderConfig, base_url: str) -> None:
@@ -93,7 +94,7 @@ class HttpProvider(ABC):
         )
 
     def _read_response(self, response: httpx2.Response, reader: ResponseReader) -> RawResponse:
-        """Read the response, and close it unless its rest is still being read."""
+        """Read the response, and close it unless another thread still reads the rest."""
         rest = None
         try:
             received = self._read(reader, response.iter_bytes())
@@ -106,8 +107,7 @@ class HttpProvider(ABC):
         return received
 
     def check(self) -> str:
-        """Check with a free request that the server works with these settings, as `Provider.check`
-        specifies."""
+        """Check the server with a free request, as `Provider.check` specifies."""
         limit_s = min(CHECK_S, self._config.timeout_s)
         with within(CancelScope(time.monotonic() + limit_s, threading.Event())):
             return self._check()
@@ -123,11 +123,11 @@ class HttpProvider(ABC):
 
     @abstractmethod
     def _read(self, reader: ResponseReader, chunks: Iterator[bytes]) -> RawResponse:
-        """Read the response from the body."""
+        """Read the response from the chunks of its body."""
 
     @abstractmethod
     def _check(self) -> str:
-        """Send the free request, and check its response; return a warning, or an empty text."""
+        """Send a free request, and check its response; return a warning, or an empty text."""
 
     def _send_with_retries(
         self, request: ModelRequest, names: WireNames, scope: CancelScope
@@ -148,7 +148,7 @@ class HttpProvider(ABC):
             scope.pause(RETRY_PAUSE_S * (0.5 + random.random()))
 
     def _read_json(self, response: httpx2.Response) -> Any:
-        """Return the JSON of a response to a check."""
+        """Return the JSON of the response to a check; raise ProviderError if it is not JSON."""
         try:
             return json.loads(response.read())
         except ValueError as error:
@@ -184,7 +184,8 @@ def check_address(base_url: str, api_key: str) -> None:
 
 
 def estimate_usage(request: ModelRequest, response: dict[str, Any]) -> Usage:
-    """Estimate the usage of a response whose server reports none."""
+    """Estimate the tokens of a request and its response from their lengths, if the server reports
+    none."""
     asked = json.dumps([request.messages, request.tools], ensure_ascii=False)
     responded = json.dumps(response, ensure_ascii=False)
     tokens = [math.ceil(len(text) * TOKENS_PER_CHARACTER) for text in (asked, responded)]
@@ -194,8 +195,8 @@ def estimate_usage(request: ModelRequest, response: dict[str, Any]) -> Usage:
 def _keep_progress(
     error: ProviderError | ProviderStopped, request: ModelRequest, progress: ResponseProgress
 ) -> None:
-    """Add the usage and text of the received part to the error; after a text, only one attempt is
-    left."""
+    """Add the usage and text of the received part to the error; an error after some text limits the
+    attempts."""
     message = progress.build()
     if isinstance(error, ProviderError) and error.code == "answer_cut" and not message:
         message = {"content": error.message}  # the server quotes the call that it could not read
@@ -209,8 +210,7 @@ def _keep_progress(
 
 
 def merge_body(extra: dict[str, Any], ours: dict[str, Any]) -> dict[str, Any]:
-    """Merge both into a body: our fields win over the extra ones, and our empty fields are left
-    out."""
+    """Merge both into a body: the fields in `ours` win, and are left out if they are empty."""
     return {name: value for name, value in {**extra, **ours}.items() if name not in ours or value}
 
 

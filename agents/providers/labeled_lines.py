@@ -1,5 +1,5 @@
-"""Read the structure of a text that is nothing but labeled lines, such as YAML or `Tool: x` above
-`Input: {…}`."""
+"""Parse a text that consists only of labeled lines, such as YAML, or `Tool: x` above `Input:
+{…}`."""
 
 import json
 import re
@@ -11,7 +11,7 @@ from agents.providers.relaxed_json import Pair, UnreadableError, join_items, rea
 MAX_LINES = 2_000
 MAX_DEPTH = 15
 MAX_VALUES = 40
-"""Values as JSON, each of which costs a copy of the rest of the text."""
+"""The most JSON values in a text: each costs a copy of the rest of the text."""
 _FENCE = re.compile(r"\s*(?:```|~~~)[^`]*")
 _BULLET = re.compile(r"(?:[-*+•]|\d{1,2}[.)])[ \t]{1,8}")
 _LABEL = re.compile(
@@ -32,7 +32,7 @@ class _Line:
 
 
 def read_lines(text: str) -> Any:
-    """Return an object for labeled lines, or a list of objects if labels repeat.
+    """Return a dict of the labeled lines, or a list of dicts if labels repeat.
 
     Raises:
         UnreadableError: the text has other lines, such as sentences.
@@ -81,8 +81,8 @@ class _LineReader:
         return self.read_block(inner.indent, depth + 1)
 
     def _read_labeled(self, line: _Line, depth: int) -> Pair | None:
-        """Read a label and its value; a line with only a name labels what follows. None for any
-        other line."""
+        """Read a label and its value; a line with only a name is the label of the next lines.
+        Return None for any other line."""
         if (label := _LABEL.match(line.body[:200])) is not None:
             return Pair((label["key"], self._read_value(line, label.end(), depth)))
         name = _SECTION.fullmatch(line.body[:200]) or _NAME.fullmatch(line.body[:200])
@@ -122,8 +122,8 @@ class _LineReader:
         return [line.body for line in self._lines[first : self._at]]
 
     def _read_json(self, position: int) -> Any:
-        """Read the JSON that begins here and ends at the end of a line; of other notations, one
-        line."""
+        """Read the JSON from this position to the end of one of the lines; in another notation,
+        read only this line."""
         self._values += 1
         if self._values > MAX_VALUES:
             raise UnreadableError("too many values")
@@ -142,13 +142,13 @@ class _LineReader:
 
 
 def join_values(items: list[Any]) -> Any:
-    """Return the only value, or all of them as a list or an object."""
+    """Return the only value, or all values joined to a list or a dict."""
     return items[0] if len(items) == 1 and not isinstance(items[0], Pair) else join_items(items)
 
 
 def _join(items: list[Any]) -> Any:
-    """Return an object for pairs, a list of objects if keys repeat; one value after labels is their
-    arguments."""
+    """Join pairs to a dict, or a list of dicts if keys repeat; a single dict after a single label
+    becomes its arguments."""
     objects: list[Any] = [{}]
     for item in items:
         if not isinstance(item, Pair):

@@ -1,5 +1,5 @@
-"""Read the rest of a stream in the background, because some servers report the usage seconds after
-the response."""
+"""Read the rest of a stream in the background: some servers report the usage seconds after the
+response."""
 
 import contextlib
 import threading
@@ -13,21 +13,21 @@ from agents.providers.transport import CancelScope
 from tools.network.transport import within
 
 GRACE_S = 0.25
-"""The time to wait for the end of a stream after its response; nearly every server sends both at
+"""Seconds to wait for the end of a stream after its response: nearly all servers send both at
 once."""
 LONGEST_GRACE_S = 2.0
-"""The limit of that time for servers that send a finish reason early and continue."""
+"""The most seconds to wait for servers that send a finish reason early and continue."""
 DRAIN_S = 0.2
 MAX_THREADS = 128
 _slots = threading.BoundedSemaphore(MAX_THREADS)
 
 
 class StreamRest:
-    """The rest of a stream, read in its own thread once the response is complete.
+    """The rest of a stream, which a separate thread reads once the response is complete.
 
     Args:
-        chunks: yields for each event the usage so far, and True once the server has announced the
-            end.
+        chunks: yields a pair for each event: the usage so far, and whether the server has announced
+            the end.
         scope: limits the time for reading.
         close: closes the stream.
     """
@@ -48,7 +48,8 @@ class StreamRest:
         self._ended = threading.Event()
 
     def start(self) -> bool:
-        """Start reading, wait a moment, and return True if the stream has ended by then."""
+        """Start reading, and wait briefly for the end of the stream; return True if it has
+        ended."""
         if not _slots.acquire(blocking=False):
             self._scope.shorten(GRACE_S)
             self._read_all()
@@ -62,11 +63,11 @@ class StreamRest:
         return self._ended.is_set()
 
     def abandon(self) -> None:
-        """Stop soon: the rest is not needed."""
+        """Stop reading soon, because the rest is not needed."""
         self._scope.shorten(DRAIN_S)
 
     def then(self, take: Callable[[Usage], None]) -> None:
-        """Call `take` with the usage when it arrives, as `LateUsage.then` specifies."""
+        """Call `take` with the usage once it arrives, as `LateUsage.then` specifies."""
         with self._lock:
             if not self._ended.is_set():
                 self._callback = take

@@ -1,5 +1,4 @@
-"""Read the structure of a text that is nothing but XML-like elements, however badly they are
-closed."""
+"""Parse a text that consists only of XML-like elements, even if some are not closed."""
 
 import json
 import re
@@ -17,7 +16,8 @@ _PARAM = re.compile(r"(?:\w+:)?(?:param|parameter|arg|argument|input|property|fi
 
 
 class Markup(dict[str, Any]):
-    """An element with other elements in it, which may as well be a text with markup."""
+    """An element that contains others, or has attributes; where a text is expected, it may be one
+    with markup."""
 
 
 @dataclass
@@ -58,10 +58,10 @@ class _Element:
 
 
 def read_markup(text: str) -> Any:
-    """Return an object with the elements of which the text consists.
+    """Return a dict of the text's elements by tag.
 
     Raises:
-        UnreadableError: the text has anything outside elements.
+        UnreadableError: there is text outside the elements.
     """
     if text[:1] != "<":
         raise UnreadableError("no element")
@@ -91,8 +91,8 @@ def _add_text(open_: list[_Element], text: str) -> None:
 
 
 def _close(open_: list[_Element], tag: str) -> None:
-    """Close the innermost element with this tag and those in it; a tag that is not open closes
-    nothing."""
+    """Close the innermost element with this tag and all elements in it; ignore a tag that is not
+    open."""
     if not any(element.tag == tag for element in open_[-20:]):
         return
     while len(open_) > 1:

@@ -1,9 +1,8 @@
-"""Find a call without any marker: a text that is nothing but the name of an offered tool and params
-that it takes.
+"""Find a call that a model wrote as plain text: a text that is nothing but the name of an offered
+tool and params that it takes.
 
-The text is read in several notations, and what is read is only compared with the tool's schema,
-never run. A text in one of these notations with other content, such as figures about a tool, is a
-response.
+The text is parsed in several notations, and the result is only compared with the tool's schema,
+never run. A text with other content, such as figures about a tool, is a response.
 """
 
 import json
@@ -33,13 +32,13 @@ _BESIDE = re.compile(
     r"|final answer|server|server_?name|namespace)",
     re.I,
 )
-"""Keys beside a call that say nothing about it."""
+"""Keys next to a call that are not part of the call."""
 _AROUND = re.compile(
     r"(?:[\w:]*(?:tool|function|call|action|invoke|plugin)[\w:]*|tool use|tool call|calls|print|request|command"
     r"|message|response|output)",
     re.I,
 )
-"""Keys and tags around a call, and labels before its name."""
+"""Keys and tags that enclose a call, and labels before its name."""
 _INPUT = re.compile(r"(?:\w+[ _])?(?:input|args|arguments|params|parameters)", re.I)
 _SPECIAL_TOKEN = re.compile(
     r"<\|[^|<>\n]{1,40}\|>|</?s>|<(?:end_of_turn|eos)>|<\?xml[^<>\n]{0,80}\?>"
@@ -58,8 +57,8 @@ class Offered:
     find_schema: FindSchema
 
     def look_up(self, name: Any) -> "_Tool | None":
-        """Return the offered tool that a key or a value names, with what models write around a
-        name."""
+        """Return the offered tool with this name, even if the model wrote usual additions around
+        the name; None without one."""
         if not isinstance(name, str) or not 0 < len(name) < _LONGEST_NAME:
             return None
         for written in (
@@ -76,7 +75,7 @@ class Offered:
 class _Tool:
     name: str
     has_wire_name: bool
-    """It was named as only models name it."""
+    """True if the text used the tool's wire name, which only models use."""
     schema: Mapping[str, Any]
 
     @property
@@ -86,17 +85,17 @@ class _Tool:
 
     @property
     def is_free(self) -> bool:
-        """True if nothing is known about its params."""
+        """True if nothing is known about the tool's params."""
         return (
             "properties" not in self.schema and self.schema.get("additionalProperties") is not False
         )
 
     def accepts(self, value: Any) -> bool:
-        """Return True if the value is, or is the text of, an object of params that fits the tool's
-        schema.
+        """Return True if the value is a dict of params that fits the tool's schema, or a text of
+        one.
 
-        Every object fits a tool whose params are not known, so such a tool must have the name that
-        only models use.
+        Any dict fits a tool whose params are not known, so such a tool must have been called by its
+        wire name.
         """
         params = _read_params(value)
         if params is None:
@@ -116,7 +115,8 @@ class _Tool:
         )
 
     def accepts_only(self, value: Any) -> bool:
-        """Return True if the value may be the only param of the tool, written without its name."""
+        """Return True if the value may be the tool's params, or a list of them, written without
+        their names."""
         values = value if isinstance(value, list) else [value]
         required = self.schema.get("required")
         least = len(required) if isinstance(required, list) else 0
@@ -130,12 +130,12 @@ class _Tool:
 
 
 def know_no_schema(_: str) -> None:
-    """Stand for `FindSchema` where no tool's params are known."""
+    """Return None, as a `FindSchema` that knows no tool's params."""
 
 
 def find_named_call(text: str, offered: Offered) -> str | None:
-    """Return the internal name of the first tool if the text is nothing but calls of offered tools;
-    else None."""
+    """Return the internal name of the first called tool if the text is nothing but calls of offered
+    tools; else None."""
     text = _FENCE.sub(lambda fence: fence[1] if offered.look_up(fence[1].strip()) else "", text)
     text = _SPECIAL_TOKEN.sub("", text).strip()
     if (speaker := _SPEAKER.match(text)) is not None:
@@ -147,7 +147,7 @@ def find_named_call(text: str, offered: Offered) -> str | None:
 
 
 def _read_notations(text: str) -> Iterator[list[Any]]:
-    """Yield the content of the text in each notation that fits."""
+    """Yield the values in the text, parsed in each notation that fits."""
     for read in (_read_json, _read_relaxed, read_lines, read_markup):
         try:
             value = read(text)
@@ -177,8 +177,8 @@ def _read_relaxed(text: str) -> list[Any]:
 
 
 def _merge(objects: list[dict[str, Any]]) -> Any:
-    """Return one object for objects with different keys, because `tool: x, args: {…}` is one call;
-    else the list."""
+    """Join dicts of one key each into one if all keys differ, because `tool: x, args: {…}` is one
+    call; else return the list."""
     keys = [key for each in objects for key in each]
     is_one = all(len(each) == 1 for each in objects) and len(set(keys)) == len(keys)
     return {key: value for each in objects for key, value in each.items()} if is_one else objects
@@ -217,7 +217,8 @@ def _find_in(value: Any, offered: Offered, depth: int) -> str | None:
 
 
 def _find_by_keys(value: dict[str, Any], offered: Offered) -> str | None:
-    """Return the tool if each key names one, with params that it takes."""
+    """Return the name of the first tool if each key names a tool and each value has params that it
+    takes."""
     tools = [
         (offered.look_up(key), each) for key, each in value.items() if not _BESIDE.fullmatch(key)
     ]
@@ -235,8 +236,8 @@ def _is_called_with(tool: _Tool, value: Any) -> bool:
 
 
 def _find_by_value(value: dict[str, Any], offered: Offered) -> str | None:
-    """Return the tool if exactly one value names one, and the others are its params, together or
-    each by its name."""
+    """Return the tool's name if exactly one value names a tool, and the other values are its
+    params, as a dict or one by one."""
     named = [
         (key, tool)
         for key, each in value.items()
@@ -261,7 +262,7 @@ def _find_by_value(value: dict[str, Any], offered: Offered) -> str | None:
 
 
 def _has_input(params: dict[str, Any], tool: _Tool) -> bool:
-    """Return True if the only value is the object of the tool's params, or its only param under a
+    """Return True if there is one value: a dict of the tool's params, or its only param under a
     usual name."""
     name, only = next(iter(params.items()))
     is_input = _INPUT.fullmatch(name) is not None
@@ -270,7 +271,8 @@ def _has_input(params: dict[str, Any], tool: _Tool) -> bool:
 
 
 def _find_inside(value: dict[str, Any], offered: Offered, depth: int) -> str | None:
-    """Return the tool if the only value is a call, or a list of calls, and its key says so."""
+    """Return the tool's name if the only value is a call, or a list of calls, and its key is a
+    usual one for calls."""
     inner = [(key, each) for key, each in value.items() if not _BESIDE.fullmatch(key)]
     is_around = (
         len(inner) == 1 and isinstance(inner[0][1], dict | list) and _AROUND.fullmatch(inner[0][0])
@@ -279,7 +281,7 @@ def _find_inside(value: dict[str, Any], offered: Offered, depth: int) -> str | N
 
 
 def _get_name(value: Any) -> Any:
-    """Return the name in an object or list with nothing else, as in `{"function": {"name":
+    """Return the name in a dict or list that contains nothing else, as in `{"function": {"name":
     "x"}}`."""
     if isinstance(value, list):
         return value[0] if len(value) == 1 else value
@@ -311,8 +313,8 @@ def _read_params(value: Any) -> Mapping[str, Any] | None:
 
 
 def _fits(schema: Any, value: Any) -> bool:
-    """Return True if the value may be meant for a param with this schema; most notations have only
-    texts."""
+    """Return True if the value may be for a param with this schema; in most notations, all values
+    are texts."""
     kind = schema.get("type") if isinstance(schema, Mapping) else None
     kinds = kind if isinstance(kind, list) else [kind]
     return value is None or any(_is_of_kind(each, value) for each in kinds)

@@ -1,4 +1,4 @@
-"""The provider for Ollama, through its own `/api/chat`: its version of Chat Completions ignores
+"""The provider for Ollama's own `/api/chat`, because Ollama's version of Chat Completions ignores
 settings."""
 
 import functools
@@ -32,7 +32,7 @@ MAX_NAMED = 10
 
 
 class OllamaEndpoint:
-    """An address and key of Ollama, with its connections."""
+    """An Ollama server by address and key, with the connections to it."""
 
     def __init__(self, base_url: str, api_key: str, private_hosts: PrivateHosts) -> None:
         self._api_key = api_key
@@ -86,7 +86,7 @@ def get_endpoint(base_url: str, api_key: str, private_hosts: PrivateHosts) -> Ol
 
 
 class OllamaProvider(HttpProvider):
-    """A provider over Ollama's chat; only proxies and Ollama's cloud need a key."""
+    """The provider for Ollama's chat; only proxies and Ollama's cloud need a key."""
 
     def __init__(self, config: ProviderConfig) -> None:
         super().__init__(config, config.base_url or DEFAULT_BASE_URL)
@@ -105,7 +105,7 @@ class OllamaProvider(HttpProvider):
 
     @override
     def _check(self) -> str:
-        """Check that the configured models are pulled."""
+        """Check that the server is Ollama, and that it has pulled the configured models."""
         try:
             pulled = _find_pulled_models(self._read_json(self._endpoint.get("/api/tags")))
         except ProviderError as error:
@@ -141,7 +141,7 @@ class OllamaProvider(HttpProvider):
 
 
 def _build_options(settings: ModelSettings) -> dict[str, Any]:
-    """Return the settings as Ollama's options, merged with those of the body; empty if no setting
+    """Return the settings as Ollama's `options`, merged with those of the body; empty if no setting
     is given."""
     settings_by_name = {
         "temperature": settings.temperature,
@@ -154,7 +154,8 @@ def _build_options(settings: ModelSettings) -> dict[str, Any]:
 
 
 def _find_pulled_models(tags: Any) -> list[str] | None:
-    """Return the names in a response of `/api/tags`; None if it is something else."""
+    """Return the names of models in a response of `/api/tags`; None if it is not such a
+    response."""
     models = tags.get("models") if isinstance(tags, dict) else None
     if not isinstance(models, list):
         return None
@@ -162,7 +163,8 @@ def _find_pulled_models(tags: Any) -> list[str] | None:
 
 
 def _add_tag(model: str) -> str:
-    """Return the name with the tag that Ollama adds, in lower case, because Ollama ignores case."""
+    """Return the model's name in lower case, with `:latest` if it has no tag, because Ollama treats
+    these as equal."""
     name = model.lower()
     return name if ":" in name.rpartition("/")[2] else f"{name}:latest"
 

@@ -1,5 +1,5 @@
-"""Convert the history for Ollama: content is text, arguments are objects, and results name their
-tool."""
+"""Convert the history for Ollama, in whose format content is text, arguments are objects, and
+results name their tool."""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Read a response of Ollama, one JSON object per line, into an assistant's message."""
+"""Read a response of Ollama, one JSON object per line, into an assistant message."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -18,10 +18,10 @@ from agents.providers.streamed_message import StreamedMessage
 
 
 def read_chat(reader: ResponseReader, chunks: Iterator[bytes]) -> RawResponse:
-    """Read the response; one that is not streamed is a single line.
+    """Read the response, which is a single line if it is not streamed.
 
     Raises:
-        ProviderError: the response is incomplete or not readable.
+        ProviderError: the response is incomplete or unreadable.
     """
     start = read_first_bytes(chunks)
     if not start.startswith(b"{"):
@@ -56,7 +56,7 @@ def read_chat(reader: ResponseReader, chunks: Iterator[bytes]) -> RawResponse:
 
 
 class _ChatMessage:
-    """Collects the pieces of a message; each call arrives complete, unlike in Chat Completions."""
+    """Collects the pieces of a message; unlike in Chat Completions, each call arrives complete."""
 
     def __init__(self, reader: ResponseReader) -> None:
         self._reader = reader
@@ -64,7 +64,7 @@ class _ChatMessage:
         self._calls: list[Any] = []
 
     def add(self, chunk: dict[str, Any], line: bytes) -> str:
-        """Add a line, and return its text."""
+        """Add a line, and return the text in it."""
         piece = chunk.get("message")
         if not isinstance(piece, dict):
             raise build_response_error(f"The response has no message: {self._reader.quote(line)}")

@@ -1,5 +1,4 @@
-"""The provider for OpenAI and every server that offers Chat Completions, through the official
-SDK."""
+"""The provider for OpenAI and all other servers with Chat Completions, through OpenAI's SDK."""
 
 import functools
 import threading
@@ -31,7 +30,7 @@ from tools.contract import PrivateHosts
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 _NO_KEY = "none"
 MAX_MODELS = 500
-"""Models of one server for which a process remembers adaptations."""
+"""The most models of one server for which a process remembers adaptations."""
 NO_TOOLS = (
     "But the server says that its model's template does not support tools, so it silently drops them. "
     "Start it with a template that supports tools, or choose another model."
@@ -39,8 +38,8 @@ NO_TOOLS = (
 
 
 class OpenAIEndpoint:
-    """An address and key: the SDK's client with its connections, and what the server has refused of
-    each model."""
+    """A server by address and key: the SDK's client with its connections, and the adaptations
+    learned for each model."""
 
     def __init__(self, base_url: str, api_key: str, private_hosts: PrivateHosts) -> None:
         self.api_key = api_key
@@ -59,12 +58,12 @@ class OpenAIEndpoint:
         )
 
     def list_adaptations(self, model: str) -> tuple[Adaptation, ...]:
-        """List the adaptations of requests to the model, in the order in which they were
+        """List the adaptations for requests to the model, in the order in which they were
         learned."""
         return self._adaptations.get(model) or ()
 
     def learn(self, model: str, adaptation: Adaptation) -> None:
-        """Remember an adaptation of requests to the model."""
+        """Remember an adaptation for later requests to the model."""
         with self._lock:
             known = self.list_adaptations(model)
             if all(each.field != adaptation.field for each in known):
@@ -87,7 +86,7 @@ class OpenAIEndpoint:
         )
 
     def get(self, path: str) -> httpx2.Response:
-        """Request the path; return the response with its body still unread."""
+        """Request the path; return the response with its body still unread. Errors as in `post`."""
         return self._send(
             lambda: self.client.get(path, cast_to=object, stream=True, stream_cls=Stream[object])
         )
@@ -116,7 +115,7 @@ def get_endpoint(base_url: str, api_key: str, private_hosts: PrivateHosts) -> Op
 
 
 class OpenAIProvider(HttpProvider):
-    """A provider over Chat Completions.
+    """The provider for Chat Completions.
 
     Some servers and models refuse fields, streams or roles that others need. Then the request is
     repeated in another form, and the endpoint remembers that for the model.
@@ -153,8 +152,8 @@ class OpenAIProvider(HttpProvider):
 
     @override
     def _check(self) -> str:
-        """List the models; if the server has no such list, send a request that it refuses without
-        cost."""
+        """Request the list of models; if the server has none, send a request that it refuses
+        without cost."""
         try:
             self._read_json(self._endpoint.get("/models"))
         except ProviderError as error:
@@ -164,8 +163,8 @@ class OpenAIProvider(HttpProvider):
         return NO_TOOLS if self._drops_tools() else ""
 
     def _drops_tools(self) -> bool:
-        """Return True if llama.cpp says that it silently drops tools; other servers have no such
-        page."""
+        """Return True if llama.cpp's `/props` says that it silently drops tools; other servers have
+        no such page."""
         try:
             props = self._read_json(self._endpoint.get(_find_root(self._base_url) + "/props"))
         except ProviderError:
@@ -202,8 +201,8 @@ def _find_root(base_url: str) -> str:
 
 
 def _find_support(props: Any) -> Any:
-    """Return `supports_tools` of llama.cpp's properties, which newer versions keep with the
-    template's abilities."""
+    """Return `supports_tools` from llama.cpp's properties, which newer versions have in
+    `chat_template_caps`."""
     abilities = props.get("chat_template_caps") if isinstance(props, dict) else None
     places = [
         place
@@ -216,7 +215,8 @@ def _find_support(props: Any) -> Any:
 def _adapt(
     body: dict[str, Any], known: tuple[Adaptation, ...]
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Return the adapted body, and the words of the adaptations that changed it."""
+    """Apply the known adaptations to the body; return it, and the words of those that changed
+    it."""
     changes: list[str] = []
     for adaptation in known:
         adapted = adaptation.apply(body)

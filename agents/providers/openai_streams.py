@@ -1,4 +1,4 @@
-"""Read a response of Chat Completions, an event stream or one JSON object, into an assistant's
+"""Read a response of Chat Completions, an event stream or one JSON object, into an assistant
 message."""
 
 import contextlib
@@ -27,10 +27,10 @@ _EVENT_STREAM_STARTS = (b"data", b"event", b"id", b"retry", b":")
 
 
 def read_completion(reader: ResponseReader, chunks: Iterator[bytes]) -> RawResponse:
-    """Read the response.
+    """Read the response, in either form.
 
     Raises:
-        ProviderError: the response is incomplete or not readable.
+        ProviderError: the response is incomplete or unreadable.
     """
     start = read_first_bytes(chunks)
     if start.startswith(_EVENT_STREAM_STARTS):
@@ -76,7 +76,7 @@ def _read_stream(reader: ResponseReader, events: Iterator[bytes]) -> RawResponse
 
 
 class _EventStream:
-    """The received part of a streamed response."""
+    """The part of a streamed response that has been received."""
 
     def __init__(self, reader: ResponseReader) -> None:
         self.message = StreamedMessage(reader.is_offered)
@@ -90,7 +90,7 @@ class _EventStream:
         self._is_returned = False
 
     def add_event(self, event: bytes) -> None:
-        """Add an event; after the response was returned, only its usage."""
+        """Add an event; once the response was returned, only the event's usage counts."""
         if self.is_done or event.startswith(b"[DONE]"):
             self.is_done = True
             return
@@ -106,8 +106,7 @@ class _EventStream:
             self.finish_reason = _read_finish_reason(choice) or self.finish_reason
 
     def finish(self, events: Iterator[bytes]) -> RawResponse:
-        """Return the response; if the stream does not end at once, read the rest in the
-        background."""
+        """Return the response; if the stream does not end soon, let a thread read the rest."""
         scope = self._reader.scope
         rest = StreamRest(self._read_rest(events), scope.copy(), self._reader.close)
         has_ended = rest.start()
@@ -130,8 +129,8 @@ class _EventStream:
 
 
 def is_complete(message: dict[str, Any]) -> bool:
-    """Return True if a message without a finish reason is complete: full calls, or text that is not
-    reasoning."""
+    """Return True if a message without a finish reason looks complete: it has whole calls, or text
+    besides reasoning."""
     calls = message.get("tool_calls") or []
     if calls:
         functions = [call["function"] for call in calls]
@@ -145,7 +144,7 @@ def is_complete(message: dict[str, Any]) -> bool:
 
 
 def _read_finish_reason(choice: dict[str, Any]) -> str:
-    """Return the reason why the response ended; an error in the choice is the reason."""
+    """Return the finish reason; "error" if the choice has an error."""
     return "error" if choice.get("error") else str(choice.get("finish_reason") or "")
 
 
@@ -185,7 +184,7 @@ def _parse_usage(completion: dict[str, Any]) -> Usage | None:
 
 
 def _find_cached_tokens(usage: dict[str, Any]) -> int:
-    """Return the tokens from the server's cache: OpenAI's field, DeepSeek's, or that of small
+    """Return the number of cached input tokens, from OpenAI's field, DeepSeek's, or that of small
     servers."""
     details = usage.get("prompt_tokens_details")
     counts = (

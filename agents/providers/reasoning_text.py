@@ -19,13 +19,14 @@ _FENCE = "```"
 
 
 class ReasoningSplitter:
-    """Splits a text that arrives in pieces; each character is read once."""
+    """Separates reasoning from a text that arrives in pieces; the time is linear in the text's
+    length."""
 
     def __init__(self) -> None:
         self.blocks: list[str] = []
         self.content_begins = 0
-        """The length of visible text that a closing tag without an opening one has turned into
-        reasoning."""
+        """The length of the visible text that turned out to be reasoning, because a closing tag
+        without an opening one followed it."""
         self._pending = ""
         self._open_block: list[str] | None = None
         self._opened_line = False
@@ -38,8 +39,8 @@ class ReasoningSplitter:
         self._in_fence = False
 
     def add(self, text: str) -> str:
-        """Add a text; return the part that is not reasoning, including text that was held back
-        before."""
+        """Add a piece; return the text that is known not to be reasoning, which may include text of
+        earlier pieces."""
         if "<" not in text and not self._pending and self._open_block is None:
             self._untracked.append(text)
             return text
@@ -56,7 +57,7 @@ class ReasoningSplitter:
         return "".join(visible)
 
     def finish(self) -> str:
-        """Return held-back text that turned out not to be reasoning."""
+        """End the text; return held-back text that turned out not to be reasoning."""
         visible: list[str] = []
         self._take(self._pending, visible)
         self._pending = ""
@@ -89,13 +90,14 @@ class ReasoningSplitter:
             self._open_block, self._opening_tag, self._opened_line = [], tag, self._line_is_blank
 
     def _close_unopened(self) -> None:
-        """Treat the text so far as reasoning: some servers put the opening tag into the prompt."""
+        """Treat the text so far as reasoning: with some servers, the prompt already contains the
+        opening tag."""
         if not self.blocks and not self.content_begins:
             self.content_begins = self._length
         self._line_is_blank = True
 
     def _track_position(self, text: str) -> None:
-        """Track the position in lines and code blocks; needed only before a tag."""
+        """Track lines and code blocks up to a tag."""
         self._untracked.clear()
         if not text:
             return
@@ -111,14 +113,14 @@ class ReasoningSplitter:
 
 @dataclass(frozen=True)
 class SplitReasoning:
-    """A complete text, split into reasoning and the rest."""
+    """The two parts of a complete text: its content and its reasoning."""
 
     content: str
     reasoning: str
 
 
 def split_reasoning(text: str) -> SplitReasoning:
-    """Separate the reasoning of a complete text from the rest."""
+    """Split a complete text into content and reasoning."""
     if "think>" not in text.lower():
         return SplitReasoning(text, "")
     splitter = ReasoningSplitter()
@@ -135,7 +137,7 @@ def split_reasoning(text: str) -> SplitReasoning:
 
 
 def extract_reasoning(message: dict[str, Any]) -> str:
-    """Remove the reasoning from an assistant's message, in place, and return it."""
+    """Remove the reasoning from the content of an assistant message, in place, and return it."""
     content = message.get("content")
     split = split_reasoning(extract_text(content))
     if split.content == extract_text(content):

@@ -1,4 +1,4 @@
-"""Build the provider that a configuration names."""
+"""Build a provider from its configuration."""
 
 import importlib
 from collections.abc import Callable
@@ -14,8 +14,7 @@ _HTTP_PROVIDERS = {
 
 
 def build_provider(config: ProviderConfig) -> Provider:
-    """Build the provider; this is cheap, because connections and parsed scripts are cached in the
-    process.
+    """Build the provider of this kind; cheap, because connections and parsed scripts are cached.
 
     Raises:
         ProviderError: the kind does not exist, or the configuration can never work.
@@ -33,8 +32,8 @@ def build_provider(config: ProviderConfig) -> Provider:
 
 
 def preload_providers() -> None:
-    """Load the SDK and the certificates now, so that the first run does not wait; web processes
-    never need them."""
+    """Load the SDK and the certificates now, so that a worker's first run does not wait; web
+    processes do not need them."""
     for kind in _HTTP_PROVIDERS:
         _load_class(kind)
     load_system_trust()

@@ -1,7 +1,6 @@
-"""Read the structure of JSON-like text, such as JavaScript, Python calls and command lines; nothing
-of it is run.
+"""Parse JSON-like text, such as JavaScript, Python calls and command lines, without running it.
 
-A call in the text becomes an object with the called name as its only key: `find(q="a")` is read as
+A call in the text becomes a dict with the called name as its only key: `find(q="a")` is read as
 `{"find": {"q": "a"}}`.
 """
 
@@ -21,27 +20,26 @@ _KEYWORDS = frozenset({"await", "const", "let", "var", "return"})
 _ANNOUNCEMENT = frozenset(
     {"calling", "invoking", "running", "executing", "using", "tool", "function", "the", "with"}
 )
-"""Words beside a name, outside any brackets, with which a model announces its call."""
+"""Words with which a model announces a call, next to the name and outside brackets."""
 _WORDS = {"true": True, "True": True, "false": False, "False": False, "null": None, "None": None}
 _NUMBER = re.compile(r"-?\d{1,15}(\.\d{1,15})?")
 _END = ("", "")
 
 
 class UnreadableError(ValueError):
-    """The text does not have the structure of any notation."""
+    """The text does not follow the notation in which it was parsed."""
 
 
 class Pair(tuple[str, Any]):
-    """A key and its value."""
+    """A key and its value, not yet joined to a dict."""
 
 
 class _Word(str):
-    """A text without quotes."""
+    """A text that was written without quotes."""
 
 
 def read_relaxed(text: str) -> list[Any]:
-    """Return the values and pairs of which the text consists; brackets that are still open at its
-    end are closed.
+    """Return the values and pairs in the text; brackets that are not closed end with the text.
 
     Raises:
         UnreadableError: the text has another structure, such as words of a sentence.
@@ -50,7 +48,7 @@ def read_relaxed(text: str) -> list[Any]:
 
 
 def join_items(items: list[Any]) -> Any:
-    """Return an object for pairs, and a list for values."""
+    """Return a dict if all items are pairs; else a list, in which each pair is a dict."""
     if items and all(isinstance(item, Pair) for item in items):
         return dict(items)
     return [dict([item]) if isinstance(item, Pair) else item for item in items]
@@ -78,7 +76,7 @@ class _TokenReader:
         return self._next[0] == "sign" and self._next[1] in signs
 
     def read_items(self, closing: str, depth: int) -> list[Any]:
-        """Read up to the closing bracket, which is taken, or to the end of the text."""
+        """Read up to and including the closing bracket, or to the end of the text."""
         if depth > MAX_DEPTH:
             raise UnreadableError("too deep")
         items: list[Any] = []
@@ -101,7 +99,7 @@ class _TokenReader:
         return items
 
     def _read_options(self, depth: int) -> list[Any]:
-        """Read what follows the first word of a command: pairs, or options such as `--q "a"`."""
+        """Read the arguments of a command after its name: pairs, or options such as `--q "a"`."""
         options: list[Any] = []
         while self._next != _END and not self._is_sign("}", "]", ")"):
             if self._is_sign(",", ";"):

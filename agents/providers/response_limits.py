@@ -1,22 +1,22 @@
-"""Limits of a response while it streams: a model that repeats itself, or never ends, is cut off."""
+"""Limit a response while it streams: cut off a model that repeats itself or never ends."""
 
 from agents.providers.base import ProviderError
 
 MAX_CHARACTERS = 1_000_000
-"""Characters of one response with its reasoning and the params of its calls; no useful response is
-longer."""
+"""The most characters of one response, with its reasoning and the params of its calls."""
 BLOCK = 200
-"""The length of text whose repetition is detected; a shorter unit repeats within it."""
+"""The length of the end of the text whose repetition is searched; it may repeat a shorter unit
+itself."""
 REPETITIONS = 20
 LONGEST_UNIT = 2_000
 _STEP = 1_000
-"""New characters after which a response is checked again."""
+"""The number of new characters after which a response is checked again."""
 _KEPT = LONGEST_UNIT * REPETITIONS + BLOCK
 
 
 class ResponseLimits:
-    """Watches the pieces of one response, and raises ProviderError once it is too long or only
-    repeats itself."""
+    """Watches the pieces of one response, and raises ProviderError once the response is too long or
+    only repeats itself."""
 
     def __init__(self) -> None:
         self._length = 0
@@ -28,7 +28,7 @@ class ResponseLimits:
         """Add a piece.
 
         Raises:
-            ProviderError: the response has become useless.
+            ProviderError: the response is too long, or only repeats itself.
         """
         self._length += len(piece)
         self._new.append(piece)
@@ -45,9 +45,7 @@ class ResponseLimits:
 
 def is_repeating(text: str) -> bool:
     """Return True if the text ends with the same unit at least 20 times, over at least 4,000
-    characters.
-
-    Rows of a table may be equal.
+    characters, and is no table.
     """
     last = text.rfind(text[-BLOCK:], 0, len(text) - 1)
     unit = len(text) - BLOCK - last
@@ -59,8 +57,8 @@ def is_repeating(text: str) -> bool:
 
 
 def _is_table(text: str) -> bool:
-    """Return True if every whole row has cells, between bars, tabs or commas; or for numbers
-    between them."""
+    """Return True if every whole row has cells between bars, tabs, commas or semicolons, or if the
+    text has only numbers between these."""
     has_letters = any(letter.isalpha() for letter in text)
     rows = [row.strip() for row in text.splitlines()[1:-1] if row.strip()]
     has_rows = bool(rows) and all(

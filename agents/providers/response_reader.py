@@ -1,4 +1,4 @@
-"""The shared parts of reading a response in any format: lines, JSON objects, streamed text, and
+"""Read responses: the parts that all formats share, such as lines, JSON objects, streamed text and
 errors."""
 
 from collections.abc import Callable, Iterator
@@ -16,15 +16,15 @@ from agents.providers.wire_json import read_json
 from tools.contract import make_storable
 
 MAX_TOKENS = 10_000_000
-"""The most tokens of one response: a higher count is wrong, and a run's sum must fit into its
-column."""
+"""The most tokens that one response can count: a higher number is wrong, and could overflow a run's
+sum."""
 _LONGEST_START = 5
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True)
 class RawResponse:
-    """An assistant's message as received, with the usage if the server reported it.
+    """An assistant message as received, with the usage if the server reported it.
 
     If the stream continues, `rest` reads and closes it.
     """
@@ -37,11 +37,12 @@ class RawResponse:
 
 @dataclass
 class ResponseProgress:
-    """The received part of a response, which counts and is kept if the rest never arrives.
+    """The part of a response that has been received, which is kept and counted if the rest never
+    arrives.
 
     Attributes:
-        has_content: a part of the response has arrived.
-        build: builds the message so far.
+        has_content: True once a part of the response has arrived.
+        build: returns the message so far.
     """
 
     usage: Usage | None = None
@@ -88,13 +89,13 @@ def _list_params(calls: list[Any]) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class ResponseReader:
-    """A response that is being read.
+    """The tools for reading one response.
 
     Attributes:
         is_offered: returns True for the complete wire name of an offered tool.
-        secret: never appears in an error.
-        close: ends the connection; the last reader calls it.
-        progress: records each piece.
+        secret: the API key, which no error contains.
+        close: ends the connection; called by whoever reads last.
+        progress: records each piece that arrives.
     """
 
     scope: CancelScope
@@ -105,7 +106,8 @@ class ResponseReader:
     progress: ResponseProgress
 
     def note(self, piece: Any) -> None:
-        """Record a piece of the message, which ends a silence.
+        """Record a piece of the message; if it has content, the time limit for silence starts
+        again.
 
         Raises:
             ProviderError: the response is too long, or only repeats itself.
@@ -114,7 +116,7 @@ class ResponseReader:
             self.scope.note_content()
 
     def parse_object(self, text: bytes) -> dict[str, Any]:
-        """Return the JSON object in the text.
+        """Parse a text that is a JSON object.
 
         Raises:
             ProviderError: the text is something else, or the object reports an error.
@@ -148,8 +150,8 @@ class ResponseReader:
 
 
 class TextRelay:
-    """Passes streamed text on, without reasoning, and storable: half a surrogate pair waits for the
-    other half."""
+    """Passes on streamed text without reasoning, in a form that can be stored: half a surrogate
+    pair waits for the other half."""
 
     def __init__(self, on_text: Callable[[str], None]) -> None:
         self._on_text = on_text
@@ -163,7 +165,8 @@ class TextRelay:
         self._pass_on(text[: len(text) - len(self._half)])
 
     def finish(self) -> None:
-        """Pass on the rest: a lone surrogate, and text that only looked like reasoning."""
+        """Pass on the rest at the end: a lone surrogate, and text that only looked like
+        reasoning."""
         self._pass_on(self._half + self._strip_gap(self._splitter.finish()))
 
     def _strip_gap(self, text: str) -> str:
@@ -177,8 +180,8 @@ class TextRelay:
 
 
 def read_first_bytes(chunks: Iterator[bytes]) -> bytes:
-    """Return the first bytes, without a byte order mark and white space; empty only if nothing
-    came."""
+    """Return the first bytes, five or more unless the body is shorter, without a byte order mark
+    and leading white space."""
     start = b""
     for chunk in chunks:
         start = (start + chunk).removeprefix(_BYTE_ORDER_MARK).lstrip()
@@ -188,8 +191,8 @@ def read_first_bytes(chunks: Iterator[bytes]) -> bytes:
 
 
 def split_lines(start: bytes, chunks: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield the lines of `start` and the chunks after it, which end with LF or CRLF; the last may
-    be empty."""
+    """Yield the lines of `start` and the chunks after it, without LF or CRLF; the last line may be
+    empty."""
     unfinished: list[bytes] = []
     chunk: bytes | None = start
     while chunk is not None:
@@ -205,7 +208,7 @@ def split_lines(start: bytes, chunks: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def parse_token_count(value: Any) -> int:
-    """Return the number of tokens that a server reports, within bounds; 0 for anything but a
+    """Return a number of tokens from a server's report, between 0 and MAX_TOKENS; 0 if it is not a
     number."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return 0

@@ -1,5 +1,5 @@
-"""Build a model response from a received message: internal tool names, usable ids, arguments that
-can be sent back."""
+"""Build a model response from a received message, with internal tool names, unique ids and valid
+arguments."""
 
 import json
 import uuid
@@ -40,17 +40,17 @@ def build_response(
     used_ids: frozenset[str],
     tools: Sequence[Mapping[str, Any]] = (),
 ) -> ModelResponse:
-    """Build the response; its message stays verbatim except for parts that no server would accept.
+    """Build the response; its message stays verbatim, except for parts that no server would accept.
 
     Malformed arguments become "{}" in the message, while the call has them raw. An id is replaced
-    if it is missing, too long, or already used in the message or the conversation (`used_ids`), and
-    so is text that no database can store. Reasoning is extracted.
+    if it is missing, too long, or already used in the message or the conversation (`used_ids`).
+    Characters that no database can store are replaced, too, and reasoning is extracted.
 
     Args:
-        tools: definitions of the offered tools, which let a call written as text be recognized.
+        tools: the definitions of the offered tools, for recognizing a call written as text.
 
     Raises:
-        ProviderError: nothing in the response is usable, or it is a call written as text.
+        ProviderError: the response has no usable part, or is a call written as text.
     """
     usage, reason = received.usage or Usage(), received.finish_reason.lower()
     cut_off = _find_cut_off(reason, received.message, usage)

@@ -1,5 +1,4 @@
-"""The YAML files of scripts for scripted employees. They are checked when read; errors name the
-place."""
+"""Load and check the YAML files of scripts for scripted employees; errors name the place."""
 
 import functools
 import re
@@ -41,8 +40,8 @@ class _ScriptPart(BaseModel):
 
 
 class ScriptedFailure(_ScriptPart):
-    """A simulated failure: `times` times in this process for this pass and task, or always if that
-    is not given."""
+    """A simulated failure: it happens `times` times in each process for this pass and task, or
+    always if `times` is not given."""
 
     code: str = Field(min_length=1)
     message: str = "The script says so"
@@ -56,8 +55,8 @@ class ScriptedFailure(_ScriptPart):
 
 
 class ScriptedCall(_ScriptPart):
-    """A call, or one for each item of `for_each`; `arguments` is raw text, to imitate a model that
-    writes bad JSON."""
+    """A call, or one for each item of `for_each`; `arguments` replaces `params` by raw text, to
+    imitate a model that writes bad JSON."""
 
     tool: str = Field(min_length=1)
     params: Annotated[dict[str, Any], _HAS_EXPRESSIONS] = Field(default_factory=dict)
@@ -67,7 +66,7 @@ class ScriptedCall(_ScriptPart):
 
 
 class ScriptedPass(_ScriptPart):
-    """The text and calls of one pass; a pass without calls continues with the next one."""
+    """The text and calls of one pass; if it has no calls, the next pass follows at once."""
 
     text: Annotated[str, _HAS_EXPRESSIONS] = ""
     delay_ms: int = Field(0, ge=0, le=600_000)
@@ -77,7 +76,8 @@ class ScriptedPass(_ScriptPart):
 
 
 class Script(_ScriptPart):
-    """The passes for tasks that match the regular expression `task`, in RE2's syntax."""
+    """The passes and the answer for tasks that match the regular expression `task`, in RE2's
+    syntax."""
 
     task: str
     title: str = ""
@@ -103,10 +103,10 @@ def load_scripts(folder: Path, name: str) -> tuple[Script, ...]:
     """Load the scripts of a file of this installation.
 
     Args:
-        name: of the file, without its folder and `.yaml`.
+        name: the file's name, without its folder and `.yaml`.
 
     Raises:
-        LookupError: there is no such file; the text names some that exist.
+        LookupError: there is no such file; the text lists existing ones.
         ValueError: the text names the places and the faults.
     """
     try:

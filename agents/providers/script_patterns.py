@@ -1,5 +1,5 @@
-"""Search tasks for the regular expressions of scripts with RE2, which takes time linear in the
-text."""
+"""Search tasks for the regular expressions of scripts with RE2, whose time is linear in the length
+of the text."""
 
 import functools
 from typing import Any
@@ -9,11 +9,11 @@ import re2
 MAX_PATTERN = 500
 _LARGEST_PROGRAM = 5_000
 _MEMORY = 2**20
-"""The memory in bytes that one pattern may use."""
+"""The most bytes of memory that one pattern may use."""
 
 
 def check_pattern(pattern: str) -> None:
-    """Raise ValueError, for the person who wrote it, if RE2 cannot search for the pattern."""
+    """Raise ValueError, with a text for the pattern's author, if RE2 cannot search for it."""
     if len(pattern) > MAX_PATTERN:
         raise ValueError(f"the regular expression is longer than {MAX_PATTERN} characters")
     try:
@@ -29,8 +29,8 @@ def check_pattern(pattern: str) -> None:
 
 
 def find_groups(pattern: str, text: str) -> dict[str, Any] | None:
-    """Return the named groups of the first match, or None."""
-    # RE2 refuses lone surrogates, so they are replaced.
+    """Return the named groups of the first match; None without a match."""
+    # RE2 refuses texts with lone surrogates.
     found = _compile(pattern).search(text.encode("utf-8", "replace").decode())
     return None if found is None else dict(found.groupdict())
 

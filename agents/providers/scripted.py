@@ -1,7 +1,7 @@
-"""A provider without a model: it plays YAML scripts, so that the demo needs no key and tests are
-predictable.
+"""A provider that plays YAML scripts in place of a model, so that the demo needs no key and tests
+are predictable.
 
-The name of an employee's model is the name of a file of scripts in this installation, without
+As the model's name, an employee has the name of a file with scripts in this installation, without
 `.yaml`.
 
 ```yaml
@@ -22,21 +22,21 @@ scripts:
     answer: "Updated {{ results('data.updateRecord') | length }}, denied {{ denied() | length }}."
 ```
 
-Names in expressions, for the current task (since the message that started its script): `calls` the
-outcomes of all calls, in order (CallOutcome: tool, params, status, success, data, summary, reason)
-· `results(tool)` the succeeded ones · `denied(tool)` those that a person denied · `last(tool)` the
-latest of any status, or nothing; without a tool, these functions cover all tools · `earlier` the
-outcomes before this task · `task` the person's message · `match` the named groups of the regular
-expression · `offered(tool)` true if the employee may use it · in a call with `for_each`: `item` and
-`index`.
+Names in expressions, about the current task, which begins with the message that started its script:
+`calls` the outcomes of all calls, in order (CallOutcome: tool, params, status, success, data,
+summary, reason) · `results(tool)` the successful ones · `denied(tool)` those that a person denied ·
+`last(tool)` the latest of any status, or nothing; without a tool, these functions cover all tools ·
+`earlier` the outcomes before this task · `task` the person's message · `match` the named groups of
+the regular expression · `offered(tool)` true if the employee may use it · in a call with
+`for_each`: `item` and `index`.
 
 Expressions are evaluated in Jinja's sandbox: they change no values and reach nothing private. Their
-work and memory have no limit, so only whoever runs the installation writes scripts.
+time and memory have no limit, so only people who run the installation may write scripts.
 
-Nothing is remembered between requests: the messages alone determine what comes next (the ids of
-calls contain their pass), so a retry after a crash gives the same answer. The only exception is the
-count of `fail.times`, which each process has for itself: with several workers, or after a restart,
-a failure may happen more often.
+Nothing is remembered between requests: the messages alone determine the next pass (the ids of calls
+contain their pass), so a retry after a crash gives the same answer. The only exception is
+`fail.times`, which each process counts separately: with several workers, or after a restart, a
+failure may happen more often.
 """
 
 import json
@@ -74,7 +74,7 @@ from tools.contract import make_storable
 MAX_CALLS = 100
 MAX_PIECES = 200
 SEARCHED_LENGTH = 2000
-"""The number of characters, from the beginning of a task, that a script's regular expression can
+"""The number of characters at the beginning of a task that a script's regular expression can
 match."""
 UNKNOWN_TASK = "I am a demo employee and don't know this task."
 _CALL_ID = re.compile(r"call_\d+_(\d+)_\d+")
@@ -84,8 +84,8 @@ _failed_lock = threading.Lock()
 
 @dataclass(frozen=True)
 class _ScriptPosition:
-    """The position of a conversation in its script; `is_over` once a person wrote something else
-    after the answer."""
+    """The position of a conversation in its script; `is_over` if a person has written another
+    message after the answer."""
 
     script: Script
     message_index: int
@@ -97,7 +97,7 @@ class _ScriptPosition:
 
 @dataclass(frozen=True)
 class _Playback:
-    """A request in progress."""
+    """A request that is being answered, with the text streamed so far."""
 
     request: ModelRequest
     on_text: Callable[[str], None]
@@ -106,7 +106,7 @@ class _Playback:
     text: list[str]
 
     def say(self, text: str, delay_ms: int = 0) -> None:
-        """Stream the text in pieces of a few words over the delay."""
+        """Stream the text in pieces of one or a few words, spread over the delay."""
         lead = "\n\n" if text and self.text else ""
         words = re.findall(r"\s*\S+\s*?(?=\s|$)|\s+$", text)
         size = 1 + len(words) // MAX_PIECES
@@ -120,7 +120,8 @@ class _Playback:
             self.text.append(text)
 
     def wait(self, seconds: float) -> None:
-        """Wait, or raise ProviderStopped or ProviderError if the request is stopped or late."""
+        """Wait; raise ProviderStopped if the request is stopped, and ProviderError if it is
+        late."""
         left = self.deadline - time.monotonic()
         if self.stopped.wait(max(0.0, min(seconds, left))):
             raise ProviderStopped
@@ -133,7 +134,7 @@ class _Playback:
 
 
 class ScriptedProvider:
-    """A provider that follows a script, as the module describes; every fault of a script is
+    """A provider that follows a script, as the module describes; faults in a script have the code
     "bad_script"."""
 
     def __init__(self, config: ProviderConfig) -> None:
@@ -177,8 +178,8 @@ class ScriptedProvider:
     def _play(
         self, position: _ScriptPosition, scope: ExpressionScope, playback: _Playback
     ) -> list[dict[str, Any]]:
-        """Play passes until one requests calls; return the calls, or none once all passes are
-        played."""
+        """Play passes until one requests calls; return these calls, or an empty list after the last
+        pass."""
         for number in range(position.next_pass, len(position.script.passes)):
             place = f"{position.script.shown_title!r}, pass {number + 1}"
             part = position.script.passes[number]
@@ -215,8 +216,8 @@ class ScriptedProvider:
 
 
 def _fail(failure: ScriptedFailure, place: tuple[str, str, int]) -> None:
-    """Raise the failure, unless it came as often as it should at this place: the script, the task
-    and the pass."""
+    """Raise the failure, unless it has already happened `times` times at this place, which is the
+    script, the task and the pass."""
     if failure.times is not None:
         with _failed_lock:
             if _failed_times[place] >= failure.times:
@@ -237,8 +238,8 @@ def _build_script_error(fault: str) -> ProviderError:
 def _find_position(
     scripts: Sequence[Script], messages: Sequence[dict[str, Any]], playback: _Playback
 ) -> _ScriptPosition | None:
-    """Find the newest message that matches a script, and the position in that script; ignore other
-    messages."""
+    """Find the newest message that matches a script, and the position in that script; None without
+    one."""
     for index in range(len(messages) - 1, -1, -1):
         if messages[index].get("role") != "user":
             continue
@@ -253,7 +254,7 @@ def _find_position(
 
 
 def _find_progress(since: Sequence[dict[str, Any]]) -> tuple[int, bool]:
-    """Return the next pass after the message that began the script, and True if a person wrote
+    """Return the number of the next pass, and True if the script is over: a person has written
     after the answer.
 
     An answer alone does not end the script, because a run that used all its passes may be
@@ -308,7 +309,7 @@ def _build_scope(position: _ScriptPosition, request: ModelRequest) -> Expression
 
 
 def _expand_call(call: ScriptedCall, scope: ExpressionScope) -> list[tuple[str, str]]:
-    """Return the tool and raw arguments of each call that this entry describes."""
+    """Return the calls that this entry describes, each as tool and raw arguments."""
     if call.for_each is None:
         return [_build_call(call, scope)] if is_true(call.when, scope) else []
     items = render(call.for_each, scope)
@@ -332,8 +333,8 @@ def _build_call(call: ScriptedCall, scope: ExpressionScope) -> tuple[str, str]:
 
 
 def _render_answer(script: Script, scope: ExpressionScope, *, closing: bool) -> str:
-    """Render the answer. If `closing`, missing values become empty: a closing pass may come before
-    the results."""
+    """Render the answer; if `closing`, missing values become empty texts, because a closing pass
+    may come before the results."""
     try:
         return str(render(script.answer, scope))
     except ExpressionError as error:

@@ -1,4 +1,4 @@
-"""Translate errors of model servers: each gets a code, a sentence, and a flag that says whether a
+"""Translate the errors of model servers to ProviderErrors, with a code, a sentence, and whether a
 retry can help."""
 
 import email.utils
@@ -63,10 +63,11 @@ _STATUS_BY_WORDS = (
 
 
 class ModelServerError(ProviderError):
-    """A server's error.
+    """An error that a model server sent.
 
     Attributes:
-        status: of HTTP, or the one that fits an error with status 200; None if none does.
+        status: the HTTP status; for an error sent with status 200, the status that fits it, or
+            None.
         body: the decoded JSON, or the text.
     """
 
@@ -75,7 +76,8 @@ class ModelServerError(ProviderError):
 
 
 def quote(text: str, secret: str = "") -> str:
-    """Quote a text for a message: one short line, without control characters and the secret."""
+    """Quote a text for an error message, as one short line without control characters and without
+    the secret."""
     if len(secret) >= 4:
         text = text.replace(secret, "***")
     line = _UNPRINTABLE.sub(" ", text[: 4 * MAX_QUOTE]).strip()
@@ -105,7 +107,7 @@ def build_status_error(
 
 
 def build_body_error(error: Any, secret: str) -> ProviderError:
-    """Build the error for an `{"error": …}` that a server sent with status 200."""
+    """Build the error for the value of `error` in a body that a server sent with status 200."""
     return _build_error(_guess_status(error), error, "", secret)
 
 
@@ -137,7 +139,8 @@ def _build_error(status: int | None, body: Any, shown: str, secret: str) -> Mode
 
 
 def _describe_kind(error: ModelServerError, kind: ErrorKind | None, words: str) -> ModelServerError:
-    """Add the properties of the kind to the error: the named limit, or the number of retries."""
+    """Add the details of its kind to the error: the limit that the server named, or the number of
+    attempts."""
     if error.code == CONTEXT_TOO_LONG:
         error.window = find_window(_unwrap_error(error.body), words)
     elif kind is not None and kind.code == BROKEN_CALL:
@@ -170,7 +173,7 @@ def _parse_number(value: str | None) -> float | None:
 
 
 def _unwrap_error(body: Any) -> Any:
-    """Return the error itself; Gemini sends a list of one."""
+    """Return the error inside the body; Gemini sends a list with one error."""
     if isinstance(body, list) and len(body) == 1:
         body = body[0]
     return body["error"] if isinstance(body, dict) and body.get("error") else body

@@ -1,4 +1,4 @@
-"""Assemble a message from its streamed pieces, however the server has split it."""
+"""Assemble a message from streamed pieces, whichever way the server splits it."""
 
 import json
 from collections.abc import Callable
@@ -10,11 +10,11 @@ _NOT_CONCATENATED = frozenset({"id", "type", "role", "name", "format"})
 
 
 class StreamedMessage:
-    """Collects deltas into an assistant's message.
+    """Collects deltas into an assistant message.
 
     A different id at the same index starts another call. Without an index, a delta belongs to the
-    call with its id, or else to the last one. A name for a call whose arguments are complete starts
-    another call. Unknown fields, such as reasoning and signatures, are merged and kept.
+    call with its id, or else to the last call. A name after complete arguments starts another call.
+    Unknown fields, such as reasoning and signatures, are merged and kept.
 
     Args:
         is_offered: returns True for the name of an offered tool.
@@ -121,7 +121,8 @@ class _StreamedCall:
         self._function_extra: dict[str, Any] = {}
 
     def is_followed_by(self, piece: _CallPiece, is_offered: Callable[[str], bool]) -> bool:
-        """Return True if the piece begins another call although it points to this one."""
+        """Return True if the piece begins another call, although its index or id points to this
+        one."""
         if piece.id and self.id and piece.id != self.id:
             return True
         if not piece.name or not self._name:
@@ -166,7 +167,7 @@ def _is_complete(arguments: str) -> bool:
 
 
 def _merge(old: Any, new: Any, key: str) -> Any:
-    """Merge a streamed field and its next piece: join texts, extend lists, merge objects."""
+    """Merge a streamed field and its next piece: join texts, merge lists and dicts."""
     if old is None or new is None:
         return old if new is None else new
     if isinstance(old, str) and isinstance(new, str):
@@ -192,7 +193,7 @@ def _merge_lists(old: list[Any], new: list[Any]) -> list[Any]:
 
 
 def _is_same_item(other: Any, item: Any) -> bool:
-    """Return True if two items of a list are pieces of one, by an equal index and type."""
+    """Return True if two list items are pieces of the same one: their index and type are equal."""
     if (
         not isinstance(other, dict)
         or not isinstance(item, dict)

@@ -1,10 +1,9 @@
-"""Find a tool call that a model wrote as text, because its server has no parser for the way in
-which it writes calls.
+"""Find a tool call that a model wrote as text, because its server cannot parse the model's notation
+of calls.
 
-Such a text is never parsed into a call and run. It is recognized by its structure: the name of an
-offered tool is where a call has it. The name may follow a marker of calls, such as `<tool_call>`;
-or the text, or its last part, is nothing but a call, as JSON or as code. Code spans, quotations,
-and code blocks with prose after them belong to a response.
+Such a call is never run. It is recognized by the place of an offered tool's name: after a marker of
+calls, such as `<tool_call>`, or in a text, or the last part of one, that is nothing but a call as
+JSON or code. Names in code spans, quotations, and code blocks followed by prose do not count.
 """
 
 import json
@@ -23,14 +22,14 @@ from agents.providers.named_calls import (
 )
 
 MAX_EXAMINED = 40
-"""Names of tools in one text whose surroundings are examined, from each end."""
+"""The most names of tools that are examined in one text, from each end."""
 MAX_READ = 20_000_000
-"""Characters that are read in search of the beginning of a call: each possible one is read to the
-end of the text."""
+"""The most characters that are read in search of the beginning of a call: the text is read to its
+end from each candidate."""
 _MOST_PARTS = 8
 _LONGEST_PARAMS = 20_000
 _NEAR = 300
-"""Characters between the beginning of a call and its tool's name."""
+"""The most characters between the beginning of a call and the tool's name."""
 _NAME = re.compile(r"[\w][\w.\-]*")
 _FENCE = re.compile(r"^[^\n`]*```+[^\n`]*$|^(?=[^\n`]*$)[^\n]*?~~~[^\n]*$", re.MULTILINE)
 _QUOTED_LINE = re.compile(r"^[ \t]*>[ \t][^\n]*$", re.MULTILINE)
@@ -68,7 +67,7 @@ _IDENTITY = re.compile(
 )
 _DECODER = json.JSONDecoder(strict=False)
 _INPUT = re.compile(r"(?:action|tool|function)_?input", re.I)
-"""Names of a call's only input, which may be any value."""
+"""Keys for the only input of a call, which may be any value."""
 _WRAPPED = ("function", "function_call", "tool_call", "tool_calls", "tool_uses", "calls", "action")
 
 
@@ -88,12 +87,12 @@ def find_text_call(
     is_parsed: bool,
     find_schema: FindSchema = know_no_schema,
 ) -> str | None:
-    """Return the internal name of the tool of which the text is, or contains, a call; None if it is
-    a response.
+    """Return the internal name of the tool whose call the text is or contains; None if it contains
+    no call.
 
     Args:
-        is_parsed: the server has parsed a call of this model before, so that a call after prose is
-            an example.
+        is_parsed: True if the server has parsed a call of this model before, so that a call after
+            prose is only an example.
     """
     text, offered = text.strip(), Offered(find_offered, find_schema)
     shown = _unwrap(text)
@@ -115,7 +114,8 @@ def find_text_call(
 
 
 def _find_announced(text: str, find_offered: FindOffered) -> str | None:
-    """Return the tool of which a call follows a marker in the text, outside quotations."""
+    """Return the tool that is called after a marker in the text, outside quotations; None without
+    one."""
     prose = _hide_quotations(text)
     names = _list_names(prose, find_offered)
     if (
@@ -133,8 +133,8 @@ def _find_announced(text: str, find_offered: FindOffered) -> str | None:
 
 
 def _unwrap(text: str) -> str:
-    """Return the content of a text that is one code span, or nothing but code blocks; else the
-    text."""
+    """Remove the backticks from a text that is one code span, or nothing but code blocks; return
+    other texts unchanged."""
     if _FENCE.match(text):
         lines = text.splitlines()
         fences = {number for number, line in enumerate(lines) if _FENCE.fullmatch(line)}
@@ -149,7 +149,7 @@ def _unwrap(text: str) -> str:
 
 
 def _find_open(lines: list[str], fences: set[int]) -> Iterator[tuple[bool, str]]:
-    """Yield each line, and True if it belongs to a code block."""
+    """Yield each line, after True if it belongs to a code block."""
     is_open = False
     for number, line in enumerate(lines):
         if number in fences:
@@ -160,8 +160,8 @@ def _find_open(lines: list[str], fences: set[int]) -> Iterator[tuple[bool, str]]
 
 
 def _split_last_block(text: str) -> tuple[str, str]:
-    """Return the text before the code block at its end, and the content of that block; it is empty
-    without one."""
+    """Return the text before the code block at the end, and the content of that block, empty if
+    there is none."""
     fences = list(_FENCE.finditer(text))
     if len(fences) % 2:  # the last block is not closed
         return text[: fences[-1].start()], text[fences[-1].end() :].strip()
@@ -171,7 +171,7 @@ def _split_last_block(text: str) -> tuple[str, str]:
 
 
 def _hide_quotations(text: str) -> str:
-    """Replace code blocks, code spans and quoted lines by blanks."""
+    """Replace code blocks, code spans and quoted lines by spaces."""
     fences = list(_FENCE.finditer(text))
     blocks = (
         (opening.start(), closing.end())
@@ -185,7 +185,7 @@ def _hide_quotations(text: str) -> str:
 
 
 def _blank(text: str, places: Iterable[tuple[int, int]]) -> str:
-    """Replace the text at these sorted places by blanks, but keep the line breaks."""
+    """Replace the text at these sorted places by spaces, but keep the line breaks."""
     parts, position = [], 0
     for start, end in places:
         parts += [text[position:start], re.sub(r"[^\n]", " ", text[start:end])]
@@ -211,15 +211,15 @@ def _find_code_spans(line: str) -> Iterator[tuple[int, int]]:
 
 
 def _list_names(text: str, find_offered: FindOffered) -> list[_Named]:
-    """List the names of offered tools in the text: the first and the last ones, if there are
+    """List the names of offered tools in the text; only the first and last ones if there are
     many."""
     names = [named for found in _NAME.finditer(text) if (named := _find_named(found, find_offered))]
     return names if len(names) <= 2 * MAX_EXAMINED else names[:MAX_EXAMINED] + names[-MAX_EXAMINED:]
 
 
 def _find_named(found: re.Match[str], find_offered: FindOffered) -> _Named | None:
-    """Return the longest part between dots that names an offered tool: `functions.data__find`,
-    `data__find.call`."""
+    """Return the longest part of a dotted name that names an offered tool, as in
+    `functions.data__find` or `data__find.call`; None without one."""
     dots = [
         -1,
         *(place for place, letter in enumerate(found[0][:_NEAR]) if letter == "."),
@@ -235,8 +235,8 @@ def _find_named(found: re.Match[str], find_offered: FindOffered) -> _Named | Non
 
 
 def _is_announced(text: str, name: _Named) -> bool:
-    """Return True if the name follows a marker of calls, or is in one, that begins a line or ends
-    the text."""
+    """Return True if the name follows a marker of calls, or is inside one, and the call begins a
+    line or ends the text."""
     begin = max(0, name.start - _NEAR)
     near = text[begin : name.start]
     after = text[name.end : name.end + _NEAR]
@@ -276,14 +276,15 @@ def _is_followed_by_params(after: str) -> bool:
 
 
 def _stands_alone(text: str, at_marker: int) -> bool:
-    """Return True if only tags precede the marker in its line, or if the call ends the text."""
+    """Return True if only tags precede the marker in its line, or if the text ends with a closing
+    bracket."""
     line = text.rfind("\n", 0, at_marker) + 1
     return not re.sub(_TAG, "", text[line:at_marker]).strip() or text.rstrip()[-1] in ">}])"
 
 
 def _find_last_call(text: str, names: list[_Named], find_offered: FindOffered) -> str | None:
-    """Return the tool if the text from shortly before one of its names to its end is nothing but a
-    call."""
+    """Return the tool if the text, from shortly before one of the names to the end, is nothing but
+    a call."""
     left = MAX_READ
     for begin, is_line in dict.fromkeys(_list_beginnings(text, names)):
         last = text[begin:].strip()
@@ -298,8 +299,8 @@ def _find_last_call(text: str, names: list[_Named], find_offered: FindOffered) -
 
 
 def _list_beginnings(text: str, names: list[_Named]) -> Iterator[tuple[int, bool]]:
-    """Yield where a call with one of the names may begin: its line, with True, and each bracket
-    shortly before it."""
+    """Yield the positions where a call with one of the names may begin: the start of the name's
+    line, with True, and each bracket shortly before the name."""
     for name in names:
         yield text.rfind("\n", 0, name.start) + 1, True
         begin = max(0, name.start - _NEAR)
@@ -310,7 +311,8 @@ def _list_beginnings(text: str, names: list[_Named]) -> Iterator[tuple[int, bool
 
 
 def _find_json(text: str, position: int) -> int | None:
-    """Return the beginning of the JSON that follows the position, after tags at most."""
+    """Return the start of the JSON after the position; None if anything but tags and white space
+    comes first."""
     found = re.compile(rf"(?:\s|{_TAG})*(?=[{{\[])").match(text, position)
     return found.end() if found else None
 
@@ -324,13 +326,13 @@ def _find_first_value(text: str, find_offered: FindOffered) -> str | None:
 
 
 def _find_values_called(text: str, find_offered: FindOffered) -> str | None:
-    """Return the tool if the text is nothing but JSON values that are calls."""
+    """Return the first tool if the text is nothing but JSON values, each of them a call."""
     called = [_find_called(value, find_offered) for value in _parse_values(text)]
     return called[0] if called and all(called) else None
 
 
 def _find_only_call(text: str, find_offered: FindOffered) -> str | None:
-    """Return the tool if the text is nothing but calls."""
+    """Return the first tool if the text is nothing but calls."""
     if text[:1] in ("{", "[") and next(_parse_values(text), None) is not None:
         return _find_values_called(text, find_offered)
     names = _list_names(text[: 2 * _NEAR], find_offered)
@@ -351,7 +353,7 @@ def _find_only_call(text: str, find_offered: FindOffered) -> str | None:
 
 
 def _is_code(text: str, first: _Named, find_offered: FindOffered) -> bool:
-    """Return True if the text is calls as code, of which the first one has this name."""
+    """Return True if the text is nothing but calls as code, beginning with a call of this name."""
     name: _Named | None = first
     for _ in range(MAX_EXAMINED):
         if name is None:
@@ -367,7 +369,7 @@ def _is_code(text: str, first: _Named, find_offered: FindOffered) -> bool:
 
 
 def _parse_values(text: str) -> Iterator[Any]:
-    """Yield the JSON values of which the text consists; nothing if it has anything else."""
+    """Yield the JSON values in the text; nothing if the text contains anything else."""
     values, position = [], 0
     try:
         while position < len(text):
@@ -381,7 +383,7 @@ def _parse_values(text: str) -> Iterator[Any]:
 
 
 def _find_called(value: Any, find_offered: FindOffered, depth: int = 0) -> str | None:
-    """Return the tool if the JSON value has the form of a call, or of a list of calls."""
+    """Return the first tool if the JSON value has the form of a call, or of a list of calls."""
     if isinstance(value, list):
         found = [_find_called(each, find_offered, depth + 1) for each in value] if depth < 4 else []
         return found[0] if found and all(found) else None
@@ -407,7 +409,7 @@ def _look_up(name: str, find_offered: FindOffered) -> str | None:
 
 
 def _are_params(value: Any) -> bool:
-    """Return True for an object that is no schema, as JSON or as its text."""
+    """Return True if the value may be params: a dict that is not a schema, or a text of one."""
     if isinstance(value, str):
         text = value.strip()
         try:
@@ -420,8 +422,8 @@ def _are_params(value: Any) -> bool:
 
 
 def _find_closing(text: str) -> int | None:
-    """Return the position after the parentheses that begin the text; None if it begins
-    otherwise."""
+    """Return the position after the parentheses with which the text begins; None if it begins
+    differently."""
     opening = re.match(r"(?:\.call)?\s?\(", text)
     if opening is None:
         return None

@@ -1,10 +1,9 @@
-"""The HTTP transport of models: pooled connections, through the environment's proxy if there is
-one.
+"""The HTTP transport for model servers: pooled connections, through the environment's proxy if
+there is one, with the guards of `tools.network.transport`.
 
-`tools.network.transport` guards them as it does those of tools. A read checks the cancel scope of
-its thread ten times a second, so it ends when the run is stopped or the deadline passes, even if a
-server sends slowly. So there is no need for a second thread, for closing a socket during a read, or
-for a timeout that every byte renews.
+A read checks the cancel scope of its thread ten times a second, so it ends when the run is stopped
+or the deadline passes, even if a server sends slowly. This needs no second thread and no closing of
+sockets during a read.
 """
 
 import math
@@ -44,10 +43,11 @@ NEEDS_PERMISSION = (
 
 
 class CancelScope(RequestGuard):
-    """The guard of a provider's requests: they end at the deadline, after a silence, or once
+    """The guard of a provider's requests, which end at the deadline, after a silence, or once
     `stopped` is set.
 
-    `deadline` is the moment at which the request ends unless more of the response arrives.
+    The attribute `deadline` is the moment at which the request ends unless more of the response
+    arrives.
     """
 
     def __init__(self, deadline: float, stopped: threading.Event) -> None:
@@ -71,15 +71,16 @@ class CancelScope(RequestGuard):
 
     @override
     def check(self) -> None:
-        """Raise ProviderStopped, or ProviderError "timeout"."""
+        """Raise ProviderStopped if `stopped` is set, and ProviderError "timeout" after the
+        deadline."""
         if self.stopped.is_set():
             raise ProviderStopped
         if time.monotonic() >= self.deadline:
             raise ProviderError("timeout", self._describe_end(), transient=True)
 
     def shorten(self, seconds: float) -> None:
-        """Allow only this many seconds from now: the response is complete, and only its end is
-        missing."""
+        """Allow at most this many seconds from now, because the response is complete except for its
+        end."""
         self._last_moment = min(self._last_moment, time.monotonic() + seconds)
         self.deadline = min(self.deadline, self._last_moment)
 
@@ -94,15 +95,14 @@ class CancelScope(RequestGuard):
         return CancelScope(self.deadline, self.stopped)
 
     def pause(self, seconds: float) -> None:
-        """Wait without a connection; end at once when stopped."""
+        """Wait for these seconds, but at most until the deadline or a stop; then `check`."""
         self.stopped.wait(self.remaining(seconds))
         self.check()
 
 
 def explain_refusal(base_url: str, private_hosts: PrivateHosts, seconds: float) -> str | None:
-    """Return the reason why this address is not allowed for models.
-
-    It is None if the address is allowed, or if its host is not found in this time.
+    """Return the reason why this address is not allowed for models; None if it is allowed, or if
+    its host is not found within `seconds`.
     """
     url = httpx2.URL(base_url)
     try:
@@ -129,7 +129,7 @@ def _build_backend(
 
 @contextmanager
 def _translating_errors(url: httpx2.URL, responded: bool) -> Iterator[None]:
-    """Translate errors of the guard and the network into ProviderErrors that name the address."""
+    """Translate errors of the guard and the network to ProviderErrors that name the address."""
     address = f"{url.scheme}://{url.netloc.decode('ascii')}"
     try:
         yield
@@ -187,7 +187,7 @@ class GuardedTransport(httpx2.BaseTransport):
         self._pool = httpcore2.ConnectionPool(
             ssl_context=load_system_trust(),
             proxy=proxy,
-            max_connections=None,  # each thread uses one, and a thread that waits for one could not be stopped
+            max_connections=None,  # a thread that waits for a connection could not be stopped
             max_keepalive_connections=MAX_IDLE_CONNECTIONS,
             keepalive_expiry=IDLE_S,
             network_backend=self._backend,
@@ -219,8 +219,8 @@ class GuardedTransport(httpx2.BaseTransport):
 
 
 def _find_proxy(base_url: str) -> httpcore2.Proxy | None:
-    """Return the proxy of the environment for this address (HTTPS_PROXY, HTTP_PROXY, ALL_PROXY,
-    NO_PROXY)."""
+    """Return the proxy for this address from HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and NO_PROXY; None
+    without one."""
     target = urllib.parse.urlsplit(base_url)
     proxies = urllib.request.getproxies()
     address = proxies.get(target.scheme) or proxies.get("all")

@@ -1,4 +1,4 @@
-"""Unusable responses: their errors, and the hints for the next request."""
+"""Build the errors for unusable responses, and hints for the model in the next request."""
 
 from agents.providers.base import ProviderError, Usage
 
@@ -6,7 +6,7 @@ CALL_AS_TEXT = "call_as_text"
 MISSING_CALL = "missing_call"
 EMPTY_RESPONSE = "empty_answer"
 MAX_TRIES = 2
-"""Requests for a response of a kind that another request rarely changes."""
+"""Attempts if another request rarely gives a better response."""
 MAX_TRIES_IF_BROKEN = 3
 _HINTS = {
     CALL_AS_TEXT: "Your last response was a tool call written as text, so nothing was run. Call the tool through your "
@@ -22,7 +22,7 @@ _REMEDY = (
 
 
 def find_hint(code: str) -> str:
-    """Return the hint for the next request after a response failed with this code; empty if none
+    """Return the hint for the model after a response failed with this code; empty if no hint
     helps."""
     return _HINTS.get(code, "")
 
@@ -30,8 +30,8 @@ def find_hint(code: str) -> str:
 def build_useless_error(
     code: str, message: str, usage: Usage | None, most_tries: int = 0
 ) -> ProviderError:
-    """Build the error for a response that cannot be used; it is requested at most `most_tries`
-    times."""
+    """Build the error for a response that cannot be used; `most_tries` is the most attempts, 0 for
+    no retry."""
     error = ProviderError(code, message, transient=bool(most_tries))
     error.usage, error.most_tries = usage, most_tries
     return error
@@ -44,13 +44,13 @@ def build_text_call_error(tool: str, usage: Usage) -> ProviderError:
 
 
 def build_missing_call_error(usage: Usage) -> ProviderError:
-    """Build the error for a response that announces calls and has none."""
+    """Build the error for a response that announces calls but contains none."""
     message = f"The model announced a tool call, but its server sent none. {_REMEDY}"
     return build_useless_error(MISSING_CALL, message, usage, MAX_TRIES)
 
 
 def build_empty_error(usage: Usage, *, has_thought: bool) -> ProviderError:
-    """Build the error for a response without text and calls."""
+    """Build the error for a response with neither text nor calls."""
     what = (
         "The model thought, but gave no response"
         if has_thought

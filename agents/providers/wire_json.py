@@ -1,4 +1,4 @@
-"""Parse JSON of model servers, strictly enough that its values can be stored and sent again."""
+"""Parse JSON from model servers, strictly enough that the values can be stored and sent back."""
 
 import json
 import math
@@ -10,10 +10,10 @@ MAX_DEPTH = 100
 
 
 def read_json(text: str) -> Any:
-    """Parse the text.
+    """Parse a text as strict JSON.
 
     Raises:
-        ValueError: it is not JSON, has NaN or infinite numbers, or more than 100 levels.
+        ValueError: the text is not JSON, or has NaN, infinite numbers, or more than 100 levels.
     """
     try:
         value = _STRICT.decode(text)
@@ -25,7 +25,7 @@ def read_json(text: str) -> Any:
 
 
 def is_json_object(text: str) -> bool:
-    """Return True if the text is a JSON object that any server can read."""
+    """Return True if the text is an object in strict JSON."""
     try:
         return isinstance(read_json(text), dict)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Map tool names to wire names and back, because model servers refuse dots and long names."""
+"""Map tool names to wire names and back: model servers refuse names with dots and long names."""
 
 import functools
 import hashlib
@@ -17,8 +17,8 @@ _ILLEGAL_RUN = re.compile(r"[^a-zA-Z0-9_-]+")
 
 
 class WireNames:
-    """The names of one set of tools in both directions; a wire name is looked up, never derived
-    from its text."""
+    """A two-way table of the names of one set of tools; internal names are looked up, never derived
+    from wire names."""
 
     def __init__(self, names: Sequence[str]) -> None:
         if len(names) > MAX_TOOLS:
@@ -52,11 +52,11 @@ class WireNames:
         return self._to_internal.get(name, name if name in self._to_wire else None)
 
     def to_internal(self, called: str) -> str:
-        """Return the internal name of the offered tool that a model calls by this name; else the
-        name unchanged.
+        """Return the internal name of the offered tool that a model means by this name; the name
+        unchanged if there is none.
 
         Some models add text from their prompt to a name, as in `functions.data__find:0` or
-        `data__find<|channel|>json`. Such a name means an offered tool if exactly one fits.
+        `data__find<|channel|>json`. Such a name counts if exactly one offered tool fits it.
         """
         exact = self.find_offered(called)
         if exact is not None or len(called) > MAX_CALLED:
@@ -81,7 +81,7 @@ class WireNames:
         return outgoing
 
     def rename_messages(self, messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Return the history unchanged, except for calls whose recorded name no server would
+        """Return the history with legal names for calls whose recorded name no server would
         accept."""
         return [
             self._with_legal_names(message) if message.get("tool_calls") else message
@@ -104,30 +104,31 @@ class WireNames:
 
 
 def get_plain_wire_name(name: str) -> str:
-    """Return the usual wire name, which the table replaces if it is too long or taken by another
-    tool."""
+    """Return the usual wire name; `WireNames` replaces it if it is too long or another tool has
+    it."""
     if LEGAL_NAME.fullmatch(name) and "__" not in name:
         return name
     return _ILLEGAL_RUN.sub("_", name.replace(".", "__"))
 
 
 def _is_within(offered: str, called: str, *, is_dotted: bool = False) -> bool:
-    """Return True if the called name is the offered one with something around it.
+    """Return True if the called name contains the offered one as a whole.
 
-    Letters, digits, `_` and `-` may belong to the name of another tool, and so may dots around a
-    dotted name.
+    Next to it, letters, digits, `_` and `-` would belong to the name of another tool, and so would
+    dots next to a dotted name.
     """
     before = r"(?:^functions\.|(?<![\w.-]))" if is_dotted else r"(?<![\w-])"
     return re.search(rf"{before}{re.escape(offered)}(?![\w.-])", called) is not None
 
 
 def _digest(name: str, tries: int) -> str:
-    """Return eight characters that differ with each attempt, because names can be crafted to
+    """Return eight hexadecimal digits that differ with each attempt: names can be crafted to
     collide."""
     return hashlib.sha256(f"{name}{' ' * tries}".encode("utf-8", "surrogatepass")).hexdigest()[:8]
 
 
 @functools.lru_cache(maxsize=256)
 def get_wire_names(names: tuple[str, ...]) -> WireNames:
-    """Return the table of these names, cached because every pass of a run offers the same tools."""
+    """Return the table for these names, cached because every pass of a run offers the same
+    tools."""
     return WireNames(names)

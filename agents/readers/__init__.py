@@ -1,1 +1,2 @@
-"""Readers of the logs: consequences of events are written after their commit, once and in order."""
+"""Readers of logs: they write what follows from events after the events' commit, once and in
+order."""

@@ -1,4 +1,4 @@
-"""The Django app of this folder's model."""
+"""The Django app of readers and their cursors."""
 
 from django.apps import AppConfig
 

@@ -1,4 +1,4 @@
-"""The beginning of a reader that is added to logs with rows."""
+"""Add a reader to a log that already has rows."""
 
 from django.db import migrations
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
@@ -7,7 +7,7 @@ from django.db.models import Max
 
 
 def begin_at_end(reader: str, app: str, log: str) -> migrations.RunPython:
-    """Return the operation of the migration that adds a reader: it skips everything already in the
+    """Return a migration operation that adds a reader, which skips everything already in the
     log."""
 
     def write(apps: StateApps, _: BaseDatabaseSchemaEditor) -> None:

@@ -1,4 +1,4 @@
-"""Holes in a log: ids that are missing, because their transaction is still open or was rolled back.
+"""Holes in a log: ids that are missing because their transaction is still open or was rolled back.
 
 Ids are assigned before the commit, so a row may appear after others with higher ids. On PostgreSQL,
 a transaction locks the table for writing before it gets an id, and keeps that lock until after its
@@ -25,20 +25,20 @@ WHERE locktype = 'relation' AND relation = %s::regclass AND mode = 'RowExclusive
 
 
 class Writers(NamedTuple):
-    """The other transactions that have written to a table and are still open, and the database's
-    time in seconds."""
+    """The other open transactions that have written to a table, and the database's time in
+    seconds."""
 
     ids: frozenset[str]
     now: float
 
 
 class Hole(NamedTuple):
-    """Missing ids.
+    """A range of missing ids in a log.
 
     Attributes:
-        first, last: the ids, all of which are missing.
-        seen_at: the time when they were first found missing, in seconds.
-        writers: the transactions that were open then and may still add them.
+        first, last: the first and last id of the range.
+        seen_at: the time when the ids were first found missing, in seconds.
+        writers: the transactions that were open then and may still add these ids.
     """
 
     first: int
@@ -58,8 +58,7 @@ class Hole(NamedTuple):
 
 
 def find_writers(log: type[Model]) -> Writers:
-    """Find the other transactions that may still add rows with ids that were missing before this
-    was called."""
+    """Find the other transactions that may still add ids which are missing now."""
     if connection.vendor != "postgresql":
         return Writers(frozenset(), 0.0)
     with connection.cursor() as cursor:
@@ -69,6 +68,6 @@ def find_writers(log: type[Model]) -> Writers:
 
 
 def list_gaps(after: int, ids: Sequence[int]) -> list[tuple[int, int]]:
-    """List the first and last of the missing ids between `after` and the last of these ascending
-    ids."""
+    """List the ranges of missing ids, each as first and last, between `after` and the last of these
+    ascending ids."""
     return [(lower + 1, upper - 1) for lower, upper in pairwise([after, *ids]) if upper - lower > 1]

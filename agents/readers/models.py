@@ -1,4 +1,4 @@
-"""The places up to which readers have read their logs."""
+"""The model of cursors: the places up to which readers have read their logs."""
 
 from django.db import models
 
@@ -8,10 +8,9 @@ class ReaderCursor(models.Model):
 
     Attributes:
         reader: the reader's name.
-        position: the id of the last row that was read or skipped, like all rows before it except
-            those in holes.
-        holes: the ids that were missing and may still appear, each as a `Hole`. The reader still
-            waits for those after the position.
+        position: the id up to which all rows were read or skipped, except those in holes.
+        holes: the ranges of missing ids that may still appear, each as a `Hole`. The reader waits
+            for those after the position.
     """
 
     reader = models.CharField(max_length=40, unique=True)

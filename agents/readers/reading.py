@@ -1,9 +1,8 @@
-"""Reading of logs: each reader gets the rows of its log once, in order, within seconds of their
-commit.
+"""Read logs: each reader gets the rows of its log once, in order, within seconds of their commit.
 
 A reader reads a batch, writes the consequences and moves its cursor in one transaction, so a killed
 worker neither loses nor repeats anything. The cursor is locked meanwhile, so one worker at a time
-reads for it.
+reads for each reader.
 """
 
 from __future__ import annotations
@@ -27,21 +26,21 @@ logger = logging.getLogger(__name__)
 AT_ONCE = 200
 """The most rows in one transaction, which on SQLite keeps other writers waiting."""
 PATIENCE_S = 5.0
-"""Time for which a reader waits for a missing row; a later row is read after others."""
+"""Seconds that a reader waits for a missing row; if the row comes later, it is read out of
+order."""
 
 
 @dataclass(frozen=True)
 class Reader:
-    """Something that reads a log.
+    """A reader of a log, which writes what follows from the log's rows.
 
     Attributes:
-        name: the name of its cursor.
+        name: the name of the reader's cursor.
         log: a model whose rows are only added, with ascending ids.
-        select: selects the rows that it wants, with the columns it needs from other tables; others
+        select: selects the rows that the reader wants, with columns from other tables; other rows
             are skipped.
-        write: writes the consequences of some of them, in the transaction that moves the cursor. A
-            row is repeated only
-        if that transaction was rolled back.
+        write: writes what follows from some of these rows, in the transaction that moves the
+            cursor. A row is repeated only if that transaction was rolled back.
     """
 
     name: str
@@ -52,11 +51,11 @@ class Reader:
 
 @dataclass(frozen=True)
 class OwnCursor:
-    """The cursor of something that follows a log in a way of its own.
+    """The cursor of code that follows a log without a `Reader`.
 
     Attributes:
-        find: returns the id of the last row that it has read or passed over; it still needs all
-            later ones.
+        find: returns the id of the last row that was read or skipped; all later rows are still
+            needed.
     """
 
     log: type[Model]
@@ -66,7 +65,7 @@ class OwnCursor:
 READERS: list[Reader] = []
 """All readers; each registers itself when its app is ready."""
 OWN_CURSORS: list[OwnCursor] = []
-"""The cursors of whatever else follows a log; each is added when its app is ready."""
+"""The cursors of other code that follows a log; each is added when its app is ready."""
 
 
 def read_logs() -> bool:
@@ -76,8 +75,8 @@ def read_logs() -> bool:
 
 
 def find_oldest_unread() -> Iterator[tuple[str, datetime | None]]:
-    """Yield each reader with the time of the oldest row that it wants and has not read; None
-    without one."""
+    """Yield the name of each reader, with the time of the oldest row that it wants and has not
+    read; None without one."""
     positions = dict(ReaderCursor.objects.values_list("reader", "position"))
     for reader in READERS:
         unread = reader.select().filter(pk__gt=positions.get(reader.name, 0)).order_by("pk")
@@ -85,11 +84,11 @@ def find_oldest_unread() -> Iterator[tuple[str, datetime | None]]:
 
 
 def find_oldest_cursor(log: type[Model]) -> int:
-    """Return the id up to which everything that follows this log has read it: whoever deletes rows
-    keeps later ones.
+    """Return the id up to which all readers and other cursors have read this log: rows after it
+    must not be deleted.
 
-    A hole counts as unread, because its rows may still appear. A reader that wants none of the
-    newest rows is up to a batch behind.
+    A hole counts as unread, because its rows may still appear. A reader may be up to a batch behind
+    if it wants none of the newest rows.
 
     Raises:
         ValueError: nothing follows this log.
@@ -107,7 +106,7 @@ def _find_place(cursor: ReaderCursor | None) -> int:
 
 
 def skip_unread() -> None:
-    """Let all readers skip everything in their logs now."""
+    """Let all readers skip everything that is in their logs now."""
     for reader in READERS:
         newest = reader.log._default_manager.aggregate(newest=Max("pk"))["newest"] or 0
         ReaderCursor.objects.update_or_create(
@@ -122,7 +121,7 @@ def _read(reader: Reader) -> bool:
         has_more = _read_batch(reader, AT_ONCE)
     if not failure.is_failed or failure.outage:
         return has_more
-    for _ in range(AT_ONCE):  # one row after the other, up to the one that fails
+    for _ in range(AT_ONCE):  # row by row, up to the row that fails
         tried = list[int]()
         with log_and_continue(f"reading one row for {reader.name}") as failure:
             _read_batch(reader, 1, tried)
@@ -132,10 +131,10 @@ def _read(reader: Reader) -> bool:
 
 
 def _read_batch(reader: Reader, most: int, tried: list[int] | None = None) -> bool:
-    """Read up to so many rows in one transaction; return True if there may be more.
+    """Read at most `most` rows in one transaction; return True if there may be more.
 
-    Nothing is locked or written before there is a row that the reader wants, or a whole batch to
-    pass over.
+    Nothing is locked or written until there is a row that the reader wants, or a whole batch to
+    skip.
 
     Args:
         tried: gets the ids of the rows before they are read.
@@ -158,8 +157,8 @@ def _read_batch(reader: Reader, most: int, tried: list[int] | None = None) -> bo
 
 
 def _give_up(reader: Reader, pk: int) -> bool:
-    """Pass over this row, unless another worker has read or passed over it; return True, because
-    there may be more."""
+    """Skip this row, unless another worker has read or skipped it; return True, because there may
+    be more."""
     with transaction.atomic():
         locked = _lock(reader)
         if locked is not None and _advance(locked, reader.log, 1) == [pk]:
@@ -179,7 +178,7 @@ def _list_ids(log: type[Model], after: int) -> QuerySet[Any, int]:
 
 
 def _advance(cursor: ReaderCursor, log: type[Model], most: int) -> list[int]:
-    """Move the cursor; return the ids of up to so many rows to read: first those that appeared
+    """Move the cursor; return the ids of at most `most` rows to read: first those that appeared
     late, then the next ones."""
     ahead = _list_ids(log, cursor.position)
     ids = list(ahead[:most])
@@ -192,7 +191,7 @@ def _advance(cursor: ReaderCursor, log: type[Model], most: int) -> list[int]:
     late = list(_list_ids(log, 0).filter(_match(passed))[:most]) if passed else []
     pieces = [piece for hole in passed for piece in hole.shrink(late, writers)]
     left = [piece for piece in pieces if piece.writers or len(late) == most]
-    if ids:  # once more, because missing ones may have been committed before the writers were found
+    if ids:  # read again: missing rows may have been committed before the writers were found
         ids = list(ahead.filter(pk__lte=ids[-1])[: most - len(late)])
         left += [hole for hole in holes if hole.first > max([cursor.position, *ids])]
         gaps = [_describe_gap(gap, holes, writers) for gap in list_gaps(cursor.position, ids)]
@@ -209,8 +208,8 @@ def _match(holes: Sequence[Hole]) -> Q:
 
 
 def _describe_gap(gap: tuple[int, int], holes: Sequence[Hole], writers: Writers) -> Hole:
-    """Describe missing ids after the cursor: as part of the hole that was seen there before, or as
-    a new one."""
+    """Return the hole for missing ids after the cursor, with the time and writers of the known hole
+    there, if any."""
     first, last = gap
     known = next((hole for hole in holes if hole.first <= first and last <= hole.last), None)
     if known is None:

@@ -1,2 +1,2 @@
-"""Restored limits of people and employees, which an admin confirms line by line before the stop can
-be lifted."""
+"""Limits of people and employees that a restore brought back: an admin confirms them line by line
+before the stop can be lifted."""

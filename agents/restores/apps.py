@@ -1,5 +1,4 @@
-"""The Django app of this folder's models, which keeps a stop until restored limits are
-confirmed."""
+"""The Django app of restored limits, which prevents lifting the stop until they are confirmed."""
 
 from django.apps import AppConfig
 

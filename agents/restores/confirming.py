@@ -1,5 +1,5 @@
-"""Confirm the restored limits line by line; where the newer values are known, one of several
-outcomes is chosen."""
+"""Confirm restored limits line by line; if the newer values are known, the admin chooses between
+outcomes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from agents.restores.models import RestoredLimit
 
 
 class LimitOutcome(StrEnum):
-    """The choices of an admin for a line."""
+    """The values that an admin can choose for a line: the restored ones, the newer ones, or the
+    stricter of both."""
 
     RESTORED = "restored"
     NEWER = "newer"
@@ -27,7 +28,7 @@ class LimitOutcome(StrEnum):
 
 @dataclass(frozen=True)
 class ShownField:
-    """A value as the page shows it: in the backup, and before the restore if that is known and
+    """A value as the page shows it: as restored, and as it was before the restore if that
     differs."""
 
     label: str
@@ -38,10 +39,10 @@ class ShownField:
 
 @dataclass(frozen=True)
 class ShownLine:
-    """A line of the page.
+    """A line of the page: one restored row.
 
     Attributes:
-        outcomes: the possible outcomes with their labels; the stricter one comes first.
+        outcomes: the possible outcomes with their labels; the strictest comes first.
     """
 
     line: RestoredLimit
@@ -61,7 +62,7 @@ def list_lines(organization_id: int) -> list[ShownLine]:
 
 
 def refuse_unconfirmed(organization_id: int) -> Conflict | None:
-    """Return the reason why the organization stays stopped; None if every line is confirmed."""
+    """Return the reason why the stop cannot be lifted; None if every line is confirmed."""
     count = RestoredLimit.objects.filter(organization_id=organization_id).count()
     if not count:
         return None
@@ -75,7 +76,8 @@ def confirm(member: Membership, outcomes: Mapping[int, str]) -> int:
     """Confirm lines with the chosen outcomes, all of them or none; return their number.
 
     Args:
-        outcomes: by the id of the line. Lines confirmed by somebody else meanwhile are left out.
+        outcomes: the chosen outcome by line id. Lines that someone else has confirmed meanwhile are
+            left out.
 
     Raises:
         Forbidden: the member is not an admin.
@@ -99,7 +101,7 @@ def confirm(member: Membership, outcomes: Mapping[int, str]) -> int:
 
 
 def find_stricter(line: RestoredLimit) -> LimitOutcome:
-    """Return the more restrictive outcome, which is preselected."""
+    """Return the strictest outcome, which the page preselects."""
     return _list_outcomes(line, BY_NAME[line.kind])[0][0]
 
 
@@ -120,7 +122,7 @@ def _apply(member: Membership, line: RestoredLimit, outcome: str) -> None:
         is_newer = outcome == LimitOutcome.NEWER
         values = line.newer if is_newer else kind.find_stricter(line.restored, line.newer)
         current = kind.read_values(row)
-        # It was changed since the restore, and confirming must not loosen that change.
+        # The row was changed since the restore, and confirming must not relax that change.
         if current != line.restored:
             values = {**values, **kind.find_stricter(values, current)}
         _refuse_own_loss(member, row, values)
@@ -156,7 +158,7 @@ def _show(line: RestoredLimit) -> ShownLine:
 
 
 def _list_outcomes(line: RestoredLimit, kind: LimitKind) -> tuple[tuple[LimitOutcome, str], ...]:
-    """List the outcomes of a line, the stricter one first."""
+    """List the outcomes of a line, the strictest first."""
     keep = LimitOutcome.RESTORED, "As restored"
     if not line.is_compared or line.restored == line.newer:
         return (keep,)

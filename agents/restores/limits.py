@@ -1,5 +1,5 @@
-"""The rows that limit people and employees: their relevant values, and how to remove or recreate
-one."""
+"""The kinds of rows that limit people and employees: their values, and how to remove or recreate a
+row."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ Values = dict[str, Any]
 
 @dataclass(frozen=True)
 class LimitKind:
-    """A kind of rows that limit something.
+    """A kind of rows that limit people or employees.
 
     Attributes:
-        organization: the lookup of the organization's id.
+        organization: the field path from a row to the organization's id.
         restricts: True if a row forbids something; otherwise a row permits something.
-        end: removes the row, or makes it permit nothing.
-        related: the rows to load with each one.
+        end: removes the row, or makes it ineffective.
+        related: the related rows to load with each row.
     """
 
     name: str
@@ -61,8 +61,8 @@ class LimitKind:
         return {field.name: field.read_value(row) for field in self.fields}
 
     def write_values(self, row: Model, values: Values) -> None:
-        """Set the values and save the row; columns without a value, unknown to older versions, stay
-        unchanged."""
+        """Set the values and save the row; a column without a value, because an older version
+        stored them, stays unchanged."""
         saved_first = row._state.adding
         for field in sorted(self.fields, key=lambda field: saved_first and field.write is not None):
             if field.name in values:
@@ -70,7 +70,7 @@ class LimitKind:
         row.save()
 
     def find_stricter(self, restored: Values, newer: Values) -> Values:
-        """Return the stricter value of each field."""
+        """Return the stricter value of each field that both have."""
         both = [field for field in self.fields if field.name in restored.keys() & newer.keys()]
         return {
             field.name: field.stricter(restored[field.name], newer[field.name]) for field in both
@@ -82,7 +82,7 @@ def _budget(name: str, label: str) -> LimitField:
 
 
 def _user_field(name: str, label: str, *, is_secret: bool = False) -> LimitField:
-    """A field of a member's account."""
+    """Return the field for a column of a member's account."""
 
     def write(row: Membership, value: Any) -> None:
         setattr(row.user, name, value)
@@ -105,7 +105,8 @@ def _read_members(row: ApproverGroup) -> list[str]:
 
 
 def _group_field(name: str, label: str) -> LimitField:
-    """A group of an approval rule, by its name, which is the same before and after."""
+    """Return the field for a group of an approval rule, stored by name, because its id may differ
+    after a restore."""
 
     def read(row: ApprovalRule) -> str:
         group = getattr(row, name)
@@ -182,7 +183,8 @@ def _take_stricter_source_tools(restored: Values, newer: Values) -> Values:
 
 
 def _remove_member(row: Membership) -> None:
-    """Remove the member; an account in no other organization is no longer a superuser."""
+    """Remove the member; an account that is in no other organization also stops being a
+    superuser."""
     row.delete()
     if not row.user.memberships.exists():
         type(row.user).objects.filter(pk=row.user_id).update(is_superuser=False)
@@ -337,7 +339,7 @@ KINDS = (
         ),
     ),
 )
-"""In the order of the page: a rule names groups, so these come first."""
+"""All kinds, in the order of the page: groups come before the rules that name them."""
 BY_NAME = {kind.name: kind for kind in KINDS}
 
 

@@ -1,7 +1,7 @@
-"""Write one line for each row that limits something, when a restore has put the backup in place.
+"""Write a line for each row that limits something, after a restore.
 
-Where the database before the restore was a newer one of the same organization, its values are
-stored beside the restored ones: they are the only record of changes since the backup.
+If the database before the restore was a newer one of the same organization, its values are stored
+next to the restored ones: nothing else records the changes since the backup.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ class NewerLimits:
     """The limits of a database before a restore replaces it.
 
     Attributes:
-        organizations: the rows of each kind, by the organization's id and the time at which it was
-            created. Another installation may have the same id, but not the same time.
+        organizations: the rows of each kind, by the organization's id and its time of creation. An
+            organization of another installation may have the same id, but not the same time.
     """
 
     organizations: dict[tuple[int, str], dict[str, _Rows]] = field(default_factory=dict)
 
 
 def read_newer_limits() -> NewerLimits:
-    """Read the limits before a restore; there are none in an empty database, or in one of another
+    """Read the limits before a restore; none if the database is empty, or has the tables of another
     version.
 
     Unconfirmed values from an earlier restore take precedence over the rows that it restored.
@@ -46,7 +46,7 @@ def read_newer_limits() -> NewerLimits:
 
 
 def write_lines(newer: NewerLimits | None = None) -> None:
-    """Write the lines that admins have to confirm, in place of all earlier ones."""
+    """Replace all lines by new ones, which admins have to confirm."""
     RestoredLimit.objects.all().delete()
     for organization in Organization.objects.order_by("pk"):
         known = newer.organizations.get(_identify(organization)) if newer else None
@@ -82,7 +82,7 @@ def _read_rows(organization: Organization, kind: LimitKind) -> _Rows:
 def _build_lines(
     organization: Organization, kind: LimitKind, theirs: _Rows | None
 ) -> Iterator[RestoredLimit]:
-    """Build the lines of one kind; a newer row that permits something has none."""
+    """Build the lines of one kind; a permitting row that the backup lacks gets none."""
     ours = _read_rows(organization, kind)
     newer = theirs or {}
     lost = {pk: row for pk, row in newer.items() if pk not in ours and kind.restricts}

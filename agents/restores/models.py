@@ -1,4 +1,4 @@
-"""Limits that a restore brought back and that an admin has not confirmed yet."""
+"""The model of limits that a restore brought back and no admin has confirmed yet."""
 
 from django.db import models
 
@@ -6,15 +6,16 @@ from agents.accounts.models.organization import Organization
 
 
 class RestoredLimit(models.Model):
-    """A restored row that limits something, until an admin has confirmed it.
+    """A restored limit that waits for an admin's confirmation; the page calls it a line.
 
     Attributes:
-        kind: the name of its kind (agents/restores/limits.py).
+        kind: the name of a `LimitKind` (agents/restores/limits.py).
         row_id: the id of the limiting row.
         name: the description of the row, for people.
         restored: the values in the backup; None if the row was not in it.
         newer: the values in the database before the restore; None if it had no such row.
-        is_compared: the database before the restore was a newer one of the same organization.
+        is_compared: True if the database before the restore was a newer one of the same
+            organization.
     """
 
     organization = models.ForeignKey(

@@ -1,4 +1,4 @@
-"""Values of limits as JSON, and the more restrictive of two values."""
+"""Read, write, describe and compare the values of limits."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class LimitField:
 
     Attributes:
         stricter: returns the stricter value; for incomparable values, the newer one.
-        read, write: where the value is not a plain column.
-        is_secret: only the fact of a change is shown.
-        words: describes the value for people, where `describe_value` would not do.
+        read, write: for a value that is not a plain column.
+        is_secret: True if the page shows only whether the value has changed.
+        words: describes the value for people; `describe_value` by default.
     """
 
     name: str
@@ -54,7 +54,7 @@ class LimitField:
             setattr(row, self.name, column.to_python(value))
 
     def describe(self, value: Any) -> str:
-        """Return the value in words; a secret one has none."""
+        """Return the value in words; a secret value is not shown."""
         return "not shown" if self.is_secret else self.words(value)
 
 
@@ -116,12 +116,12 @@ def _describe_tool(name: str, values: Mapping[str, Any]) -> str:
 
 
 def take_newer(_: Any, newer: Any) -> Any:
-    """Return the newer value: neither of them is stricter."""
+    """Return the newer value, because neither is stricter."""
     return newer
 
 
 def take_lower(restored: Any, newer: Any) -> Any:
-    """Return the lower number; None is no limit."""
+    """Return the lower number; None means no limit."""
     numbers = [value for value in (restored, newer) if value is not None]
     return min(numbers, key=Decimal, default=None)
 
@@ -132,7 +132,8 @@ def take_higher(restored: Any, newer: Any) -> Any:
 
 
 def take_on(restored: Any, newer: Any) -> Any:
-    """Return the value that is set: the limit applies if either has it."""
+    """Return the newer value if it is set, else the restored one: the limit applies if either is
+    set."""
     return newer or restored
 
 
@@ -142,7 +143,7 @@ def take_off(restored: Any, newer: Any) -> Any:
 
 
 def take_common(restored: Sequence[Any], newer: Sequence[Any]) -> list[Any]:
-    """Return the common items."""
+    """Return the items that both have."""
     return [value for value in newer if value in restored]
 
 

@@ -1,4 +1,4 @@
-"""Actions of people on runs: start, message, cancel and continue them."""
+"""Start, message, cancel and continue runs, on behalf of people."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -34,16 +34,16 @@ _RESERVED_PREFIXES = {
     TRIGGER_REQUEST_PREFIX: Origin.TRIGGER,
     ASK_REQUEST_PREFIX: Origin.ASK,
 }
-"""The beginnings of client request ids that only one origin has: a schedule's time whose id was
-used starts nothing."""
+"""Prefixes of client request ids that only one origin may use: an id that someone else took would
+keep a schedule's run from starting."""
 
 
 @dataclass(frozen=True)
 class TypedMessage:
-    """A message to an employee.
+    """A message that a person sends to an employee.
 
     Attributes:
-        client_id: the sender's own id for it in its run, or empty.
+        client_id: the sender's own id for the message, unique in its run; empty without one.
     """
 
     sender: Membership
@@ -56,12 +56,13 @@ class Submission:
     """A task for an employee.
 
     Attributes:
-        mode: the employee's own if empty.
-        client_request_id: repeating one starts nothing new; see _RESERVED_PREFIXES.
-        schedule_id, scheduled_for, missed: for the first event of a run that a schedule starts.
-        trigger: the name of the trigger that starts it, for the same event.
-        attachment: text from outside that follows the task; then no part of the message counts as
-            typed by a person.
+        mode: the mode of the run; the employee's own if empty.
+        client_request_id: a repeated id starts no other run; see _RESERVED_PREFIXES.
+        schedule_id, scheduled_for, missed: the schedule that starts the run, for the run's first
+            event.
+        trigger: the name of the trigger that starts the run, for the same event.
+        attachment: text from outside that follows the task; with it, no part of the message counts
+            as typed by a person.
     """
 
     employee_id: int
@@ -77,11 +78,11 @@ class Submission:
 
 
 def submit(member: Membership, submission: Submission) -> tuple[Run, bool]:
-    """Start a run; return it, and False if the same request has started it before.
+    """Start a run; return it, and False if an earlier request with the same id has started it.
 
     Raises:
         Forbidden, NotFound, Invalid, Conflict
-        BudgetExhausted: a Conflict, because the budget of the month is used up.
+        BudgetExhausted: the budget of the month is used up.
     """
     member.require(Role.OPERATOR, "start a run")
     task = check_text("task", submission.task)
@@ -138,7 +139,7 @@ def _describe_start(member: Membership, submission: Submission) -> RunStarted:
 
 
 def _check_mode(member: Membership, mode: str) -> None:
-    """Refuse a mode that neither ships nor is named by a tool of the organization."""
+    """Refuse a mode that is neither built in nor named by a tool of the organization."""
     if not mode or mode in MODES:
         return
     known = load_toolbox(member.organization_id).known_modes
@@ -188,11 +189,11 @@ def _find_same_request(run: Run) -> Run | None:
 
 
 def cancel(member: Membership, run_id: int) -> Run:
-    """Cancel the run now, or once its executing calls have ended.
+    """Cancel the run at once, or after its executing calls have ended.
 
     Raises:
         Forbidden, NotFound
-        Conflict: it has already ended.
+        Conflict: the run has already ended.
     """
     member.require(Role.OPERATOR, "cancel a run")
     with run_transaction(_find_own_run_id(member, run_id)) as tx:
@@ -211,11 +212,11 @@ def cancel(member: Membership, run_id: int) -> Run:
 
 
 def add_message(member: Membership, run_id: int, text: str, client_message_id: str = "") -> Run:
-    """Send the employee a message; it resumes an ended run, and a running one reads it before its
-    next pass.
+    """Send the employee a message: it resumes an ended run; otherwise the employee reads it before
+    the next pass.
 
     Args:
-        client_message_id: repeating one with the same text adds nothing.
+        client_message_id: a repeated id with the same text adds nothing.
 
     Raises:
         Forbidden, NotFound, Invalid
@@ -237,10 +238,10 @@ def add_message(member: Membership, run_id: int, text: str, client_message_id: s
 def continue_run(
     member: Membership, run_id: int, max_passes: int | None = None, client_message_id: str = ""
 ) -> Run:
-    """Continue an ended run with more passes: 1 to 100, the employee's own number by default.
+    """Continue an ended run with more passes, 1 to 100; by default as many as the employee's limit.
 
     Args:
-        client_message_id: repeating one does not continue the run again.
+        client_message_id: a repeated id does not continue the run again.
 
     Raises:
         Forbidden, NotFound, Invalid
@@ -272,7 +273,7 @@ def _clean_client_id(sent: str) -> str:
 
 
 def _was_sent(run: Run, message: TypedMessage) -> bool:
-    """Return True if this very message was added by an earlier request; needs the run's lock."""
+    """Return True if an earlier request has added this message; call it under the run's lock."""
     if not message.client_id:
         return False
     found = Message.objects.filter(run=run, client_message_id=message.client_id).first()
@@ -319,7 +320,7 @@ def _check_takes_messages(run: Run) -> None:
 
 
 def _find_own_run_id(member: Membership, run_id: int) -> int:
-    """Return the id of a run in the member's organization."""
+    """Return the id if the member's organization has this run; raise NotFound otherwise."""
     if not Run.objects.filter(organization_id=member.organization_id, pk=run_id).exists():
         raise NotFound(f"there is no run {run_id}")
     return run_id

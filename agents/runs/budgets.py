@@ -1,4 +1,4 @@
-"""Prices of models, the usage of runs and months, and the budgets that limit it."""
+"""The prices of models, the usage of runs and months, and the budgets that limit this usage."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from agents.providers.base import Usage
 from agents.runs.models import Pass, Run
 
 ANY_MODEL = "*"
-"""Stands for a model's name in prices: every model without its own price."""
+"""The key in prices for every model without its own price."""
 MICROS = 1_000_000
 
 
 @dataclass(frozen=True)
 class Price:
-    """The price of a million tokens, in the organization's currency; `cached` is that of input from
-    a cache."""
+    """The prices of a million tokens, in the organization's currency; `cached` is for input from
+    the server's cache."""
 
     input: Decimal
     output: Decimal
@@ -36,7 +36,8 @@ class Price:
         return not self.input and not self.output and not self.cached
 
     def compute_cost(self, usage: Usage) -> int:
-        """Return the cost in micros, rounded up: usage that has a price is never free."""
+        """Return the cost in micros (millionths of the currency), rounded up, so that usage with a
+        price is never free."""
         micros = self.input * (usage.input_tokens - usage.cached_tokens)
         micros += self.cached * usage.cached_tokens + self.output * usage.output_tokens
         return int(micros.to_integral_value(ROUND_CEILING))
@@ -64,7 +65,7 @@ def compute_run_cost(run: Run) -> int | None:
     """Return the cost of the run in micros; None if the model has no price, or had none when it was
     used.
 
-    This reads the run's employee and provider if no cost was counted.
+    If no cost was counted, this loads the run's employee and provider.
     """
     if run.cost_micros:
         return run.cost_micros
@@ -76,17 +77,17 @@ def compute_run_cost(run: Run) -> int | None:
 
 
 def to_currency(micros: int | None) -> float | None:
-    """Convert micros to an amount of the currency, for other software."""
+    """Convert micros to an amount in the currency; None stays None."""
     return None if micros is None else micros / MICROS
 
 
 def to_micros(amount: Decimal) -> int:
-    """Convert an amount of the currency to micros."""
+    """Convert an amount in the currency to micros."""
     return int(amount * MICROS)
 
 
 def format_money(micros: int, currency: str) -> str:
-    """Return an amount with its currency, with more decimals if it is small: `12.40 USD`, `0.000250
+    """Format an amount with its currency, with more decimals if it is small: `12.40 USD`, `0.000250
     USD`."""
     amount = Decimal(micros) / MICROS
     places = 2 if not micros or amount >= 1 else 4 if amount >= Decimal("0.01") else 6
@@ -106,14 +107,14 @@ class BudgetExhausted(Conflict):
 
 @dataclass(frozen=True)
 class Month:
-    """A month in UTC, from its first moment to the first of the next month."""
+    """A month in UTC: from `start` to before `end`, the start of the next month."""
 
     start: datetime
     end: datetime
 
     @classmethod
     def containing(cls, at: datetime) -> Month:
-        """Return the month of this moment."""
+        """Return the month that contains this moment."""
         start = at.astimezone(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
         return cls(start, (start + timedelta(days=32)).replace(day=1))
 
@@ -127,7 +128,7 @@ class Budget:
 
     Attributes:
         owner: "This run", or the name of the employee or the organization.
-        used, limit: tokens, micros, or milliseconds of the model's responses.
+        used, limit: in tokens, in micros, or in milliseconds of the model's responses.
         unit: "tokens", "minutes", or the currency.
         month: None for the budget of one run.
     """
@@ -152,17 +153,18 @@ class Budget:
 
     @property
     def bar(self) -> int:
-        """The percentage that a bar can show."""
+        """The percentage that a bar shows: at most 100."""
         return min(self.percent, 100)
 
     @property
     def amounts(self) -> str:
-        """`80,000 of 100,000 tokens`."""
+        """The usage and the limit, as in `80,000 of 100,000 tokens`."""
         return f"{self._format_number(self.used)} of {self._format_number(self.limit)} {self.unit}"
 
     @property
     def sentence(self) -> str:
-        """`Dana has used 100,000 of its 100,000 tokens for November 2026.`"""
+        """The budget as a sentence: `Dana has used 100,000 of its 100,000 tokens for November
+        2026.`"""
         for_month = f" for {self.month}" if self.month else ""
         used = (
             f"{self._format_number(self.used)} of its {self._format_number(self.limit)} {self.unit}"
@@ -181,7 +183,7 @@ def check_budgets(run: Run) -> None:
     """Check before a model call that the run has budget left; `run` has its employee and
     organization loaded.
 
-    Without a monthly budget, this runs no query; with one, one query, and two more if minutes are
+    Costs no query without a monthly budget, one query with one, and two more if minutes are
     limited.
 
     Raises:
@@ -208,8 +210,7 @@ def get_current_month() -> Month:
 
 
 def list_run_budgets(run: Run) -> list[Budget]:
-    """Return the budgets that the employee has for each run; `run` has its employee and
-    organization loaded."""
+    """Return the budgets of this run; `run` has its employee and organization loaded."""
     employee, found = run.employee, []
     if employee.run_tokens is not None:
         found.append(
@@ -265,7 +266,7 @@ def _refuse_exhausted(budgets: list[Budget]) -> None:
 
 @dataclass(frozen=True)
 class _MonthUsage:
-    """The usage of a month's runs."""
+    """The usage of the runs of a month."""
 
     tokens: int
     micros: int
@@ -281,7 +282,8 @@ class _MonthUsage:
 
 
 def _sum_usage(employee: Employee, organization: Organization, month: Month) -> dict[str, Any]:
-    """Sum the usage for both budgets in one query; run no query if neither has a budget."""
+    """Sum the usage of the employee and of the organization in one query; no query if neither has a
+    budget."""
     own, all_employees = (
         _MonthUsage.is_limited_for(employee),
         _MonthUsage.is_limited_for(organization),
@@ -297,7 +299,7 @@ def _sum_usage(employee: Employee, organization: Organization, month: Month) -> 
 
 
 def _select_runs(organization: Organization, month: Month) -> QuerySet[Run]:
-    """Select the organization's runs that count for the month, by the index over their times."""
+    """Select the organization's runs that were created in the month."""
     runs = Run.objects.filter(
         organization=organization, created_at__gte=month.start, created_at__lt=month.end
     )

@@ -1,8 +1,7 @@
-"""The earlier calls of a run's employee, which limits over history count, and the lock under which
-they are counted.
+"""Count the earlier calls of a run's employee, for limits over history, and lock these counts.
 
-A call counts once it has started, whoever approved it. A call that will start without another
-verdict counts too.
+A call counts once it has started, even if a person approved it. A call that will start without
+another verdict counts too.
 """
 
 from __future__ import annotations
@@ -41,11 +40,11 @@ class Occasion:
     """The occasion on which a call is judged.
 
     Attributes:
-        now: the end of the periods; the database's time if None.
-        call_id: the judged call, if it is stored already; it is not counted.
-        beside: calls that are not stored yet and will start without approval.
-        is_start: the call was promised its start; it yields only to calls that no longer need
-            approval.
+        now: the end of the counted periods; the database's time if None.
+        call_id: the judged call itself, if it is already stored; it is not counted.
+        beside: other calls that are not stored yet and will start without approval.
+        is_start: the judged call is approved and about to start; other approved calls are not
+            counted, only those that need no approval.
     """
 
     now: datetime | None = None
@@ -60,8 +59,8 @@ _OPEN = [status for status in RunStatus if status not in ENDED]
 
 @dataclass(frozen=True)
 class EmployeeCalls:
-    """The calls of the run's employee, of all its runs; those of this run alone for a call that
-    must come first."""
+    """The earlier calls of a run's employee, in all its runs; `find_unseen` considers only this
+    run."""
 
     run: Run
     occasion: Occasion = NOW
@@ -72,12 +71,13 @@ class EmployeeCalls:
         return self.occasion.now or _fetch_time(self.run.organization_id)
 
     def count_started(self, tool: str, period: Period) -> int:
-        """Count the calls of this tool that started in the period, or will start."""
+        """Count the calls of this tool that started in the period or will start without another
+        verdict."""
         stored = sum(calls.count() for calls in self._find_counted(tool, period))
         return stored + len(self._list_beside(tool))
 
     def sum_started(self, tool: str, param: str, period: Period) -> Decimal:
-        """Add up the amounts in this param of the same calls."""
+        """Add up the amounts in this param over the calls that `count_started` counts."""
         path = param.split(".")
         beside = (
             value for call in self._list_beside(tool) for value in find_values(call.params, path)
@@ -90,8 +90,8 @@ class EmployeeCalls:
         return add_amounts([*beside, *stored])
 
     def find_unseen(self, tool: str, param: str, values: Sequence[Any]) -> int | None:
-        """Return the position of the first value that no successful call of the tool in this run
-        had."""
+        """Return the index of the first value that no successful call of the tool in this run had;
+        None if all were seen."""
         done = self._of_organization(tool).filter(run_id=self.run.pk, status=CallStatus.SUCCEEDED)
         found = _read_values(done, param.split("."))
         seen = {canonical_json(value) for value in found if value is not ABSENT}
@@ -105,7 +105,7 @@ class EmployeeCalls:
     ) -> tuple[QuerySet[ToolCall], QuerySet[ToolCall]]:
         """Find the calls that started in the period, and those that will start.
 
-        Each condition has an index: the calls' starts, and the open runs.
+        Both conditions use an index: on the start of calls, and on open runs.
         """
         calls, runs = (
             self._of_organization(tool),
@@ -136,15 +136,15 @@ class EmployeeCalls:
 
 
 def lock_counts(employee_id: int, tools: Collection[str]) -> None:
-    """Lock the employee's grants of these tools until the transaction ends, so that no one else
-    counts their calls."""
+    """Lock the employee's grants of these tools until the transaction ends, so that nobody else
+    counts calls of these tools."""
     grants = Grant.objects.filter(employee_id=employee_id, tool__in=tools).order_by("pk")
     list(grants.select_for_update(no_key=True).values_list("pk"))
 
 
 class ParamText(Func):
-    """One param as JSON text; a `KeyTransform` returns the text "5" and the number 5 alike on
-    SQLite."""
+    """One param as JSON text; on SQLite, a `KeyTransform` would not distinguish the text "5" from
+    the number 5."""
 
     output_field = TextField()
 
@@ -173,7 +173,7 @@ def _read_values(calls: QuerySet[ToolCall], path: list[str]) -> Iterator[Any]:
 
 
 def read_values(text: str | None, path: list[str]) -> Iterator[Any]:
-    """Yield the values at the path; `text` is its first param as JSON."""
+    """Yield the values at the path, whose first param is given as JSON in `text`."""
     yield from find_values({path[0]: json.loads(text or "null")}, path)
 
 

@@ -1,4 +1,4 @@
-"""An event in words, as panel, playback, transcript and webhooks show it."""
+"""The description of an event in words, which panel, playback, transcript and webhooks show."""
 
 from __future__ import annotations
 
@@ -14,29 +14,30 @@ class Description:
     """An event prepared for display, from its payload alone.
 
     Attributes:
-        words: what happened, without the texts below.
-        brief: the same in a few words, if `words` are long.
-        spoken: the text for a screen reader, which for a call follows its title; empty if there
-            is none, or if it depends on the call's row.
+        words: what happened, without the following texts.
+        brief: a shorter form of `words`, if they are long.
+        spoken: the text for a screen reader, which follows the title of a call; empty if there is
+            none, or if it depends on the call's row.
         look: `good`, `bad`, `wait`, `pass`, another look of a run's status, or empty.
-        by: the name of the actor; empty for Gadget.
-        text, markdown: text of a person, the employee or a tool: plain or formatted.
-        is_shortened: the event lacks the end of such a text, or the data of the result.
-        details: further facts in small print, such as the usage or the failed attempts.
+        by: the name of the person who acted; empty for Gadget.
+        text, markdown: a text by a person, the employee or a tool, plain or as Markdown.
+        is_shortened: True if the event lacks the end of such a text, or the data of the result.
+        details: further facts for small print, such as the usage or failed attempts.
         code: the code of an error.
         sentence: a card's sentence, with its bold parts.
-        values: inputs by name.
+        values: the inputs of a call by name.
         data: the data of a result.
-        call_id, title, level: the call that the event is about, its tool and its level.
+        call_id, title, level: the call that the event is about, the title of its tool, and its
+            level.
         card_id, next_card_id: the card that the event is about, and the one that replaced it.
         pass_number: the pass that begins.
         until: the time of the next attempt.
         fraction: the progress of the call, from 0 to 1.
-        is_outcome: the event ended the call, and the words are its outcome.
-        repeated_by: the ids of later calls that requested the same.
-        heading, reason, result_name: for the end of a run, the title of its result, the reason if
+        is_outcome: True if the event ended the call; the words are then the call's outcome.
+        repeated_by: the ids of later calls with the same request.
+        heading, reason, result_name: for the end of a run: the title of its result, the reason if
             it was neither answered nor cancelled, and `answer` or `result`.
-        facts: the facts for other systems; no redaction applies to them.
+        facts: the facts for other systems, without redaction.
     """
 
     words: str
@@ -70,5 +71,5 @@ class Description:
 
     @property
     def short(self) -> str:
-        """The words that fit into a head."""
+        """The brief form if there is one, else the words."""
         return self.brief or self.words

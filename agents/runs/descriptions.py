@@ -1,5 +1,5 @@
-"""Each type of event in words, with its facts: the only source for panel, playback, transcript and
-webhooks. The events of organizations are described here too; only webhooks show them."""
+"""Describe each type of event in words and facts, for panel, playback, transcript and webhooks.
+Only webhooks show the events of organizations."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ Describer = Callable[[Payload, EventRedaction], "Description"]
 _Fact = event_facts.FactKind
 
 DECISIONS = frozenset({ApprovalStatus.APPROVED, ApprovalStatus.DENIED, ApprovalStatus.ANSWERED})
-"""The states of a card that a person chose; Gadget gives the reason for the others."""
+"""The states of a card that a person has chosen; the reasons for other states are Gadget's."""
 CARD_LOOKS = {
     ApprovalStatus.APPROVED: ("good", "check"),
     ApprovalStatus.ANSWERED: ("good", "check"),
     ApprovalStatus.SUPERSEDED: ("", "rotate-ccw"),
 }
-"""The look and icon of a card's states; others are bad."""
+"""The look and icon of a card's states; all other states look bad."""
 CALL_ENDING = frozenset({ApprovalStatus.DENIED, ApprovalStatus.EXPIRED})
-"""The states of a card that end its call; so does a dismissal."""
+"""The states of a card that end its call, besides a dismissal."""
 TWICE = "It was requested again in between, so it probably happened twice"
 LEVEL_ICONS = {
     "read": "eye",
@@ -49,8 +49,8 @@ def describe(
 ) -> Description:
     """Describe the event; the redaction leaves out parts of its texts, inputs and results.
 
-    A type that this version does not know has a neutral line without facts: during an update, newer
-    processes already write such events.
+    An unknown type gets a neutral line without facts: during an update, processes of the new
+    version write events that this one does not know.
     """
     write = DESCRIBERS.get(event.type)
     if write is None:
@@ -294,8 +294,8 @@ def _describe_request(payload: Payload, redaction: EventRedaction) -> Descriptio
 
 
 def _describe_decision(payload: Payload, redaction: EventRedaction) -> Description:
-    """Describe the end of a card; Gadget's reasons may repeat inputs; people's reasons are
-    texts."""
+    """Describe the end of a card; people's reasons are redacted as texts, Gadget's as inputs, which
+    they may repeat."""
     by, status = payload.get("decided_by") or "", ApprovalStatus(payload["status"])
     look, icon = CARD_LOOKS.get(status, ("bad", "ban"))
     redact = redaction.redact_text if status in DECISIONS else redaction.redact_summary
@@ -341,7 +341,8 @@ def _describe_reply(payload: Payload, redaction: EventRedaction) -> Description:
 
 
 def _describe_resolution(payload: Payload, redaction: EventRedaction) -> Description:
-    """Describe the resolved outcome of a call; a late report states it only in its reason."""
+    """Describe how the unknown outcome of a call was resolved; a late report says so only in its
+    reason."""
     words = "" if payload["outcome"] == "late_report" else event_words.say_resolution(payload)
     return Description(
         words,
@@ -369,7 +370,8 @@ def _describe_late_effect(payload: Payload, redaction: EventRedaction) -> Descri
 
 
 def _name_call(payload: Payload) -> dict[str, Any]:
-    """Name the call and the card that the event is about; only some events have the level."""
+    """Return the fields that name the event's call and card; the level is empty if the event lacks
+    it."""
     return {
         "call_id": payload["call_id"],
         "title": payload.get("tool") or "Call",
@@ -387,10 +389,10 @@ def _redact_params(payload: Payload, redaction: EventRedaction) -> Any:
 
 @dataclass(frozen=True)
 class _OrganizationFact:
-    """A fact of an organization in words.
+    """The words for a kind of fact of an organization.
 
     Attributes:
-        kind: None if it is no fact for other systems, because it concerns one person alone.
+        kind: the kind of fact for other systems; None for a fact that concerns only one person.
     """
 
     words: str
@@ -422,14 +424,14 @@ RUN_EVENTS: dict[str, Describer] = {
     EventType.PROVIDER_DELAYED: _describe_delay,
     EventType.RUN_FINISHED: _describe_end,
 }
-"""The state of the run and what people do about it."""
+"""The events about the state of a run, and the actions of people on it."""
 TEXT_EVENTS: dict[str, Describer] = {
     EventType.PASS_STARTED: _describe_pass,
     EventType.ASSISTANT_MESSAGE: _describe_answer,
     EventType.ASSISTANT_THOUGHT: _describe_thought,
     EventType.MESSAGE_ADDED: _describe_message,
 }
-"""Passes, and the texts of people and of the employee."""
+"""The events of passes, and of the texts of people and the employee."""
 NOTE_EVENTS: dict[str, Describer] = {
     EventType.ANSWER_CUT: _describe_cut,
     EventType.ANSWER_UNUSABLE: _describe_unusable,
@@ -439,7 +441,7 @@ NOTE_EVENTS: dict[str, Describer] = {
         event_words.say_shortening(payload)
     ),
 }
-"""Notes about requests and responses, complete in their words."""
+"""The events that are notes about requests and responses; their words say everything."""
 CALL_EVENTS: dict[str, Describer] = {
     EventType.TOOL_START: _describe_call_start,
     EventType.TOOL_PROGRESS: _describe_progress,
@@ -453,7 +455,7 @@ CALL_EVENTS: dict[str, Describer] = {
     EventType.QUESTION_ASKED: _describe_question,
     EventType.QUESTION_ANSWERED: _describe_reply,
 }
-"""The events of a call, which share its line."""
+"""The events of a call, which share one line of the panel."""
 ORGANIZATION_EVENTS: dict[str, Describer] = {
     kind: _OrganizationFact(words, icon, fact).describe
     for kind, words, icon, fact in (
@@ -466,7 +468,7 @@ ORGANIZATION_EVENTS: dict[str, Describer] = {
         (NoticeKind.CHANNEL_LOST, "An address of a person no longer works", "x", None),
     )
 }
-"""The events of organizations, in ORGANIZATION_KINDS."""
+"""The events of organizations: one for each of ORGANIZATION_KINDS."""
 DESCRIBERS: dict[str, Describer] = {
     **RUN_EVENTS,
     **TEXT_EVENTS,
@@ -474,4 +476,4 @@ DESCRIBERS: dict[str, Describer] = {
     **CALL_EVENTS,
     **ORGANIZATION_EVENTS,
 }
-"""By the type of an event, the function that describes it."""
+"""The function that describes each type of event."""

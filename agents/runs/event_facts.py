@@ -1,4 +1,4 @@
-"""The facts of events for other systems, such as webhooks, as far as the events contain them."""
+"""List the facts in events for other systems, such as receivers of webhooks."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from agents.runs.models import ApprovalStatus, RunStatus
 from tools.contract import ErrorCode
 
 UNKNOWN_CARD = "unknown_outcome"
-"""The kind of the card about a call with an unknown outcome."""
+"""The name of the kind of cards about unknown outcomes."""
 _OUTCOMES = ("succeeded", "failed", "not_done")
-"""The ways in which the outcome of a call is learned late."""
+"""The outcomes of a call that can become known late."""
 
 
 class FactKind(StrEnum):
@@ -27,7 +27,7 @@ class FactKind(StrEnum):
     CARD_EXPIRED = "card.expired"
     CALL_EXECUTED = "call.executed"
     ASK_ANSWERED = "ask.answered"
-    """A fact only if the run is an agent's ask."""
+    """Only for runs that are an agent's ask."""
     WORK_STOPPED = "work.stopped"
     TOOLS_CHANGED = "tools.changed"
     SCHEDULE_MISSED = "schedule.missed"
@@ -89,9 +89,9 @@ def list_question(payload: Payload) -> Facts:
 
 
 def list_decision(payload: Payload) -> Facts:
-    """List the facts about a closed card; a replaced one leaves its ask open.
+    """List the facts about a closed card; if the card was replaced, its ask stays open.
 
-    The answer to a question is a fact of its own event, which has the text.
+    Questions that were answered are left out: `list_reply` handles the event with the text.
     """
     if payload["status"] == ApprovalStatus.ANSWERED and not is_dismissal(payload):
         return ()
@@ -113,8 +113,8 @@ def list_decision(payload: Payload) -> Facts:
 def is_dismissal(payload: Payload) -> bool:
     """Return True if a person dismissed the card.
 
-    Older events do not say so, but only a dismissal has a reason: the text of an answer is in an
-    event of its own.
+    Older events lack the field, but of the two ways to become ANSWERED, only a dismissal has a
+    reason.
     """
     is_answered = payload["status"] == ApprovalStatus.ANSWERED
     return is_answered and bool(payload.get("dismissed") or payload.get("reason"))
@@ -128,7 +128,7 @@ def list_reply(payload: Payload) -> Facts:
 
 
 def list_call_end(payload: Payload) -> Facts:
-    """List the facts about the end of a call; a card asks for an unknown outcome."""
+    """List the facts about the end of a call; if the outcome is unknown, also the card about it."""
     result = payload["result"]
     is_unknown = (result.get("error") or {}).get("code") == ErrorCode.OUTCOME_UNKNOWN
     status = "unknown" if is_unknown else "succeeded" if result.get("success") else "failed"
@@ -138,7 +138,7 @@ def list_call_end(payload: Payload) -> Facts:
 
 
 def list_resolution(payload: Payload) -> Facts:
-    """List the facts about an outcome that became known; a late report closes no card."""
+    """List the facts about an outcome that became known; a late report does not close a card."""
     outcome, facts = payload["outcome"], []
     if outcome in _OUTCOMES:
         ids = {"call_id": payload["call_id"], "status": outcome}
@@ -165,7 +165,8 @@ def list_organization_fact(kind: FactKind, payload: Payload, summary: str) -> Fa
 
 
 def _build_unknown_card(kind: FactKind, payload: Payload, **more: str) -> EventFact:
-    """Build the fact about the card about an unknown outcome; most events do not name it."""
+    """Build the fact about the card for an unknown outcome, without the card's id, which most
+    events lack."""
     return EventFact(kind, {"card": UNKNOWN_CARD, "call_id": payload["call_id"], **more})
 
 

@@ -1,4 +1,4 @@
-"""Sentences of descriptions that are put together from several fields of an event."""
+"""Write the sentences in descriptions of events that combine several fields of an event."""
 
 from __future__ import annotations
 
@@ -13,21 +13,22 @@ from agents.runs.models import ExitReason, RunStatus
 UNUSABLE = ("answer_cut", "answer_filtered", "call_as_text", "missing_call", "empty_answer")
 """The codes of provider errors about a received response."""
 LABELED_REASONS = (ExitReason.MAX_PASSES, ExitReason.ANSWER_CUT, ExitReason.ANSWER_FILTERED)
-"""The exit reasons whose label says more than their value."""
+"""The exit reasons that are shown by their label, which says more than their value."""
 MANY_MISSED = 100
-"""The number of missed runs at which a schedule stops counting."""
+"""The number at which a schedule stops counting missed runs."""
 RESOLUTIONS = {
     "succeeded": "It happened, reported by",
     "not_done": "It did not happen, reported by",
     "failed": "It did not happen, reported by",
     "acknowledged": "It happened late. Acknowledged by",
 }
-"""The outcomes of `call_resolved`: `failed` is the executor's word for a person's `not_done`."""
+"""The words for the outcomes of `call_resolved`: executors report `failed` where people report
+`not_done`."""
 
 
 def say_start(payload: Mapping[str, Any]) -> str:
-    """Describe the start of a run: `Started by schedule 4 on behalf of ada, making up for 3 missed
-    runs`."""
+    """Describe the start of a run, as in `Started by schedule 4 on behalf of ada, making up for 3
+    missed runs`."""
     by = payload.get("by")
     on_behalf = f" on behalf of {by}" if by else ""
     if schedule := payload.get("schedule_id"):
@@ -45,13 +46,13 @@ def _say_missed(number: int) -> str:
 
 
 def say_title(payload: Mapping[str, Any], title: str) -> str:
-    """Describe the run's new title, or the usage of a failed request for one: `Naming the run used
-    900 + 5 tokens`."""
+    """Describe the run's new title, or without one the usage of the request, as in `Naming the run
+    used 900 + 5 tokens`."""
     return f"Named: {title}" if title else f"Naming the run used {say_tokens(payload)}"
 
 
 def say_tokens(payload: Mapping[str, Any]) -> str:
-    """Describe the usage: `1,200 + 80 tokens`."""
+    """Describe the usage as input and output, as in `1,200 + 80 tokens`."""
     return f"{payload.get('input_tokens', 0):,} + {payload.get('output_tokens', 0):,} tokens"
 
 
@@ -69,7 +70,7 @@ def say_cut(payload: Mapping[str, Any]) -> str:
 
 
 def say_delay(payload: Mapping[str, Any]) -> str:
-    """Describe the failure before a retry of the provider, as the start of a sentence."""
+    """Describe why the provider is tried again, as the start of a sentence."""
     return (
         "The response was unusable"
         if payload["code"] in UNUSABLE
@@ -78,8 +79,8 @@ def say_delay(payload: Mapping[str, Any]) -> str:
 
 
 def say_unusable(payload: Mapping[str, Any]) -> str:
-    """Describe an unusable response with its usage: `The response was cut off: about 1,200 + 80
-    tokens.`"""
+    """Describe an unusable response with its usage, as in `The response was cut off: about 1,200 +
+    80 tokens.`"""
     about = "about " if payload["usage_estimated"] else ""
     what = (
         "A response was abandoned"
@@ -90,21 +91,20 @@ def say_unusable(payload: Mapping[str, Any]) -> str:
 
 
 def say_adaptation(payload: Mapping[str, Any]) -> str:
-    """Describe the adaptation of a request: `The model's server refused the usual form. Sent
+    """Describe the adaptation of a request, as in `The model's server refused the usual form. Sent
     without temperature.`"""
     return f"The model's server refused the usual form. Sent {_join(payload['changes'])}."
 
 
 def say_usage(payload: Mapping[str, Any]) -> str:
-    """Describe the reported usage: `The model's server reported the usage of pass 2: 1,200 + 80
-    tokens.`"""
+    """Describe the reported usage, as in `The model's server reported the usage of pass 2: 1,200 +
+    80 tokens.`"""
     return f"The model's server reported the usage of pass {payload['pass_number']}: {say_tokens(payload)}."
 
 
 def say_exit_reason(payload: Mapping[str, Any]) -> str:
-    """Explain the end of a run: `Out of passes: the employee was asked to answer with what it had.`
-
-    Empty if the run was answered or cancelled.
+    """Explain the end of a run, as in `Out of passes: the employee was asked to answer with what it
+    had.`; empty if the run was answered or cancelled.
     """
     reason = str(payload["exit_reason"])
     if reason in (ExitReason.FINAL_ANSWER, ExitReason.CANCELLED):
@@ -118,7 +118,8 @@ def say_exit_reason(payload: Mapping[str, Any]) -> str:
 
 
 def say_use(payload: Mapping[str, Any]) -> str:
-    """Describe what an ended run used: `2 passes · about 1,200 + 80 tokens · no price known`."""
+    """Describe the passes, tokens and cost of an ended run, as in `2 passes · about 1,200 + 80
+    tokens · no price known`."""
     number = payload.get("pass_number")
     parts = [] if number is None else [f"{number} pass{'' if number == 1 else 'es'}"]
     if payload.get("input_tokens") or payload.get("output_tokens"):
@@ -135,7 +136,8 @@ def say_use(payload: Mapping[str, Any]) -> str:
 
 
 def say_waits(payload: Mapping[str, Any]) -> str:
-    """List what a run waits for: `2 decisions, an answer and Kim`; empty if no action is needed."""
+    """List what a run waits for, as in `2 decisions, an answer and Kim`; empty if no action is
+    needed."""
     decisions = payload.get("decisions", len(payload["approval_ids"]))
     parts = [_one_or_more(decisions, "a decision", "decisions")]
     parts += [
@@ -146,7 +148,7 @@ def say_waits(payload: Mapping[str, Any]) -> str:
 
 
 def say_resolution(payload: Mapping[str, Any]) -> str:
-    """Describe the resolution of an outcome: `It did not happen, reported by ada`."""
+    """Describe the resolution of an outcome, as in `It did not happen, reported by ada`."""
     outcome, by = str(payload["outcome"]), payload.get("by")
     return (
         f"{RESOLUTIONS.get(outcome, 'Resolved by')} {'Gadget' if by in ('', None, MACHINE) else by}"

@@ -24,7 +24,7 @@ MAX_PROGRESS_TEXT = 500
 
 @dataclass(frozen=True)
 class RunEvent:
-    """Base of all events."""
+    """The base class of all events of runs."""
 
     type: ClassVar[EventType]
 
@@ -40,7 +40,8 @@ class RunEvent:
 
 @dataclass(frozen=True)
 class RunStarted(RunEvent):
-    """A run was submitted; optional fields name what started it."""
+    """A run was submitted; optional fields name the trigger, schedule, agent or run that started
+    it."""
 
     type = EventType.RUN_STARTED
     by: str
@@ -54,8 +55,7 @@ class RunStarted(RunEvent):
 
 @dataclass(frozen=True)
 class RunTitled(RunEvent):
-    """The employee's model was asked for a title; without a usable response, only the usage
-    counts."""
+    """The employee's model was asked for a title; `title` is None if the response was unusable."""
 
     type = EventType.RUN_TITLED
     input_tokens: int
@@ -70,7 +70,7 @@ class RunWaiting(RunEvent):
 
     Attributes:
         decisions, answers: the numbers of open approvals and open questions.
-        colleagues: the names of the employees who work on delegated tasks.
+        colleagues: the names of the employees that work on delegated tasks.
     """
 
     type = EventType.RUN_WAITING
@@ -90,7 +90,7 @@ class RunNeedsAttention(RunWaiting):
 
 @dataclass(frozen=True)
 class RunStopped(RunEvent):
-    """Somebody stopped the run's organization or employee; the panel shows the run as waiting."""
+    """A person stopped the run's organization or employee; the panel shows the run as waiting."""
 
     type = EventType.RUN_WAITING
     reason: str
@@ -99,7 +99,7 @@ class RunStopped(RunEvent):
 
 @dataclass(frozen=True)
 class RunResumed(RunEvent):
-    """The run may continue."""
+    """The run continues, such as after a wait, a stop or the loss of its worker."""
 
     type = EventType.RUN_RESUMED
     by: str
@@ -109,7 +109,7 @@ class RunResumed(RunEvent):
 
 @dataclass(frozen=True)
 class CancelRequested(RunEvent):
-    """Somebody cancelled the run; it ends once its executing calls have ended."""
+    """A person or the engine cancelled the run, which ends once its executing calls have ended."""
 
     type = EventType.CANCEL_REQUESTED
     by: str
@@ -117,10 +117,12 @@ class CancelRequested(RunEvent):
 
 @dataclass(frozen=True)
 class RunFinished(RunEvent):
-    """The run ended; `cost` is None without a known price, and `outcome` classifies its work.
+    """The run ended; `cost` is None without a known price, and `outcome` says what the run
+    achieved.
 
     Attributes:
-        problem: why it failed, in words; empty for most. Events of older versions lack it.
+        problem: a sentence on why the run failed; empty for most runs. Events of older versions
+            lack it.
     """
 
     type = EventType.RUN_FINISHED
@@ -185,7 +187,8 @@ class ToolStarted(RunEvent):
 
     @classmethod
     def of(cls, call: ToolCall, tool: Tool | None, summary: str) -> Self:
-        """Build the event of a call; the tool is None if it is no longer installed."""
+        """Build the event for the start of a call; the tool is None if it is no longer
+        installed."""
         params, truncated = brief_params(call.params)
         about = (str(call.pk), call.tool, tool.title if tool else call.tool, call.level)
         parent_id = str(call.parent_call_id) if call.parent_call_id else None
@@ -204,7 +207,8 @@ class ToolProgress(RunEvent):
 
     @classmethod
     def of(cls, call: ToolCall, fraction: float, text: str) -> Self:
-        """Build the event of a call, with the progress rounded and the text cut for its line."""
+        """Build the event for the progress of a call, rounded, and with the text cut to fit a
+        line."""
         return cls(str(call.pk), round(fraction, 3), text[:MAX_PROGRESS_TEXT])
 
 
@@ -220,13 +224,13 @@ class ToolFinished(RunEvent):
 
     @classmethod
     def of(cls, call: ToolCall, result: ToolResult, duration_ms: int = 0) -> Self:
-        """Build the event of a call, without data that is too large for a line."""
+        """Build the event for the result of a call, without data that is too large for an event."""
         return cls(str(call.pk), call.tool, brief_result(result.as_json()), duration_ms)
 
 
 @dataclass(frozen=True)
 class ToolSkipped(RunEvent):
-    """A call repeats an earlier one and was skipped."""
+    """A call was skipped, because it repeats an earlier one."""
 
     type = EventType.TOOL_SKIPPED
     call_id: str
@@ -246,7 +250,7 @@ class ToolRejected(RunEvent):
 
     @classmethod
     def of(cls, call: ToolCall, error: ToolError) -> Self:
-        """Build the event of a call from its error."""
+        """Build the event for a call that was rejected with this error."""
         return cls(str(call.pk), call.tool, str(error.code), error.message)
 
 
@@ -264,7 +268,7 @@ class CallResolved(RunEvent):
 
 @dataclass(frozen=True)
 class LateEffect(RunEvent):
-    """A call that was marked as not done has happened, as its executor reports."""
+    """The executor reported that a call marked as not done has happened."""
 
     type = EventType.LATE_EFFECT
     call_id: str
@@ -279,7 +283,8 @@ class ApprovalRequested(RunEvent):
     """A card asks for a decision; its line always shows the card's current state.
 
     Attributes:
-        preapproved: a standing grant approves it at once, so it waits for nobody.
+        preapproved: True if a standing grant approves the card at once, so that nobody has to
+            decide.
     """
 
     type = EventType.APPROVAL_REQUESTED
@@ -296,7 +301,7 @@ class ApprovalRequested(RunEvent):
 
     @classmethod
     def of(cls, card: Approval, call: ToolCall, expires_at: datetime) -> Self:
-        """Build the event of a new card for the call."""
+        """Build the event for a new card of the call."""
         params, truncated = brief_params(call.params)
         about = (str(card.pk), str(call.pk), call.tool, call.level, card.sentence)
         preapproved = True if card.standing_grant_id is not None else None
@@ -316,7 +321,7 @@ class ApprovalVoted(RunEvent):
 
     @classmethod
     def of(cls, card: Approval, by: str, still_needed: str) -> Self:
-        """Build the event of this person's vote."""
+        """Build the event for this person's vote."""
         return cls(str(card.pk), str(card.tool_call_id), by, still_needed)
 
 
@@ -325,7 +330,7 @@ class ApprovalDecided(RunEvent):
     """A card was closed; `next_approval_id` names the card that replaced it.
 
     Attributes:
-        dismissed: a person ended it without a decision, because nothing had to be done; events of
+        dismissed: True if a person dismissed the card, because there was nothing to do; events of
             older versions lack it.
         kind: `question`; None for an approval, and for all cards in events of older versions.
     """
@@ -342,7 +347,7 @@ class ApprovalDecided(RunEvent):
 
     @classmethod
     def of(cls, card: Approval, reason: str, next_approval_id: str | None = None) -> Self:
-        """Build the event of a closed card from its `status`."""
+        """Build the event for a closed card, whose status names how it was closed."""
         is_approval = card.kind == ApprovalKind.APPROVAL
         return cls(
             str(card.pk),

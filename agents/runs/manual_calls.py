@@ -1,4 +1,4 @@
-"""Manual calls: a person calls a read tool by hand, as a run of one call without a model."""
+"""Manual calls: a person tries a read tool by hand, as a run with one call and no model."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ _CALL_ID = "call_1"
 
 @dataclass(frozen=True)
 class ManualCall:
-    """One call that a person wrote, on behalf of an employee whose grants decide.
+    """A call that a person enters by hand and makes as an employee, whose grants apply.
 
     Attributes:
         tool: the tool's name.
@@ -38,18 +38,19 @@ class ManualCall:
 
 
 def can_run_by_hand(tool: Tool, level: str) -> bool:
-    """Return True if people may call the tool by hand, because it has read level here."""
+    """Return True if people may call the tool by hand at this level: only read tools that are not
+    system tools."""
     return level == Level.READ.value and not tool.is_system
 
 
 def submit(member: Membership, wanted: ManualCall) -> Run:
-    """Start a run whose only pass is recorded already; a worker executes its call like any other,
-    and the run ends.
+    """Start a run whose only pass is already recorded; a worker executes the call, and the run
+    ends.
 
     Raises:
         Forbidden, NotFound
         Conflict: the call would need approval, or is forbidden.
-        Invalid: `params.NAME` is wrong, or `params` as a whole.
+        Invalid: the params are wrong; the field is `params.NAME`, or `params` as a whole.
     """
     member.require(Role.OPERATOR, "try tools")
     known = load_toolbox(member.organization_id).get_tool(wanted.tool)
@@ -90,7 +91,7 @@ def _find_employee(member: Membership, employee_id: int) -> Employee:
 
 
 def _build_run(member: Membership, employee: Employee) -> Run:
-    """Build the run without its task, which names the tool in the employee's version."""
+    """Build the run without its task, which is set once the tool is known."""
     return Run(
         organization=employee.organization,
         employee=employee,
@@ -108,8 +109,8 @@ def _build_run(member: Membership, employee: Employee) -> Run:
 
 
 def _judge_call(context: RunContext, wanted: ManualCall) -> tuple[Tool, Verdict]:
-    """Return the tool in the employee's version and the gate's verdict, if it is auto at read
-    level; the worker judges the call again before its start."""
+    """Return the tool, in the version that the employee uses, with the verdict; refuse the call
+    unless it may run at once at read level."""
     tool, verdict = context.judge(wanted.tool, dict(wanted.params))
     if tool is not None and not can_run_by_hand(tool, tool.level.value):
         raise Conflict(
@@ -146,7 +147,7 @@ def _build_call(run: Run, tool: Tool, verdict: Verdict) -> ToolCall:
 
 
 def _build_request(tool: Tool, verdict: Verdict) -> dict[str, Any]:
-    """Build the message with which a model would have requested the call."""
+    """Build the response in which a model would request this call: each pass needs one."""
     function = {"name": tool.name, "arguments": canonical_json(verdict.params)}
     return {
         "role": "assistant",

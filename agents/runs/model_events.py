@@ -1,4 +1,4 @@
-"""The events about the model's responses and requests, with their payload as fields."""
+"""The events about responses of models and requests to them."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from agents.runs.models import EventType
 
 @dataclass(frozen=True)
 class AssistantMessage(RunEvent):
-    """The model's text."""
+    """The model wrote a text."""
 
     type = EventType.ASSISTANT_MESSAGE
     text: str
@@ -17,7 +17,7 @@ class AssistantMessage(RunEvent):
 
 @dataclass(frozen=True)
 class AssistantThought(RunEvent):
-    """The model's reasoning, cut to the length that is shown."""
+    """The model sent reasoning, which is cut to the length that the panel shows."""
 
     type = EventType.ASSISTANT_THOUGHT
     pass_number: int
@@ -36,10 +36,10 @@ class AnswerCut(RunEvent):
 
 @dataclass(frozen=True)
 class AnswerUnusable(RunEvent):
-    """A complete or partial response is unusable; its usage counts like that of a pass.
+    """A complete or partial response was unusable; its usage counts like that of a pass.
 
     Attributes:
-        text: its readable part, if it was cut off.
+        text: the received text, if the response was cut off.
     """
 
     type = EventType.ANSWER_UNUSABLE
@@ -67,7 +67,7 @@ class ProviderDelayed(RunEvent):
 
 @dataclass(frozen=True)
 class HistoryShortened(RunEvent):
-    """A request was shortened further than the one before it."""
+    """A request was shortened further than the previous one."""
 
     type = EventType.HISTORY_SHORTENED
     pass_number: int
@@ -90,10 +90,10 @@ class UsageReported(RunEvent):
 
 @dataclass(frozen=True)
 class RequestAdapted(RunEvent):
-    """Requests of the run differ from the usual form, because the model's server refuses that.
+    """Requests of the run were adapted, because the model server refuses their usual form.
 
     Attributes:
-        changes: the differences in words: `without temperature`.
+        changes: the adaptations in words, such as `without temperature`.
     """
 
     type = EventType.REQUEST_ADAPTED

@@ -1,5 +1,4 @@
-"""Origins of runs: the people and the texts behind a run, which only the subject that started it
-knows."""
+"""A registry for apps that start runs: each provides the people and the texts behind its runs."""
 
 from __future__ import annotations
 
@@ -9,17 +8,17 @@ from dataclasses import dataclass
 from agents.runs.models import Origin, Run
 
 Act = tuple[int, str, str]
-"""A person's user id and name, and their action, such as "made the trigger"."""
+"""A person's user id, name and action, such as "made the trigger"."""
 
 
 @dataclass(frozen=True)
 class RunOrigin:
-    """The facts that a subject provides about the runs that it starts.
+    """The functions with which an app provides facts about the runs that it starts.
 
     Attributes:
-        load_acts: the people behind runs with these ids, by run id.
-        load_texts: the template that a person wrote for the run, and the message from outside that
-            started it, as JSON; None if the message is gone.
+        load_acts: returns the people behind the runs with these ids, by run id.
+        load_texts: returns the template that a person wrote for the run, and the message from
+            outside that started it, as JSON; None if the message was deleted.
     """
 
     load_acts: Callable[[Collection[int]], dict[int, list[Act]]]
@@ -27,4 +26,4 @@ class RunOrigin:
 
 
 ORIGINS: dict[Origin, RunOrigin] = {}
-"""Providers by origin; a subject that starts runs registers itself when it is ready."""
+"""The registered functions by origin; an app registers them when it is ready."""

@@ -1,9 +1,9 @@
-"""The origins of the values in a run's calls: what people typed, and the results of all calls of
-the task.
+"""Trace the values in a run's calls to their origins: texts that people typed, and results of all
+calls of the task.
 
-A task's runs are searched together: those of colleagues to whom it was delegated, and the one that
-delegated it. So a value from outside stays one on its way through a colleague's task or answer. A
-value stored by an employee stays one as an `OutsideValue`.
+All runs of a task are searched together, including delegated ones. So a value from outside is still
+recognized after it has passed through a colleague's task or answer. A value that an employee stored
+is recognized by its `OutsideValue`.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ from tools.toolbox.provenance import (
 )
 
 MAX_SEARCHED = 20_000_000
-"""Characters of results that are searched, the newest first."""
+"""The most characters of results that are searched, the newest first."""
 ASK = "employee.askHuman"
 """The tool whose result is a person's answer."""
 WRITE_FILE = "files.write"
-"""The tool whose texts may have more values than are searched."""
+"""The tool whose texts may contain more values than are searched."""
 _WITHOUT_OWN_VALUES = frozenset({ASK, "employee.delegate", "results.read"})
-"""Tools whose results are searched elsewhere: typed text, a colleague's sources, an earlier
-result."""
+"""Tools whose results need no search, because they repeat typed text, a colleague's results or an
+earlier result."""
 _ROWS_AT_ONCE = 500
 _METADATA = '"metadata"'
-"""The last key of a stored result; nothing after it was shown to the model."""
+"""The last key of a stored result: the model does not see what follows it."""
 
 
 class _CallTexts(NamedTuple):
@@ -66,10 +66,10 @@ class _CallTexts(NamedTuple):
 
 @dataclass(frozen=True)
 class RunValues:
-    """The values that a run has seen, loaded when they are first searched.
+    """The values that a run has seen, loaded on the first search.
 
     Attributes:
-        edited: params that a person has just changed; they count as typed.
+        edited: the values that a person has just changed; they count as typed.
     """
 
     run: Run
@@ -150,8 +150,8 @@ class RunValues:
         )
 
     def _find_uploaded(self, paths: Iterable[str]) -> frozenset[str]:
-        """Return the files that a person has uploaded, or that an employee filled with texts from
-        outside."""
+        """Return those of the paths whose file a person has uploaded, or an employee has filled
+        with texts from outside."""
         subjects = {path: _name_subject(path) for path in paths}
         keys = {path: _make_file_key(path) for path in paths}
         uploads = AuditEntry.objects.filter(
@@ -219,7 +219,7 @@ def remember_outside_values(call: ToolCall, toolbox: Toolbox) -> None:
 
 
 def list_edited(before: Any, after: Any) -> tuple[str, ...]:
-    """List, as one text each, the values of changed params that the earlier params do not have."""
+    """List the values of changed params that the earlier params do not contain, each as a text."""
     known = set(_list_values(before))
     return tuple(value for value in _list_values(after) if value not in known)
 
@@ -237,8 +237,8 @@ def _list_values(node: Any) -> Iterator[str]:
 
 
 def _list_recipients(tool: Tool, params: Mapping[str, Any]) -> frozenset[str]:
-    """List who learns the params of a call: the hosts that they name, and the connected source or
-    the service."""
+    """List the recipients of a call's params: the hosts that they name and the connected source, or
+    else the tool."""
     try:
         hosts = find_hosts(tool, dict(params)) or frozenset()
     except ToolError:
@@ -249,7 +249,8 @@ def _list_recipients(tool: Tool, params: Mapping[str, Any]) -> frozenset[str]:
 
 
 def _load_first_run(run: Run) -> Run:
-    """Return the first run of the task: the run itself, unless a colleague delegated it."""
+    """Return the run with which the task began: this run, or the first of the runs that delegated
+    it."""
     while run.parent_id is not None:
         run = Run.objects.only(
             "organization_id", "parent_id", "origin", "client_request_id", "task"
@@ -258,7 +259,7 @@ def _load_first_run(run: Run) -> Run:
 
 
 def _list_family(root: Run) -> list[int]:
-    """List the ids of this run and of all runs below it."""
+    """List the ids of this run and of all runs that it delegated, at every level."""
     found, level = [root.pk], [root.pk]
     while level:
         level = list(
@@ -269,7 +270,7 @@ def _list_family(root: Run) -> list[int]:
 
 
 def _load_call_texts(organization_id: int, runs: list[int]) -> tuple[list[_CallTexts], bool]:
-    """Load the results of these runs, oldest first; return True with them if older ones had to be
+    """Load the calls with results of these runs, oldest first, and True if older ones had to be
     left out."""
     calls = ToolCall.objects.filter(
         organization_id=organization_id, run_id__in=runs, result__isnull=False
@@ -291,8 +292,8 @@ def _load_call_texts(organization_id: int, runs: list[int]) -> tuple[list[_CallT
 def _load_typed(
     runs: list[int], texts: Iterable[_CallTexts], *, has_typed_task: bool
 ) -> Iterator[str]:
-    """Yield what people typed in these runs: tasks, messages, answers to questions, and params that
-    they changed."""
+    """Yield the texts that people typed in these runs: tasks, messages, answers to questions, and
+    changed params."""
     messages = Message.objects.filter(run_id__in=runs, author__isnull=False)
     if not has_typed_task:
         messages = messages.exclude(run_id=runs[0], number=1)
@@ -337,12 +338,12 @@ def _read_answer(call: _CallTexts) -> Iterator[str]:
 
 
 def _read_shown(call: _CallTexts) -> str:
-    """Return the part of the stored result that the model was shown, as JSON."""
+    """Return the part of the stored result that the model has seen, as JSON."""
     return call.result_text.rpartition(_METADATA)[0] or call.result_text
 
 
 def _list_file_texts(call: _CallTexts) -> list[tuple[str, str]]:
-    """List the files whose text a result has, as pairs of path and text as JSON; the path is empty
+    """List the files whose text a result contains, each as path and text in JSON; the path is empty
     if unknown."""
     hits = ((json.loads(call.result_text) or {}).get("data") or {}).get("hits")
     if hits is None:
@@ -354,21 +355,21 @@ def _list_file_texts(call: _CallTexts) -> list[tuple[str, str]]:
 
 
 def _name_subject(path: str) -> str:
-    """Return the name of a file in the audit."""
+    """Return the subject of a file's audit entries."""
     return f"file:{unicodedata.normalize('NFC', path)}"[:200]
 
 
 def _make_file_key(path: str) -> str:
-    """Return the key of a file with texts from outside, with too many values to list."""
+    """Return the key of an `OutsideValue` that stands for a whole file."""
     return make_key(f"file:{unicodedata.normalize('NFC', path)}".encode())
 
 
 def _load_known(rows: QuerySet[Any], column: str, wanted: Iterable[str]) -> set[str]:
-    """Return the wanted values that exist in the column."""
+    """Return those of the wanted values that occur in the column."""
     chosen = (rows.filter(**{f"{column}__in": chunk}) for chunk in _split_rows(sorted(wanted)))
     return {value for each in chosen for value in each.values_list(column, flat=True)}
 
 
 def _split_rows(values: list[str]) -> Iterator[list[str]]:
-    """Yield the values in lists that are short enough for a statement."""
+    """Split the values into lists that are short enough for one statement."""
     return (values[start : start + _ROWS_AT_ONCE] for start in range(0, len(values), _ROWS_AT_ONCE))

@@ -1,4 +1,4 @@
-"""The parts that an exported playback leaves out."""
+"""Redact parts of events, such as for an exported playback."""
 
 from __future__ import annotations
 
@@ -14,19 +14,20 @@ REDACTED = "redacted"
 
 
 def find_no_tool(_name: str) -> Tool | None:
-    """Find no tool, so that no field names are known."""
+    """Return None, as a `find_tool` that knows no tools, so that all field names are redacted."""
     return None
 
 
 @dataclass(frozen=True)
 class EventRedaction:
-    """The parts to leave out.
+    """The parts of events to redact.
 
     Attributes:
-        values: inputs and results of calls, with the sentences, summaries and progress that repeat
-            them.
-        texts: texts of the employee and of people, such as the task, messages, reasons and answers.
-        find_tool: finds a tool by its name; only field names of its schemas stay.
+        values: redact inputs and results of calls, with the sentences, summaries and progress that
+            repeat them.
+        texts: redact texts of the employee and of people, such as the task, messages, reasons and
+            answers.
+        find_tool: finds a tool by name; only field names that its schemas have are kept.
     """
 
     values: bool = False
@@ -34,21 +35,21 @@ class EventRedaction:
     find_tool: Callable[[str], Tool | None] = find_no_tool
 
     def redact_inputs(self, tool_name: str, params: dict[str, Any]) -> Any:
-        """Replace the inputs of a call."""
+        """Return the inputs of a call, redacted if values are."""
         tool = self.find_tool(tool_name) if self.values else None
         return redact_fields(params, tool.schema if tool else None) if self.values else params
 
     def redact_data(self, tool_name: str, data: Any) -> Any:
-        """Replace the data of a result."""
+        """Return the data of a result, redacted if values are."""
         tool = self.find_tool(tool_name) if self.values else None
         return redact_fields(data, tool.output_schema if tool else None) if self.values else data
 
     def redact_summary(self, text: str) -> str:
-        """Replace a text that may repeat inputs or results."""
+        """Return a text that may repeat inputs or results, redacted if values are."""
         return _redact_words(text) if self.values else text
 
     def redact_text(self, text: str) -> str:
-        """Replace a text that a person or the employee wrote."""
+        """Return a text of a person or the employee, redacted if texts are."""
         return _redact_words(text) if self.texts else text
 
 
@@ -56,8 +57,8 @@ NOTHING_REDACTED = EventRedaction()
 
 
 def redact_fields(value: Any, schema: Mapping[str, Any] | None) -> Any:
-    """Replace the value; objects keep only the names that the schema has: others may be values
-    themselves."""
+    """Redact a value; dicts keep only the names of fields that the schema has, because others may
+    be values themselves."""
     root = schema or {}
     return _redact_value(value, [root], root)
 

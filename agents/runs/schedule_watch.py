@@ -1,7 +1,8 @@
-"""Correct schedules whose next time is later than their expression allows: the database's clock was
-ahead for a while.
+"""Correct schedules whose next time is later than their expression allows, because the database's
+clock was ahead.
 
-Without this they would stay silent for as long as the clock was ahead, unnoticed.
+Without the correction, they would start nothing for as long as the clock was ahead, and nobody
+would notice.
 """
 
 from datetime import datetime
@@ -16,8 +17,7 @@ from tools.schedules.models import Schedule
 
 
 def correct_times() -> int:
-    """Recompute the next time of each late schedule; return their number. Costs one query and one
-    for each."""
+    """Recompute the next time of schedules that would fire too late; return their number."""
     rows = Schedule.objects.filter(is_active=True, next_at__gt=Now()).annotate(now=Now())
     late = [
         row.pk

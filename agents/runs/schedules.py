@@ -1,5 +1,4 @@
-"""Schedules: people create, pause, resume and cancel them, and the sweeper fires those that are
-due.
+"""Create, pause, resume and cancel schedules for people, and fire due ones for the sweeper.
 
 A time fires at most once, with any number of sweepers: the schedule's row is locked, checked again,
 and moved to its next time in the commit that starts the run.
@@ -32,7 +31,7 @@ from tools.schedules.models import Schedule
 
 CLOCK_WAS_AHEAD = "The clock was ahead when the next time was set, so it was computed again."
 MAX_MISSED = 100
-"""The largest number of missed times that is counted."""
+"""The number at which counting missed times stops."""
 
 
 def create(member: Membership, employee_id: int, task: str, when: tuple[str, str]) -> Schedule:
@@ -43,7 +42,8 @@ def create(member: Membership, employee_id: int, task: str, when: tuple[str, str
 
     Raises:
         Forbidden, NotFound
-        Conflict: the employee is not active, the same schedule exists, or there are too many.
+        Conflict: the employee is not active, an equal schedule exists, or there are too many
+            schedules.
         Invalid: the task, the cron expression or the time zone is wrong.
     """
     member.require(Role.OPERATOR, "create a schedule")
@@ -67,11 +67,11 @@ def create(member: Membership, employee_id: int, task: str, when: tuple[str, str
 
 
 def pause(member: Membership, schedule_id: int) -> Schedule:
-    """Pause a schedule until somebody resumes it.
+    """Pause a schedule until a person resumes it.
 
     Raises:
         Forbidden, NotFound
-        Conflict: it is not active.
+        Conflict: the schedule is not active.
     """
     with _locked_schedule(member, schedule_id, "pause a schedule") as schedule:
         if not schedule.is_active:
@@ -82,11 +82,11 @@ def pause(member: Membership, schedule_id: int) -> Schedule:
 
 
 def resume(member: Membership, schedule_id: int) -> Schedule:
-    """Resume a schedule from its next time; from now on it starts runs on behalf of this member.
+    """Resume a schedule from its next time; it then starts runs on behalf of this member.
 
     Raises:
         Forbidden, NotFound
-        Conflict: it is active or cancelled, or its employee was deleted or is not active.
+        Conflict: the schedule is active or cancelled, or its employee was deleted or is not active.
     """
     with _locked_schedule(member, schedule_id, "resume a schedule") as schedule:
         if schedule.is_active or schedule.cancelled_at is not None:
@@ -99,11 +99,11 @@ def resume(member: Membership, schedule_id: int) -> Schedule:
 
 
 def cancel(member: Membership, schedule_id: int) -> Schedule:
-    """Cancel a schedule for good; the runs that it started continue.
+    """Cancel a schedule permanently; the runs that it started continue.
 
     Raises:
         Forbidden, NotFound
-        Conflict: it is already cancelled.
+        Conflict: the schedule is already cancelled.
     """
     with _locked_schedule(member, schedule_id, "cancel a schedule") as schedule:
         if schedule.cancelled_at is not None:
@@ -114,10 +114,10 @@ def cancel(member: Membership, schedule_id: int) -> Schedule:
 
 
 def fire(schedule_id: int) -> bool:
-    """Start the run of a due time and move on to the next one, in one commit; return False if no
-    time is due.
+    """Start the run of a due time and move the schedule to its next time, in one commit; return
+    False if no time is due.
 
-    One run makes up for all missed times, however many they are.
+    One run makes up for all missed times.
     """
     with transaction.atomic():
         rows = Schedule.objects.select_for_update(skip_locked=True, no_key=True, of=("self",))
@@ -132,10 +132,9 @@ def fire(schedule_id: int) -> bool:
 
 def correct_time(schedule_id: int) -> bool:
     """Recompute the next time if it is later than the expression allows, and notify the schedule's
-    creator.
+    creator; return False otherwise.
 
-    Return False otherwise. A time that has fired already does not fire again: its run has the
-    time's request id.
+    A time that has already fired does not fire again, because its run has that time's request id.
     """
     with transaction.atomic():
         rows = Schedule.objects.select_for_update(no_key=True).filter(
@@ -161,9 +160,10 @@ def correct_time(schedule_id: int) -> bool:
 
 
 def pause_after_restore(why: str) -> int:
-    """Pause every active schedule after a backup was restored: it may have been cancelled since.
+    """Pause all active schedules after a restore, because people may have cancelled them since the
+    backup; return their number.
 
-    Return their number. Their creators are notified.
+    Their creators are notified.
     """
     count = 0
     for pk in Schedule.objects.filter(is_active=True).order_by("pk").values_list("pk", flat=True):
@@ -185,8 +185,8 @@ def _switch_off(schedule: Schedule, problem: str) -> None:
 
 
 def _skip_time(schedule: Schedule, why: str, next_at: datetime | None) -> None:
-    """Move on to the next time without starting a run, or switch the schedule off if it has
-    none."""
+    """Move the schedule to its next time without starting a run; without a next time, switch it
+    off."""
     time = schedule.next_at.isoformat() if schedule.next_at else ""
     schedule.next_at, schedule.is_active, schedule.problem = next_at, next_at is not None, why[:300]
     schedule.save(update_fields=["next_at", "is_active", "problem"])
@@ -195,7 +195,7 @@ def _skip_time(schedule: Schedule, why: str, next_at: datetime | None) -> None:
 
 
 def _tell(schedule: Schedule, time: str) -> None:
-    """Write to the log of the organization that the schedule did not start at this time."""
+    """Write the fact that the schedule did not start at this time to the organization's log."""
     tell(
         NoticeFact(
             NoticeKind.SCHEDULE,
@@ -221,7 +221,7 @@ def _fire_locked(schedule: Schedule, time: datetime, now: datetime) -> bool:
         )
     except Conflict as refusal:
         if refusal.extra.get("stopped"):
-            return False  # a stop came at this moment: the schedule waits until it is lifted
+            return False  # stopped meanwhile: the schedule waits until the stop is lifted
         _skip_time(schedule, refusal.detail, next_at)
         return True
     schedule.next_at, schedule.problem, schedule.last_at, schedule.fired = (
@@ -237,8 +237,7 @@ def _fire_locked(schedule: Schedule, time: datetime, now: datetime) -> bool:
 def _submit_run(
     schedule: Schedule, member: Membership, time: datetime, missed: int
 ) -> tuple[Run, bool]:
-    """Submit the run of one time; its unique request id prevents a second one, whatever happens to
-    the schedule."""
+    """Submit the run of one time; its unique request id prevents a second run for the same time."""
     submission = actions.Submission(
         employee_id=schedule.employee_id or 0,
         task=schedule.task,
@@ -255,7 +254,8 @@ def _submit_run(
 def _find_end(
     schedule: Schedule, member: Membership | None, next_at: datetime | None
 ) -> Conflict | None:
-    """Return the reason why the schedule cannot continue without a person; None if it can."""
+    """Return the reason why the schedule must be switched off until a person resumes it; None if it
+    can continue."""
     employee, person = schedule.employee, schedule.created_by
     if employee is None:
         return Conflict("Its employee was deleted.")
@@ -299,7 +299,7 @@ def _count_missed(schedule: Schedule, time: datetime, now: datetime) -> int:
 
 @contextmanager
 def _locked_schedule(member: Membership, schedule_id: int, act: str) -> Iterator[Schedule]:
-    """Lock the member's schedule for the block, and convert its errors for people."""
+    """Lock a schedule of the member's organization for the block, and convert errors for people."""
     member.require(Role.OPERATOR, act)
     with transaction.atomic(), _refusals_for_people():
         yield changes.load_schedule(member.organization_id, schedule_id)
@@ -307,7 +307,7 @@ def _locked_schedule(member: Membership, schedule_id: int, act: str) -> Iterator
 
 @contextmanager
 def _refusals_for_people() -> Iterator[None]:
-    """Convert the block's errors for models to refusals for people."""
+    """Convert ToolErrors of the block, which are for models, to refusals for people."""
     try:
         yield
     except ToolError as error:

@@ -1,5 +1,5 @@
-"""Run a task from a Python script or a test, and wait for its result. A worker drives the run, as
-any other."""
+"""Run a task from a Python script or a test, and wait for the result. A worker drives the run, like
+any other run."""
 
 import time
 from dataclasses import dataclass
@@ -25,7 +25,8 @@ POLL_S = 0.2
 
 @dataclass(frozen=True)
 class TaskCard:
-    """A card that waits for a person; `run_id` is a colleague's run if the task was delegated."""
+    """A card that waits for a person, in the run itself or in a colleague's run to which it
+    delegated."""
 
     id: int
     run_id: int
@@ -40,7 +41,7 @@ class TaskResult:
 
     Attributes:
         answer: the employee's answer; empty if there is none.
-        problem: the problem in words for people.
+        problem: a sentence on what went wrong; empty if nothing did.
         cards: the cards that wait, in the order in which they were requested.
     """
 
@@ -57,10 +58,10 @@ class TaskResult:
 
 
 def run_task(member: Membership, employee: str, task: str, timeout_s: float = 600.0) -> TaskResult:
-    """Assign the task to the employee of this name, and wait until the run ends or only people can
-    continue it.
+    """Assign the task to the employee with this name, and wait until the run ends or waits for
+    people.
 
-    After the timeout, the run continues without the caller. Waiting needs a worker in another
+    After the timeout, return its current state; the run continues. A worker must run in another
     thread or process.
 
     Raises:

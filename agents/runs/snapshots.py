@@ -1,9 +1,8 @@
-"""Policy snapshots of an organization: store the rules of a judgment once under their hash, and
-load them again.
+"""Store the rules of a judgment as a policy snapshot, once under their hash, and load them again.
 
-A snapshot is only a record. No verdict depends on it, so a failure to keep one is logged, and work
-continues. A process remembers the stored ones: a pass under known rules runs no statement, and one
-under new rules a single one.
+A snapshot is only a record. No verdict depends on it, so if storing one fails, that is logged and
+work continues. A process remembers which snapshots are stored: a pass under known rules costs no
+statement, and a pass under new rules costs one.
 """
 
 import json
@@ -25,7 +24,7 @@ class UnreadableSnapshot(Exception):
     """A snapshot cannot be read; the text says which one and why.
 
     Attributes:
-        is_missing: True if it does not exist, False if it is damaged.
+        is_missing: True if the snapshot does not exist, False if it is damaged.
     """
 
     def __init__(self, problem: str, *, is_missing: bool) -> None:
@@ -34,22 +33,22 @@ class UnreadableSnapshot(Exception):
 
 
 _hashes: Cache[tuple[object, ...], tuple[str, tuple[object, ...]]] = Cache(MAX_REMEMBERED)
-"""The hash of rules by the `id()` of their parts. The parts are kept alive too, so that no id is
-reused."""
+"""The hash of rules by the `id()` of their parts. The parts are kept alive, so that Python does not
+reuse their ids."""
 _stored: Cache[tuple[int, str], bool] = Cache(MAX_REMEMBERED)
-"""The committed snapshots, by organization and hash."""
+"""The snapshots that are known to be committed, by organization and hash."""
 
 
 def keep_snapshot(
     organization_id: int, grants: Grants, toolbox: Toolbox, standing_grants: tuple[int, ...] = ()
 ) -> str:
-    """Store the rules unless they are stored already, and return their hash; empty if they cannot
-    be described.
+    """Store the rules, unless they are stored already, and return their hash; empty if that
+    fails.
 
-    Inside a transaction, a new snapshot is part of it.
+    Inside a transaction, a new snapshot is part of the transaction.
 
     Args:
-        standing_grants: the ids of the standing grants compared with a card.
+        standing_grants: the ids of the standing grants that were compared with a card.
     """
     parts = (grants, toolbox.policy, toolbox.tools_by_id)
     key = (organization_id, standing_grants, *map(id, parts))
@@ -85,7 +84,7 @@ def _store(snapshot: PolicySnapshot) -> None:
 
 
 def load_snapshot(organization_id: int, name: str) -> RecordedRules:
-    """Load the rules of this hash, and check that they have it.
+    """Load the rules with this hash, and verify the hash.
 
     Raises:
         UnreadableSnapshot

@@ -1,7 +1,7 @@
-"""Labels for the status of a run, shared by its page, lists and live messages.
+"""Labels for the status of a run, which its page, lists and live messages share.
 
-A run is green only if it did something: one that changed nothing, was denied or ran out of passes
-says so instead.
+A run is green only if it did something; otherwise its label says that it changed nothing, was
+denied or ran out of passes.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from agents.runs.models import ExitReason, Outcome, RunStatus
 
 DELAYED = "delayed"
-"""The reason of a queued run that calls its model again later."""
+"""The reason of a queued run that will call its model again later."""
 WAITS = {
     "decision": "a decision",
     "answer": "an answer",
     "colleague": "a colleague",
     "agent": "the agent",
 }
-"""The reasons of a waiting run, with their words."""
+"""The reasons why a run waits, with their words."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ STOPPED = {
     ExitReason.ANSWER_CUT.value: "answer cut off",
     ExitReason.ANSWER_FILTERED.value: "answer withheld",
 }
-"""The limits that end a run before its work is done."""
+"""The limits that end a run early, with their words."""
 FAILED = {
     ExitReason.PROVIDER_ERROR.value: "the model did not respond",
     ExitReason.CRASH_LOOP.value: "the worker crashed repeatedly",
@@ -65,12 +65,12 @@ OUTCOME_LOOKS = {
 
 
 def label_status(status: str, reason: str = "", outcome: str = "") -> StatusLabel:
-    """Label the status: `Running`, `Waiting for an answer`, `Stopped: out of passes`, `Finished
-    without changes`.
+    """Return the label of a status, such as `Running`, `Waiting for an answer`, `Stopped: out of
+    passes` or `Finished without changes`.
 
     Args:
-        reason: for a run that has ended its exit reason, otherwise `delayed` or one of `WAITS`;
-            others are ignored.
+        reason: the exit reason of an ended run; otherwise `delayed` or one of `WAITS`, others are
+            ignored.
         outcome: the outcome of an ended run; empty if unknown.
     """
     if status in ACTIVE:
@@ -98,7 +98,7 @@ def label_status(status: str, reason: str = "", outcome: str = "") -> StatusLabe
 
 
 def describe_status(status: str, reason: str = "", outcome: str = "") -> str:
-    """Return the text of the status' label."""
+    """Return the text of the label that `label_status` gives."""
     return label_status(status, reason, outcome).text
 
 

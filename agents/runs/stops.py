@@ -1,9 +1,10 @@
-"""Stops: an operator may stop everything, an employee or a tool at once, and only an admin may
+"""Stops: an operator can stop everything, an employee or a tool at once, and only an admin can
 resume it.
 
-A stop is a fact in the row of the stopped thing. From its commit on, no run of it gets a driver.
-Then each open run records the stop under its own lock, which every start of a call needs too:
-`apply`. If the process dies in between, or a lock is not available, the sweeper does the rest.
+A stop is stored in the row of the organization, employee or tool. From its commit on, stopped runs
+get no driver. Then each open run records the stop under its own lock, without which no call can
+start: `apply`. If the process dies in between, or a lock is not available, the sweeper does the
+rest.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -32,13 +33,13 @@ from agents.runs.models import ENDED, PARKED, Run, RunStatus
 from tools.toolbox.objections import Objection
 
 RELEASE_GUARDS: list[Callable[[int], Conflict | None]] = []
-"""Functions that return the reason why the organization with this id may not resume yet, or
-None."""
+"""Functions that return the reason why the stop of the organization with this id cannot be lifted
+yet; None if it can."""
 
 
 @dataclass(frozen=True)
 class _StopAction:
-    """An action for the audit, with the least role that may take it."""
+    """Stopping or resuming: its name in the audit, and the least role that may do it."""
 
     action: str
     role: Role
@@ -46,8 +47,8 @@ class _StopAction:
 
 
 UNDO_TIME = timedelta(minutes=2)
-"""The time in which a person who stopped something by mistake can resume it without being an
-admin."""
+"""The time in which people can resume what they have stopped themselves, even if they are no
+admins."""
 _STOP = _StopAction("stopped", Role.OPERATOR, "stop anything")
 _RELEASE = _StopAction("released", Role.ADMIN, "resume what was stopped")
 
@@ -71,7 +72,7 @@ def stop_everything(member: Membership) -> None:
 
 
 def release_everything(member: Membership) -> None:
-    """Undo `stop_everything`; employees and tools with a stop of their own stay stopped.
+    """Undo `stop_everything`; employees and tools that were stopped separately stay stopped.
 
     Raises:
         Forbidden
@@ -95,7 +96,7 @@ def stop_employee(member: Membership, employee_id: int) -> Employee:
 
     Raises:
         Forbidden, NotFound
-        Conflict: it is already stopped.
+        Conflict: the employee is already stopped.
     """
     member.require(_STOP.role, _STOP.words)
     employee = _find_employee(member, employee_id)
@@ -115,7 +116,7 @@ def release_employee(member: Membership, employee_id: int) -> Employee:
 
     Raises:
         Forbidden, NotFound
-        Conflict: it is not stopped.
+        Conflict: the employee is not stopped.
     """
     employee = _find_employee(member, employee_id)
     _require_release(member, employee)
@@ -133,7 +134,7 @@ def stop_tool(member: Membership, tool: str) -> None:
 
     Raises:
         Forbidden, NotFound
-        Conflict: it is already stopped.
+        Conflict: the tool is already stopped.
     """
     member.require(_STOP.role, _STOP.words)
     found = load_toolbox(member.organization_id).get_tool(tool)
@@ -158,7 +159,7 @@ def release_tool(member: Membership, tool: str) -> None:
 
     Raises:
         Forbidden
-        Conflict: it is not stopped.
+        Conflict: the tool is not stopped.
     """
     _require_release(
         member, ToolRule.objects.filter(organization_id=member.organization_id, tool=tool).first()

@@ -1,10 +1,9 @@
-"""Titles of runs: `system.titleRun` asks the employee's model in parallel to the run, and never
-delays it.
+"""Give runs titles: `system.titleRun` asks the employee's model in parallel to the run, without
+delaying it.
 
-The request is abandoned when the run is cancelled or fails, and when the run, its employee, its
-organization or this tool is stopped; a run that has succeeded still gets its title. The run pays
-for the request, and the event reports its usage to the statistics. No server reports the usage of a
-request abandoned before its response.
+The request is abandoned when the run is cancelled or fails, or when the employee, the organization
+or this tool is stopped; a run that has succeeded still gets its title. The usage counts toward the
+run, except that of a request abandoned before its response, which no server reports.
 """
 
 import threading
@@ -31,10 +30,10 @@ _TIMEOUT_S = 30.0
 
 
 def title_run(run_id: int) -> bool:
-    """Ask the model for the run's title and store it; return False if the run has one or the
-    response is unusable.
+    """Ask the model for the run's title and store it; return False if the run gets none, for
+    example because it has one or the response is unusable.
 
-    After any failure the run keeps the beginning of its task as its title.
+    The run then keeps the beginning of its task as its title.
     """
     context = load_context(run_id)
     log_for_organization(context.run.organization_id)
@@ -64,7 +63,8 @@ def title_run(run_id: int) -> bool:
 
 
 def _record(context: RunContext, usage: Usage, title: str) -> bool:
-    """Count the request's usage, and give the run its title if it has none."""
+    """Count the request's usage, and set the run's title if it has none yet; return True if the
+    title was set."""
     price = budgets.find_price(context.run.employee.provider, context.run.employee.model)
     cost = price.compute_cost(usage) if price else None
     with run_transaction(context.run.pk) as tx:
@@ -88,7 +88,8 @@ def _record(context: RunContext, usage: Usage, title: str) -> bool:
 
 
 def _ask(context: RunContext, used: list[Usage], stopped: threading.Event, prompt: str) -> str:
-    """Ask the employee's model one question, without tools."""
+    """Send the prompt to the employee's model, without tools; add the usage to `used`, and return
+    the text."""
     try:
         budgets.check_budgets(context.run)
         config = load_provider_config(context.run.employee)

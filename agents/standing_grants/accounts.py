@@ -1,5 +1,5 @@
-"""The account that a tool uses, as a hash: it changes with the server, the credentials, or the way
-to log in."""
+"""Compute a hash of the account that a tool uses: it changes with the server, the credentials, or
+the way to log in."""
 
 import json
 from typing import Any
@@ -29,9 +29,9 @@ def hash_account(organization: Organization, tool: Tool) -> str:
     """Return a keyed hash of the account that the tool uses; empty for a tool that acts within
     Gadget.
 
-    A connected source uses the credentials of its service. Plugins and open-world tools may use any
-    credentials. Equal accounts of two organizations have different hashes. A tool of a connected
-    source costs a query.
+    A connected source uses the credentials of its service; plugins and open-world tools may use any
+    credentials, so all of them count. Equal accounts of two organizations have different hashes.
+    Costs a query for a tool of a connected source.
     """
     if not (tool.is_from_outside or tool.open_world):
         return ""

@@ -1,4 +1,4 @@
-"""The Django app of this folder's models, which approves cards at the gate."""
+"""The Django app of standing grants, which registers them as the preapprover."""
 
 from django.apps import AppConfig
 

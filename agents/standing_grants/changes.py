@@ -1,7 +1,6 @@
-"""Standing grants end once their tool, its account or its level differs from the time of their
-creation.
+"""End standing grants whose tool, account or level has changed since their creation.
 
-The gate ends them when it compares a card with them; the sweeper ends those of unused tools.
+The gate ends them when it compares a card with them; the sweeper ends those whose tool is not used.
 """
 
 from __future__ import annotations
@@ -22,8 +21,6 @@ from tools.toolbox.standing_grants import find_change
 def end_changed() -> int:
     """End the standing grants in force whose tool, account or level has changed; return their
     number.
-
-    Costs at most two queries for each tool of an organization that has one, and one for each.
     """
     hash_once = lru_cache(hash_account)
     rows = (
@@ -45,15 +42,14 @@ def _find_change(row: StandingGrant, tool: Tool, account: str) -> Objection | No
     try:
         terms = row.as_terms()
     except ValueError:
-        return None  # it approves nothing
+        return None  # a grant with unreadable terms approves nothing
     return find_change(
         terms, tool.definition_hash, account, _find_level(row.organization, row.employee_id, tool)
     )
 
 
 def _find_level(organization: Organization, employee_id: int | None, tool: Tool) -> Level:
-    """Return the tool's level, or the one to which an admin raised it, for the employee or for
-    all."""
+    """Return the tool's level, or the higher one set by an admin, for the employee or for all."""
     rules = (
         load_organization_rules(organization.pk)
         if employee_id is None

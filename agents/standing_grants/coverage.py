@@ -1,5 +1,4 @@
-"""The coverage of proposals of standing grants: those that can match no call, or that match every
-call."""
+"""Find proposals of standing grants that can match no call, or that match every call."""
 
 from __future__ import annotations
 
@@ -28,15 +27,16 @@ _TYPES = {
 
 
 def describe_coverage(proposal: ProposedGrant, tool: Tool) -> str:
-    """Explain that the proposal matches no call, or every call with its params; empty otherwise."""
+    """Return a sentence if the proposal matches no call, or every call with its params; empty
+    otherwise."""
     if (nothing := find_contradiction(proposal, tool)) is not None:
         return nothing.why
     return "" if proposal.conditions else _NO_CONDITION
 
 
 def find_contradiction(proposal: ProposedGrant, tool: Tool) -> Objection | None:
-    """Find the reason why the proposal can match no call of the tool; None if its schema allows
-    one."""
+    """Find the reason why the proposal can match no call of the tool; None if the schema allows a
+    matching call."""
     for param in sorted({condition.param for condition in proposal.conditions}):
         conditions = [condition for condition in proposal.conditions if condition.param == param]
         if (
@@ -55,7 +55,8 @@ def _object_to_all(why: str) -> Objection:
 
 
 def build_call_schema(tool: Tool) -> CallSchema:
-    """Build the schema of the tool's calls; another system fills in its defaults itself."""
+    """Build the schema of the tool's calls; without defaults for external tools, whose own system
+    fills them in."""
     return CallSchema(tool.schema, has_defaults=not isinstance(tool, ExternalTool))
 
 
@@ -93,14 +94,14 @@ def _has_type(value: Any, types: frozenset[str]) -> bool:
 
 
 def _list_inner_paths(param: str, value: Any) -> Iterator[str]:
-    """Yield the paths of the call's params that such a value has."""
+    """Yield the paths of all params in a call in which this param has this value."""
     paths = list_paths({"value": value})
     for path in () if paths is None else paths:
         yield f"{param}{path.removeprefix('value')}"
 
 
 def _can_hold(conditions: Sequence[Condition]) -> bool:
-    """Return True if some value meets all of these conditions on one param, as far as can be
+    """Return False if no value of a param can meet all of these conditions, as far as that can be
     determined."""
     fixed = list(_list_fixed_values(conditions))
     if fixed:

@@ -1,5 +1,5 @@
-"""The compiled queries for standing grants without a right, and for cards of standing grants that
-have ended."""
+"""The compiled queries for standing grants whose maker has lost the right to decide, and for cards
+of ended standing grants."""
 
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.db.models.functions import Now
@@ -30,8 +30,8 @@ def _select_unentitled_grants() -> QuerySet[StandingGrant]:
 
 
 def _select_withdrawn_preapprovals() -> QuerySet[Approval]:
-    """Select cards of standing grants that ended before the calls started, in random order: none
-    must block another."""
+    """Select cards of standing grants that ended before the calls started, in random order: one
+    that fails must not block the others."""
     has_ended = Q(standing_grant__revoked_at__isnull=False) | Q(
         standing_grant__ended_at__isnull=False
     )

@@ -1,5 +1,5 @@
-"""The makers of standing grants: which calls each could decide alone, by the approval rules of this
-moment."""
+"""Find the calls that the makers of standing grants could decide alone under the current approval
+rules."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ class PreapprovedCall(NamedTuple):
     """A call that a standing grant would approve.
 
     Attributes:
-        ruled: the call as approval rules see it.
-        card: its card, or one with the run and the calling call that lead to the requesters.
+        ruled: the call's card as approval rules compare it.
+        card: the call's card, or an unsaved one with the run and the calling call, for finding the
+            requesters.
     """
 
     ruled: RuledCard
@@ -30,14 +31,15 @@ class PreapprovedCall(NamedTuple):
 
 @dataclass(frozen=True)
 class MakerRights:
-    """The rights of makers to decide some calls alone; without rules, each has them all."""
+    """The rights of makers to decide some calls alone; without rules, every maker may decide every
+    call."""
 
     calls: Sequence[RuledCard]
     rules: Collection[RuleTerms] = ()
     voters: dict[int, Voter] = field(default_factory=dict)
 
     def may_preapprove(self, grant: StandingGrant, number: int) -> bool:
-        """Return True if the maker of this standing grant could decide the call of this number
+        """Return True if the maker of this standing grant could decide the call with this number
         alone."""
         if not self.rules:
             return True
@@ -45,8 +47,8 @@ class MakerRights:
         return maker is not None and may_decide(maker, self.calls[number], [], self.rules).completes
 
     def find_ruling(self, grant: StandingGrant, number: int) -> Ruling | None:
-        """Find the ruling to record on a call approved by this standing grant; None if no rule
-        matches it."""
+        """Return the ruling to record on a call approved by this standing grant; None if no rule
+        matches the call."""
         matching = [rule for rule in self.rules if rule.matches(self.calls[number])]
         maker = self.voters.get(grant.made_by_id)
         return Ruling.of(maker, self.calls[number], (), matching) if matching and maker else None
@@ -59,14 +61,14 @@ def find_rights(
     *,
     has_rules: bool,
 ) -> MakerRights:
-    """Find the rights of these standing grants' creators to decide these calls alone.
+    """Find the rights of these standing grants' makers to decide these calls alone.
 
-    No query if the organization has no rule; else three, and those for the requesters if a matching
-    rule excludes them.
+    Costs no query if the organization has no rule; else three, and those of `find_requesters` if a
+    matching rule excludes requesters.
 
     Args:
-        organization: its current row.
-        has_rules: it has an approval rule.
+        organization: the current row of the organization.
+        has_rules: True if the organization has an active approval rule.
     """
     ruled = [call.ruled for call in calls]
     rules = load_rules(organization) if has_rules or organization.four_eyes else []

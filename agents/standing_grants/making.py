@@ -23,11 +23,10 @@ from agents.standing_grants.preapprovals import IN_FORCE, LOST_RIGHT, USED, end_
 from agents.standing_grants.proposals import ProposedGrant, check_proposal
 
 MAX_IN_FORCE = 200
-"""The most standing grants of one organization that may be in force at a time; used-up ones do not
-count."""
+"""The most standing grants of an organization that may be in force with uses left."""
 MAX_REPLACED_AT_ONCE = 20
-"""Cards that a revocation replaces itself, each with a new preview; the sweeper replaces the
-others."""
+"""The most cards that a revocation itself replaces, each with a new preview; the sweeper replaces
+the others."""
 
 _COUNTED = (
     Approval.objects.filter(standing_grant=OuterRef("pk"), status__in=USED)
@@ -35,7 +34,7 @@ _COUNTED = (
     .values("standing_grant")
 )
 _USES = Coalesce(Subquery(_COUNTED.annotate(many=Count("*")).values("many")), 0)
-"""Uses counted for each grant by its own index; a join would read every card of the
+"""The number of uses of each grant, as a subquery with an index: a join would read all cards of the
 organization."""
 
 
@@ -51,7 +50,7 @@ def list_grants(organization_id: int) -> QuerySet[StandingGrant]:
 
 
 def list_usable(organization_id: int) -> QuerySet[StandingGrant]:
-    """Return the standing grants in force that have uses left."""
+    """Return the organization's standing grants that are in force and have uses left."""
     rows = StandingGrant.objects.filter(IN_FORCE, organization_id=organization_id)
     return rows.annotate(used=_USES).filter(used__lt=F("max_uses"))
 
@@ -59,7 +58,8 @@ def list_usable(organization_id: int) -> QuerySet[StandingGrant]:
 def make_grant_once(
     member: Membership, proposal: ProposedGrant, client_grant_id: str
 ) -> tuple[StandingGrant, bool]:
-    """Return the member's standing grant with this id, and False; else create it, and return True.
+    """Create a standing grant; return it and True, or the one that the member has created with the
+    same id and False.
 
     Raises:
         Conflict: the id belongs to a standing grant with other terms, or too many are in force.
@@ -78,10 +78,11 @@ def make_grant_once(
 def find_made_before(
     member: Membership, proposal: ProposedGrant, client_grant_id: str
 ) -> StandingGrant | None:
-    """Return the standing grant created by an earlier request of the member with this id.
+    """Return the standing grant that an earlier request of the member with this id created; None
+    without one.
 
     Raises:
-        Conflict: its terms differ.
+        Conflict: the terms of that standing grant differ.
     """
     if not client_grant_id:
         return None
@@ -105,15 +106,15 @@ def _has_terms(made: StandingGrant, proposal: ProposedGrant) -> bool:
 def make_grant(
     member: Membership, proposal: ProposedGrant, client_grant_id: str = ""
 ) -> StandingGrant:
-    """Create a standing grant; only admins can create one for every employee.
+    """Create a standing grant; only admins can create one for all employees.
 
     Args:
-        client_grant_id: the member's own id for it, or empty.
+        client_grant_id: the member's own id for the standing grant, or empty.
 
     Raises:
         Forbidden, NotFound
         Invalid: names the invalid field and the reason.
-        Conflict: too many are in force.
+        Conflict: too many standing grants are in force.
     """
     require_approver(member)
     organization = member.organization
@@ -158,11 +159,12 @@ def make_grant(
 
 
 def revoke_grant(member: Membership, grant_id: int) -> StandingGrant:
-    """Revoke a standing grant: it starts no more calls, and unstarted ones become cards again.
+    """Revoke a standing grant: it approves no more calls, and calls that have not started get new
+    cards.
 
     Raises:
         Forbidden, NotFound
-        Conflict: it is no longer in force.
+        Conflict: the standing grant is no longer in force.
     """
     require_approver(member)
     grant = find_grant(member, grant_id)
@@ -182,7 +184,8 @@ def revoke_grant(member: Membership, grant_id: int) -> StandingGrant:
 
 
 def replace_withdrawn(card_id: int) -> bool:
-    """Let a person decide a card approved by a standing grant that has ended or was revoked."""
+    """Replace a card approved by a standing grant that has ended or was revoked, so that a person
+    decides; return False if its call has started."""
     grant = StandingGrant.objects.select_related("revoked_by").get(answered=card_id)
     because = _describe_revocation(grant.revoked_by) if grant.revoked_by else grant.ended_because
     return replace_unstarted_card(
@@ -195,7 +198,7 @@ def _describe_revocation(user: User) -> str:
 
 
 def find_grant(member: Membership, grant_id: int) -> StandingGrant:
-    """Return a standing grant of the member's organization, as `list_grants` does.
+    """Return a standing grant of the member's organization, with the number of its uses.
 
     Raises:
         NotFound
@@ -204,7 +207,8 @@ def find_grant(member: Membership, grant_id: int) -> StandingGrant:
 
 
 def end_without_right(grant_id: int) -> bool:
-    """End a standing grant whose maker can no longer decide cards."""
+    """End a standing grant because its maker can no longer decide cards; return False if it is no
+    longer in force."""
     return bool(end_grants(StandingGrant.objects.filter(pk=grant_id), LOST_RIGHT))
 
 

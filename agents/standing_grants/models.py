@@ -1,5 +1,4 @@
-"""A standing grant: it approves cards of one shape in its maker's name, for a limited time and
-number of calls."""
+"""The model of standing grants."""
 
 from django.conf import settings
 from django.db import models
@@ -19,23 +18,26 @@ MAX_CLIENT_ID = 200
 
 
 class StandingGrant(models.Model):
-    """One standing grant. Its terms never change.
+    """A person's permission that approves cards of one shape in their name, for a limited time and
+    number of calls; its terms never change.
 
-    Each card that it approved names it. Such a card is a use if its call has started or may still
-    start.
+    Each card that it approved refers to it, and counts as a use if the call has started or may
+    still start.
 
     Attributes:
-        definition_hash: the hash of the tool's definition at creation.
-        account: a hash of the account that the tool used then; empty if it acts within Gadget.
-        employee: the only employee whose cards it approves; None for every employee of the
+        definition_hash: the hash of the tool's definition when the standing grant was created.
+        account: a hash of the account that the tool used then; empty if the tool acts within
+            Gadget.
+        employee: the only employee whose cards it approves; None for all employees of the
             organization.
-        run: the only run whose cards it approves; None for every run.
-        params: the paths of the params that a call may have; those without a condition are free.
+        run: the only run whose cards it approves; None for all runs.
+        params: the paths of the params that a call may have; without a condition, a param may have
+            any value.
         conditions: JSON of `tools.toolbox.conditions.Condition`.
-        client_grant_id: the creator's own id for it; a repeated request creates no second standing
-            grant.
-        ended_at, ended_because: when and why it ended without being revoked, e.g. because of a
-            changed definition.
+        client_grant_id: the maker's own id for the standing grant, so that a repeated request
+            creates no second one.
+        ended_at, ended_because: when and why it ended without being revoked, such as after a change
+            of the tool.
     """
 
     organization = models.ForeignKey(
@@ -100,7 +102,7 @@ class StandingGrant(models.Model):
         return f"standing grant {self.pk}"
 
     def as_terms(self) -> GrantTerms:
-        """Return the terms to compare calls with.
+        """Return the terms in the form that calls are compared with.
 
         Raises:
             ValueError: the stored terms are invalid.

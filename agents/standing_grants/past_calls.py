@@ -1,4 +1,4 @@
-"""The past cards that a proposal of a standing grant would have approved."""
+"""Find the past cards that a proposal of a standing grant would have approved."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class PastCall:
     provenance: Provenance | None
 
     def as_asking_call(self, terms: GrantTerms, tool: Tool) -> AskingCall:
-        """Return the call as the terms can be compared with, as if tool and account had not changed
-        since."""
+        """Return the call for the comparison with these terms, as if tool and account had not
+        changed since."""
         return AskingCall(
             tool=self.tool,
             definition=terms.definition,
@@ -53,8 +53,8 @@ class PastCall:
 
 
 class CallColumns(NamedTuple):
-    """The columns of a past card that describe its call, for reading a thousand cards without their
-    models."""
+    """The columns of a past card that describe its call, so that thousands of cards are read
+    without model instances."""
 
     level: str
     params: dict[str, Any]
@@ -66,11 +66,11 @@ class CallColumns(NamedTuple):
 
     @property
     def pair(self) -> tuple[int, str]:
-        """The employee and the tool."""
+        """The ids by which past calls are grouped: employee and tool."""
         return self.run__employee_id, self.tool_call__tool
 
     def as_past_call(self) -> PastCall:
-        """Return the call."""
+        """Return the past call that these columns describe."""
         stored = self.tool_call__provenance
         return PastCall(
             tool=self.tool_call__tool,
@@ -92,7 +92,7 @@ class GrantMatcher:
 
     @classmethod
     def of(cls, proposal: ProposedGrant, tool: Tool) -> GrantMatcher:
-        """Bind the proposal to the current tool, for every run."""
+        """Build the matcher for a proposal and the current tool; it covers calls of all runs."""
         return cls(replace(proposal.as_terms(tool), run_id=None), tool)
 
     def covers(self, call: PastCall) -> bool:
@@ -102,7 +102,7 @@ class GrantMatcher:
 
 @dataclass(frozen=True)
 class CoveredCards:
-    """The comparison of a proposal with its tool's past cards.
+    """The result of comparing a proposal with past cards of its tool.
 
     Attributes:
         compared: the number of compared cards.
@@ -114,14 +114,15 @@ class CoveredCards:
 
     @property
     def denied(self) -> list[Approval]:
-        """The approved cards that a person denied."""
+        """The covered cards that a person denied."""
         return [card for card in self.covered if card.status == ApprovalStatus.DENIED]
 
 
 def find_covered_cards(organization_id: int, proposal: ProposedGrant, tool: Tool) -> CoveredCards:
     """Compare the proposal with the newest 500 cards of its tool in the last 90 days.
 
-    It assumes that the tool and its account were the same then, and ignores warnings on the cards.
+    The comparison assumes that the tool and its account were the same then, and ignores warnings on
+    the cards.
     """
     matcher = GrantMatcher.of(proposal, tool)
     cards = load_past_cards(organization_id, tool.name, proposal.run_id)
@@ -130,7 +131,7 @@ def find_covered_cards(organization_id: int, proposal: ProposedGrant, tool: Tool
 
 
 def load_past_cards(organization_id: int, tool: str, run_id: int | None = None) -> list[Approval]:
-    """Load the newest cards of the tool, without replaced ones."""
+    """Load the newest cards of the tool, at most 500 of the last 90 days, without replaced ones."""
     here = Q() if run_id is None else Q(run_id=run_id)
     rows = Approval.objects.filter(
         here,
@@ -146,7 +147,7 @@ def load_past_cards(organization_id: int, tool: str, run_id: int | None = None) 
 
 
 def read_past_call(card: Approval) -> PastCall:
-    """Read the call of a past card."""
+    """Return the past call of a card."""
     call = card.tool_call
     values = (card.level, card.params, card.run_id, card.run.employee_id)
     return CallColumns(*values, call.tool, call.judgment, call.provenance).as_past_call()

@@ -1,5 +1,5 @@
-"""Pauses of standing grants: the calls that their makers could not decide alone under the rules of
-now."""
+"""Find pauses of standing grants: calls that their makers could not decide alone under the current
+rules."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Pause:
     """The reason why a standing grant in force leaves calls to a person.
 
     Attributes:
-        is_complete: True if it approves no call at all now.
+        is_complete: True if the standing grant approves no call at all now.
     """
 
     because: str
@@ -29,11 +29,11 @@ class Pause:
 
 
 def find_pauses(organization: Organization, grants: Iterable[StandingGrant]) -> dict[int, Pause]:
-    """Find, by grant id, the pauses of these standing grants: by an approval rule, or by the
-    two-person rule.
+    """Find, by grant id, the pauses of these standing grants by an approval rule or the two-person
+    rule.
 
-    One query for the rules; if there are any, two more. Under the two-person rule, the standing
-    grants for a single run cost five, and two more for each level of runs above.
+    Costs one query for the rules and, if there are any, two more. Under the two-person rule,
+    standing grants for a single run cost those of `find_requesters`, too.
     """
     rules, rows = load_rules(organization), list(grants)
     if not rules or not rows:
@@ -59,8 +59,8 @@ def find_pauses(organization: Organization, grants: Iterable[StandingGrant]) -> 
 def _find_unmet(
     row: StandingGrant, rules: Iterable[RuleTerms], maker: Voter | None
 ) -> RuleTerms | None:
-    """Find a rule, for every call that the standing grant could approve, that its maker alone does
-    not meet."""
+    """Find a rule that matches every call of the standing grant and that its maker alone does not
+    meet."""
     tool = load_toolbox(row.organization_id).get_defined_tool(row.tool, row.definition_hash)
     call = RuledCard(
         row.tool, tool.category if tool else "", Level(row.level), row.employee_id or 0
@@ -70,9 +70,10 @@ def _find_unmet(
 
 
 def _find_in_own_run(grants: Iterable[StandingGrant]) -> set[int]:
-    """Find the standing grants limited to a run that their creator requested."""
+    """Return the ids of the standing grants that are limited to a run which their maker
+    requested."""
     makers = {row.pk: row.made_by_id for row in grants if row.run_id is not None}
-    # Each unsaved card stands for the next card of the run.
+    # Unsaved cards, because `find_requesters` takes cards and needs only their run.
     runs = [Approval(pk=row.pk, run_id=row.run_id) for row in grants if row.run_id is not None]
     asked = find_requesters(runs)
     return {pk for pk, maker in makers.items() if any(each.user_id == maker for each in asked[pk])}

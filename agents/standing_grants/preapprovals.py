@@ -42,7 +42,7 @@ logger = logging.getLogger(__name__)
 
 IN_FORCE = Q(revoked_at__isnull=True, ended_at__isnull=True, expires_at__gt=Now())
 USED = (ApprovalStatus.APPROVED, ApprovalStatus.CONSUMED)
-"""Cards that count as a use: their call may start, or has started."""
+"""The states of cards that count as a use: their call may start, or has started."""
 ReadGrant = tuple[StandingGrant, GrantTerms]
 """A standing grant with its terms."""
 NOT_AVAILABLE = "it was used up, had ended, or its owner could not approve this alone"
@@ -51,15 +51,15 @@ LOST_RIGHT = "The person who made it can no longer decide cards."
 
 @dataclass(frozen=True)
 class GrantPreapproval:
-    """The approval of a call by the standing grants in force.
+    """The result of comparing a call with the standing grants in force.
 
     Attributes:
-        fitting: those with matching terms, oldest first.
-        grant: the one that approves the call; None if a person must decide.
-        withheld: the reason why a person decides although one matches.
-        ruling: the approval rules that let the grant's creator decide the call alone; None if none
+        fitting: the standing grants with matching terms, oldest first.
+        grant: the standing grant that approves the call; None if a person must decide.
+        withheld: the reason why a person must decide although a standing grant matches.
+        ruling: the approval rules that let the grant's maker decide the call alone; None if no rule
             matches.
-        ended: those whose tool or account has changed.
+        ended: the standing grants whose tool or account has changed.
     """
 
     call: AskingCall
@@ -71,7 +71,7 @@ class GrantPreapproval:
     ended: Ended = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
-        """Return what the call keeps of this approval, so that it can be checked again."""
+        """Return the facts to store with the call, so that the approval can be checked again."""
         kept = {
             "fitting": [each.pk for each in self.fitting],
             "grant": self.grant and self.grant.pk,
@@ -88,7 +88,7 @@ def build_call(asking: AskingCard, organization: Organization) -> AskingCall:
     """Build the call for the comparison with standing grants.
 
     Args:
-        organization: its current row; the run's is as old as the run's context.
+        organization: its current row; the run's own may be older.
     """
     call = asking.card.tool_call
     return AskingCall(
@@ -106,7 +106,7 @@ def build_call(asking: AskingCard, organization: Organization) -> AskingCall:
 
 
 def build_ruled(asking: AskingCard) -> RuledCard:
-    """Build the card as approval rules see it."""
+    """Build the card in the form that approval rules compare."""
     card, tool = asking.card, asking.tool
     return RuledCard(
         tool.name, tool.category, Level(card.level), asking.run.employee_id, card.params
@@ -114,10 +114,10 @@ def build_ruled(asking: AskingCard) -> RuledCard:
 
 
 def find_preapproval(asking: AskingCard, grants: Iterable[ReadGrant]) -> GrantPreapproval | None:
-    """Compare the card with the standing grants of its tool; None, without a query, if there is
-    none.
+    """Compare the card with the standing grants of its tool; return None, without a query, if there
+    are none.
 
-    Uses are counted by `reserve_uses`.
+    Uses are not counted here, but by `reserve_uses`.
 
     Args:
         grants: the standing grants in force.
@@ -146,20 +146,20 @@ def find_preapproval(asking: AskingCard, grants: Iterable[ReadGrant]) -> GrantPr
 
 
 def _is_for_other_version(row: StandingGrant, call: AskingCall) -> bool:
-    """Return True if another installed version of the tool than the call's has the definition that
-    the standing grant was made for."""
+    """Return True if the standing grant is for another installed version of the tool than the
+    call's."""
     tool = load_toolbox(row.organization_id).get_defined_tool(row.tool, row.definition_hash)
     return tool is not None and row.definition_hash == tool.definition_hash != call.definition
 
 
 def end(ended: Ended) -> None:
-    """End standing grants for good that a comparison or a start found to have ended."""
+    """End standing grants that a comparison or the start of a call found to have ended."""
     for pk, objection in ended.items():
         end_grants(StandingGrant.objects.filter(pk=pk), objection.why)
 
 
 def find_warnings(asking: AskingCard) -> tuple[str, ...]:
-    """Find the warnings on the card; with any of them, only a person can decide it."""
+    """Find the warnings on the card; with any warning, only a person can decide it."""
     card, call = asking.card, asking.card.tool_call
     waiting = WaitingCard(
         card.pk or 0, card.level, card.digest, call.created_at if call.pk else timezone.now()
@@ -171,11 +171,11 @@ def find_warnings(asking: AskingCard) -> tuple[str, ...]:
 
 
 def find_objection(asking: AskingCard) -> PreapprovalObjection | None:
-    """Find the reason why the approving standing grant does not allow the start of the call; None
+    """Find the reason why the standing grant that approved the call does not allow its start; None
     if it does.
 
-    Call it in the transaction of the start: the grant stays locked until the commit, so that it is
-    revoked either before the start or after it. Warnings are not checked.
+    Call this in the transaction of the start: the standing grant stays locked until the commit, so
+    that it is revoked either before the start or after it. Warnings are not checked.
     """
     pk = asking.card.standing_grant_id or 0
     locked = lock_in_force(asking.run, [pk])
@@ -196,11 +196,11 @@ def find_objection(asking: AskingCard) -> PreapprovalObjection | None:
 def reserve_uses(
     run: Run, preapprovals: Sequence[tuple[GrantPreapproval, Approval]]
 ) -> list[GrantPreapproval]:
-    """Reserve a use of the first matching standing grant with uses left, for each one that approves
-    its card.
+    """For each preapproval that approves its card, reserve a use of the first matching standing
+    grant with uses left.
 
-    One without a use left is withheld. The standing grants stay locked until the commit of this
-    transaction. Standing grants whose creator has lost the right to decide end.
+    Return the preapprovals; without a use left, a preapproval is withheld. The standing grants stay
+    locked until the commit. Those whose maker has lost the right to decide are ended.
     """
     wanted = {
         each.pk
@@ -255,8 +255,8 @@ class LockedGrants:
     """Standing grants in force, which stay locked until the commit.
 
     Attributes:
-        usable: those whose creator may decide cards, by id.
-        ended: those whose creator has lost the right to decide; the caller ends them.
+        usable: the standing grants whose maker may decide cards, by id.
+        ended: the standing grants whose maker has lost the right to decide; the caller ends them.
     """
 
     usable: Mapping[int, StandingGrant]
@@ -264,7 +264,7 @@ class LockedGrants:
 
 
 def lock_in_force(run: Run, ids: Collection[int]) -> LockedGrants:
-    """Lock these standing grants, as far as they are in force."""
+    """Lock those of these standing grants that are in force."""
     makers = Membership.objects.filter(
         organization=OuterRef("organization"),
         user=OuterRef("made_by"),
@@ -283,7 +283,7 @@ def lock_in_force(run: Run, ids: Collection[int]) -> LockedGrants:
 
 
 def _find_rights(locked: Sequence[StandingGrant], calls: Sequence[PreapprovedCall]) -> MakerRights:
-    """Find the rights of the makers of locked standing grants, all of one organization."""
+    """Find the rights of the makers of locked standing grants, which belong to one organization."""
     if not locked:
         return MakerRights([call.ruled for call in calls])
     has_rules = bool(locked[0].has_rules)  # type: ignore[attr-defined]
@@ -291,7 +291,7 @@ def _find_rights(locked: Sequence[StandingGrant], calls: Sequence[PreapprovedCal
 
 
 def end_grants(grants: QuerySet[StandingGrant], because: str) -> int:
-    """End these standing grants, as far as they are in force, with an entry in the audit; return
+    """End those of these standing grants that are in force, each with an entry in the audit; return
     their number."""
     ended = 0
     with transaction.atomic():
@@ -311,10 +311,10 @@ def end_grants(grants: QuerySet[StandingGrant], because: str) -> int:
 
 
 def tell_end(grant: StandingGrant, because: str, user_id: int | None) -> None:
-    """Write to the log of the organization that this standing grant ended or was revoked.
+    """Write the fact that this standing grant ended or was revoked to the organization's log.
 
     Args:
-        user_id: its owner; None if they ended it themselves and need no notice.
+        user_id: the owner to notify; None if they have revoked it themselves.
     """
     tell(
         NoticeFact(

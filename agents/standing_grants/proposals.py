@@ -1,4 +1,4 @@
-"""Proposed standing grants: created from a card or by a form, checked before they are saved."""
+"""Propose standing grants from a card or a form, and check proposals before they are saved."""
 
 from __future__ import annotations
 
@@ -33,9 +33,10 @@ class ProposedGrant:
     """The terms of a standing grant that is not saved.
 
     Attributes:
-        employee_id: None for every employee of the organization.
-        run_id: None for every run.
-        params: the paths that a call may have; those without a condition are free.
+        employee_id: the only employee; None for all employees of the organization.
+        run_id: the only run; None for all runs.
+        params: the paths of the params that a call may have; without a condition, a param may have
+            any value.
     """
 
     tool: str
@@ -47,10 +48,10 @@ class ProposedGrant:
     lifetime: timedelta = timedelta(days=1)
 
     def as_terms(self, tool: Tool) -> GrantTerms:
-        """Return the terms to compare past cards with: the current tool, without an account.
+        """Return the terms for the comparison with past cards: with the current tool, but without
+        an account.
 
-        Finding the account costs a query for a connected source, and past cards do not record
-        theirs.
+        Finding the account may cost a query, and past cards do not record theirs.
         """
         return GrantTerms(
             pk=0,
@@ -66,7 +67,7 @@ class ProposedGrant:
 
 
 def propose_from_card(card: Approval) -> ProposedGrant:
-    """Propose a standing grant for the same employee and calls that equal this card's.
+    """Propose a standing grant for calls of the same employee that equal this card's call.
 
     Raises:
         Invalid: a param's name cannot be a path.
@@ -92,8 +93,8 @@ def propose_equal(tool: str, employee_id: int, params: dict[str, Any]) -> Propos
 
 
 def read_value(params: Any, path: str) -> Any:
-    """Return the value at the path; in a list of objects, the value in the first entry that has
-    one."""
+    """Return the value at the path, None if there is none; in a list of dicts, the value of the
+    first entry that has one."""
     if isinstance(params, list):
         found = (read_value(entry, path) for entry in params)
         return next((value for value in found if value is not None), None)
@@ -103,7 +104,8 @@ def read_value(params: Any, path: str) -> Any:
 
 
 def find_need_of_decision(card: Approval, run: Run) -> Objection | None:
-    """Find the reason why no standing grant can approve cards like this one; None if one could."""
+    """Find the reason why no standing grant can approve cards like this one; None if a standing
+    grant could."""
     tool = find_tool(card.organization_id, card.tool_call.tool, run.employee_id)
     if tool is None:
         return Objection("The tool is no longer installed.")
@@ -115,13 +117,14 @@ def find_need_of_decision(card: Approval, run: Run) -> Objection | None:
 
 
 def read_causes(judgment: Mapping[str, Any] | None) -> tuple[Cause, ...]:
-    """Return the causes of the verdict that is stored with a call."""
+    """Return the causes of the verdict in a call's stored judgment."""
     stored = (judgment or {}).get("causes", ())
     return tuple(Cause(CauseKind(kind), text, param) for kind, text, param in stored)
 
 
 def find_tool(organization_id: int, name: str, employee_id: int | None) -> Tool | None:
-    """Return the tool in the version that the employee uses; the newest for every employee."""
+    """Return the tool in the version that the employee uses, or without an employee in the newest
+    version; None if it is not installed."""
     pinned: dict[str, str] = {}
     if employee_id is not None:
         allowed = Grant.objects.filter(
@@ -132,7 +135,7 @@ def find_tool(organization_id: int, name: str, employee_id: int | None) -> Tool 
 
 
 def check_proposal(organization_id: int, proposal: ProposedGrant) -> Tool:
-    """Check a proposal and return its tool, as `find_tool` does.
+    """Check a proposal; return its tool in the version that the employee uses.
 
     Raises:
         Invalid: names the invalid field and the reason.

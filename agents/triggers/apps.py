@@ -1,4 +1,4 @@
-"""The Django app of this folder's models, which provides the origins of runs of triggers."""
+"""The Django app of triggers, which registers the origins of their runs."""
 
 from django.apps import AppConfig
 

@@ -1,4 +1,4 @@
-"""Changes of triggers by people: create, edit, switch, rotate the secret, remove."""
+"""Create, edit, switch and remove triggers for people, and rotate their secrets."""
 
 import secrets
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ from tools.toolbox.conditions import Condition, Rule
 MAX_TRIGGERS = 100
 MAX_FILTERS = 10
 FILTER_RULES = (Rule.EQUALS, Rule.ONE_OF, Rule.PATTERN, Rule.PREFIX, Rule.MINIMUM, Rule.MAXIMUM)
-"""The comparisons that make sense for a message."""
+"""The rules that filters can use."""
 MAX_HOURS = 24 * 7
 MAX_QUEUED = 1_000
 
@@ -33,8 +33,8 @@ class TriggerTerms:
     """The terms of a trigger, entered by a person.
 
     Attributes:
-        filters: conditions as JSON, of the rules in FILTER_RULES.
-        secret: an existing secret; if empty, one is generated.
+        filters: conditions as JSON, with rules of FILTER_RULES.
+        secret: a secret from the other system; if empty, a new trigger gets a generated one.
     """
 
     name: str
@@ -72,7 +72,7 @@ def make_trigger(member: Membership, terms: TriggerTerms) -> tuple[Trigger, str]
 
     Raises:
         Forbidden, NotFound, Invalid
-        Conflict: there are too many.
+        Conflict: the organization has too many triggers.
     """
     member.require(Role.OPERATOR, "create a trigger")
     secret = terms.secret or make_secret(terms.scheme)
@@ -94,7 +94,7 @@ def make_trigger(member: Membership, terms: TriggerTerms) -> tuple[Trigger, str]
 
 
 def edit_trigger(member: Membership, trigger_id: int, terms: TriggerTerms) -> Trigger:
-    """Change everything except the address; from now on it works on behalf of this member.
+    """Change the terms of a trigger, which then works on behalf of this member; its address stays.
 
     Raises:
         Forbidden, NotFound, Invalid
@@ -114,8 +114,7 @@ def edit_trigger(member: Membership, trigger_id: int, terms: TriggerTerms) -> Tr
 
 
 def switch_trigger(member: Membership, trigger_id: int, *, is_active: bool) -> Trigger:
-    """Switch a trigger off, or on again; it then works on behalf of the person who switched it
-    on."""
+    """Switch a trigger off, or on again, after which it works on behalf of this member."""
     member.require(Role.OPERATOR, "switch a trigger")
     with transaction.atomic():
         trigger = _lock(member, trigger_id)
@@ -128,7 +127,7 @@ def switch_trigger(member: Membership, trigger_id: int, *, is_active: bool) -> T
 
 
 def renew_secret(member: Membership, trigger_id: int) -> tuple[Trigger, str]:
-    """Give a trigger a new secret; the last one stops working at once."""
+    """Give a trigger a new secret, and return both; the old secret stops working at once."""
     member.require(Role.OPERATOR, "change a trigger")
     with transaction.atomic():
         trigger = _lock(member, trigger_id)
@@ -140,7 +139,7 @@ def renew_secret(member: Membership, trigger_id: int) -> tuple[Trigger, str]:
 
 
 def remove_trigger(member: Membership, trigger_id: int) -> None:
-    """Remove a trigger; its runs stay, and so do its messages, but hidden."""
+    """Remove a trigger; its runs stay visible, its messages are hidden but kept."""
     member.require(Role.OPERATOR, "remove a trigger")
     with transaction.atomic():
         trigger = _lock(member, trigger_id)
@@ -160,7 +159,7 @@ def _lock(member: Membership, trigger_id: int) -> Trigger:
 
 
 def _write(member: Membership, trigger: Trigger, terms: TriggerTerms, secret: str) -> None:
-    """Check the terms and write them on the trigger.
+    """Check the terms and set them on the trigger, which the caller saves.
 
     Raises:
         NotFound, Invalid

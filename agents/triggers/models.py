@@ -1,5 +1,4 @@
-"""Triggers, each with an address to which another system sends messages, and the received
-messages."""
+"""The models of triggers and of the messages that they received."""
 
 from django.conf import settings
 from django.db import models
@@ -29,18 +28,20 @@ class Trigger(models.Model):
 
     Attributes:
         public_id: the unguessable part of the address.
-        header: the name of the header with the signature; only for HMAC.
+        header: the name of the header with the signature; only for the scheme HMAC.
         secret: encrypted, and never shown again.
         task: the template of the task, with placeholders such as `{{ payload.issue.title }}`.
         filters: conditions on the payload, as `tools.toolbox.conditions.Condition.as_json`; all
             must match.
-        repeat_hours: the time in which the same body starts one run, for schemes without ids.
-        max_queued: the runs that may wait for a worker at a time.
-        created_by: the person on whose behalf it works: the last to create it or switch it on.
+        repeat_hours: the hours in which equal bodies start only one run, for schemes without
+            message ids.
+        max_queued: the most runs that may wait for a worker at a time.
+        created_by: the person on whose behalf it works: the last who created, saved or switched it
+            on.
         made_by, task_by, secret_by: the people who created it, last wrote its task, and last set or
-            saw its secret; they count as requesters of its runs.
+            saw its secret; they count as requesters of the runs.
         refusal_told_at: when a refusal was last written to the log of the organization.
-        removed_at: the time since which it is hidden; its messages stay, because they name
+        removed_at: the time since which it is hidden; its messages are kept, because they name
             requesters.
     """
 
@@ -90,7 +91,7 @@ class ReceivedStatus(models.TextChoices):
     STARTED = "started", "Started a run"
     FILTERED = "filtered", "Filtered out"
     ANSWERED = "answered", "Connection test"
-    """A test of the address by the sender's system, which got its response."""
+    """A test of the address by the sender's system, which was answered."""
     REFUSED = "refused", "Refused"
 
 
@@ -98,12 +99,12 @@ class ReceivedMessage(models.Model):
     """A message received by a trigger.
 
     Attributes:
-        key: the sender's id of it, or the digest of its body; repeats of one that started a run
-            have no row.
-        run: the run that it started.
-        requesters: (user id, username, act) of each person behind its run besides the one on whose
-            behalf it acts.
-        payload: its body, unless it was refused without proof of its sender.
+        key: the sender's id of the message, or the digest of its body; repeats of a message that
+            started a run have no row.
+        run: the run that the message started.
+        requesters: (user id, username, act) for each person behind the run, except the person on
+            whose behalf it acts.
+        payload: the body; empty if the message was refused because its sender proved nothing.
         template: the trigger's task when the run started.
         replay_of, by: for a message sent again, the original message and the person.
     """

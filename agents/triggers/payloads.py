@@ -1,5 +1,5 @@
-"""The payload of a message: JSON, or a form that carries JSON, as plain data that every database
-can store."""
+"""Read the payload of a message, which is JSON or a form, as plain data that every database can
+store."""
 
 import json
 from typing import Any
@@ -10,7 +10,7 @@ from tools.contract import make_storable
 from tools.contract.canonical import storable_json
 
 MAX_FIELDS = 1_000
-"""The largest number of fields in a form."""
+"""The most fields in a form."""
 FORM = "application/x-www-form-urlencoded"
 PAYLOAD_FIELD = "payload"
 """The field in which GitHub, Slack and others send their JSON."""
@@ -23,7 +23,7 @@ def read_payload(content_type: str, body: bytes) -> dict[str, Any] | list[Any]:
     A form is read as the JSON in its field `payload`, or else as an object of its fields.
 
     Args:
-        content_type: the header.
+        content_type: the value of the header Content-Type.
 
     Raises:
         Invalid

@@ -1,4 +1,4 @@
-"""The compiled query of a message to a trigger."""
+"""The compiled query that finds the trigger of a message."""
 
 from typing import NamedTuple
 
@@ -13,8 +13,8 @@ _NAME = ("username",)
 
 
 class TriggerWithPeople(NamedTuple):
-    """An active trigger with its organization, its employee and the people behind it; absent ones
-    have no id."""
+    """An active trigger with its organization, its employee and the people behind it; those that
+    are missing have no id."""
 
     trigger: Trigger
     organization: Organization

@@ -1,5 +1,5 @@
-"""Messages to triggers: checked, filtered, and turned into one run each, however often they
-come."""
+"""Receive messages to triggers: check and filter them, and start one run for each, even if it is
+sent several times."""
 
 import json
 import time
@@ -34,26 +34,28 @@ Joined = TypeVar("Joined", bound=Model)
 
 LARGEST_PAYLOAD = 256 * 1024
 MAX_PER_MINUTE = 3_000
-"""Messages of one trigger in one process."""
+"""The most messages of one trigger in one process."""
 MAX_NOTED_REFUSALS = 20
-"""Refusals per minute of a trigger's unproved messages, so that a stranger cannot fill the
-table."""
+"""The most refusals of unproved messages that are stored per minute and trigger, so that a stranger
+cannot fill the table."""
 TOLD_EVERY = timedelta(hours=1)
-"""Time between two facts about the refusals of a trigger; people get one notice a day."""
+"""The shortest time between two facts about the refusals of a trigger; people get one notice a
+day."""
 KEPT = 200
-"""Stored messages of a trigger that started nothing, and as many again without their content."""
+"""The most messages that started nothing, with content, that are stored for a trigger, and the most
+without content."""
 WAIT_S = 60
 """Seconds after which a sender may retry while too many runs wait."""
 
 
 class Unproved(Refusal):
-    """The sender proved nothing, or the message is too old."""
+    """The sender's proof is missing or wrong, or the message is too old."""
 
     status, code = 401, "unproved"
 
 
 class TooLarge(Refusal):
-    """The message is too large."""
+    """The message exceeds LARGEST_PAYLOAD."""
 
     status, code = 413, "too_large"
 
@@ -63,8 +65,8 @@ class Taken:
     """The outcome of a received message that was not refused.
 
     Attributes:
-        run: the run that it started, now or earlier.
-        response: the reply to a question of the sender's system.
+        run: the run that the message has started, now or earlier.
+        response: the response to a test by the sender's system.
     """
 
     run: Run | None = None
@@ -72,12 +74,12 @@ class Taken:
 
 
 def receive(public_id: str, headers: Mapping[str, str], body: bytes) -> Taken:
-    """Receive a message: start its run, return that of an equal one, or filter it out.
+    """Receive a message: start its run, return the run of an equal message, or filter it out.
 
     Raises:
-        NotFound: there is no such trigger, or it is switched off.
+        NotFound: there is no trigger with this id, or it is switched off.
         Unproved, TooLarge, TooManyRequests, Invalid
-        Conflict: the trigger's person or employee may not start runs now.
+        Conflict: the person or the employee of the trigger cannot start runs now.
     """
     trigger = _find_trigger(public_id)
     log_for_organization(trigger.organization_id)
@@ -140,8 +142,8 @@ def start_again(member: Membership, message_id: int) -> Run:
 
 
 def find_received_message(run: Run) -> Any:
-    """Return the message from outside that started the run; None for a run that no trigger
-    started."""
+    """Return the payload of the message that started the run; None if no trigger started the run,
+    or the message was deleted."""
     if run.origin != Origin.TRIGGER:
         return None
     received = ReceivedMessage.objects.filter(run=run).values_list("payload", flat=True).first()
@@ -171,7 +173,8 @@ def _present(joined: Joined) -> Joined | None:
 def _find_handshake_response(
     trigger: Trigger, incoming: Incoming, payload: Any
 ) -> Mapping[str, str] | None:
-    """Return the response to a question about the address itself, which starts no run."""
+    """Return the response to a test of the address, which starts no run; None for any other
+    message."""
     if (
         trigger.scheme == Scheme.SLACK
         and isinstance(payload, dict)
@@ -187,14 +190,15 @@ def _start_or_refuse(trigger: Trigger, payload: Any, key: str, window: timedelta
     """Start the run of a message, unless it is a repeat or is filtered out.
 
     Args:
-        window: the time in which the same key means the same message; 0 for no limit.
+        window: the time in which the same key means the same message; 0 means always.
     """
     same_key = ReceivedMessage.objects.filter(
         trigger=trigger, key=key, status=ReceivedStatus.STARTED
     )
     newest_first = same_key.order_by("-pk").annotate(now=Now())
     earlier = list(newest_first.values_list("received_at", "run_id", "now"))
-    # Counted from the rows read above: an equal message that arrives in between does not count.
+    # Derived from the same rows: of two equal messages at the same time, only one can then start a
+    # run.
     generation = f":{len(earlier)}" if window else ""
     repeated = [
         run_id for received_at, run_id, now in earlier if not window or received_at > now - window
@@ -221,8 +225,8 @@ def _start_or_refuse(trigger: Trigger, payload: Any, key: str, window: timedelta
 def _start(
     received: ReceivedMessage, member: Membership, payload: Any, generation: str = ""
 ) -> Run:
-    """Start the run and keep its message, in one transaction; return the run of an equal request
-    instead, if any."""
+    """Start the run and store its message in one transaction; if an equal request has started a
+    run, return that run."""
     trigger = received.trigger
     if trigger.employee_id is None:
         raise Conflict("the trigger's employee was deleted")
@@ -250,7 +254,8 @@ def _start(
 
 
 def _list_requesters(trigger: Trigger, received: ReceivedMessage) -> list[tuple[int, str, str]]:
-    """List the people now behind the run; a later change of the trigger must not release them."""
+    """List the people behind the run, to store them: they stay requesters even if the trigger
+    changes later."""
     people = (
         (trigger.made_by, "created the trigger"),
         (trigger.created_by if received.by else None, "last saved or switched on the trigger"),
@@ -278,7 +283,7 @@ def _find_member(trigger: Trigger) -> Membership:
 
 
 def _refuse_flood(trigger: Trigger) -> None:
-    """Refuse while too many runs of the trigger wait for a worker."""
+    """Raise TooManyRequests while too many runs of the trigger wait for a worker."""
     waiting = Run.objects.filter(status=RunStatus.QUEUED, started_by_message__trigger=trigger)
     if waiting[: trigger.max_queued].count() >= trigger.max_queued:
         raise TooManyRequests(
@@ -287,7 +292,7 @@ def _refuse_flood(trigger: Trigger) -> None:
 
 
 def _find_filter(trigger: Trigger, payload: Any) -> Objection | None:
-    """Return the filter that the payload does not pass; None if it passes all."""
+    """Return the reason why the payload does not pass a filter; None if it passes all filters."""
     params = payload if isinstance(payload, dict) else {"items": payload}
     for stored in trigger.filters:
         condition = Condition.from_json(stored)
@@ -305,8 +310,8 @@ def _find_filter(trigger: Trigger, payload: Any) -> Objection | None:
 
 
 def _read_scalar(text: Any) -> Any:
-    """Return the number or the truth value that a text of the form means: `false` matches false,
-    too."""
+    """Return the number or boolean that a text from the form stands for, so that `false` also
+    matches false."""
     try:
         value = json.loads(text)
     except (ValueError, TypeError, RecursionError):
@@ -315,7 +320,8 @@ def _read_scalar(text: Any) -> Any:
 
 
 def _note_refusal(trigger: Trigger, reason: str, proved: ReceivedMessage | None = None) -> None:
-    """Store a refusal, with the content of a proved message, so that a person can send it again."""
+    """Store a refusal; if the message was proved, with its content, so that a person can send it
+    again."""
     if proved is None and count_or_wait(f"trigger-refusals:{trigger.pk}", MAX_NOTED_REFUSALS):
         return
     received = (
@@ -328,7 +334,7 @@ def _note_refusal(trigger: Trigger, reason: str, proved: ReceivedMessage | None 
 
 
 def _tell_refusal(trigger: Trigger, reason: str) -> None:
-    """Write to the log of the organization that the trigger refuses messages, at most once an
+    """Write the fact that the trigger refuses messages to the organization's log, at most once an
     hour."""
     quiet = Q(refusal_told_at=None) | Q(refusal_told_at__lte=Now() - TOLD_EVERY)
     if not Trigger.objects.filter(quiet, pk=trigger.pk).update(refusal_told_at=Now()):
@@ -347,8 +353,8 @@ def _tell_refusal(trigger: Trigger, reason: str) -> None:
 
 
 def _note(trigger: Trigger, received: ReceivedMessage) -> None:
-    """Store a message that started nothing, and delete the oldest; unproved messages never displace
-    proved ones."""
+    """Store a message that started nothing, and delete the oldest ones beyond KEPT, separately for
+    messages with and without content."""
     received.trigger = trigger
     received.save(force_insert=True)
     others = ReceivedMessage.objects.filter(trigger=trigger).exclude(status=ReceivedStatus.STARTED)

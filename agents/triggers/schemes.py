@@ -1,4 +1,5 @@
-"""The proofs of senders: each scheme checks the parts it signs, and states the others."""
+"""Check the proofs of senders: each scheme proves some parts of a message, and names the parts that
+it does not prove."""
 
 import base64
 import binascii
@@ -12,17 +13,17 @@ from agents.triggers.models import Scheme
 from tools.toolbox.objections import Objection
 
 TOLERANCE_S = 300
-"""Seconds by which a signed time may differ from ours, either way."""
+"""The most seconds by which a signed time may be earlier or later than ours."""
 STANDARD_PREFIX = "whsec_"
 
 
 @dataclass(frozen=True)
 class Incoming:
-    """One received request.
+    """A request with a message to a trigger.
 
     Attributes:
-        headers: by their names in lower case.
-        now: seconds since 1970.
+        headers: the headers by their names in lower case.
+        now: the time of arrival, in seconds since 1970.
     """
 
     headers: Mapping[str, str]
@@ -44,10 +45,10 @@ class Proof:
 
 @dataclass(frozen=True)
 class SchemeTraits:
-    """The proofs of a scheme, in words for people, and its check.
+    """The properties of a scheme: what it proves, in words for people, and its check.
 
     Attributes:
-        body, age, id: the proof of each.
+        body, age, id: how the scheme proves the body, the age and the id of a message.
         id_header: the header with the sender's id of a message; empty without one.
         find_objection: returns the reason to refuse a request; None only for a valid proof.
     """
@@ -60,7 +61,8 @@ class SchemeTraits:
 
 
 class WrongSecret(ValueError):
-    """The secret cannot be one of this scheme; the text is for the person who entered it."""
+    """The secret does not have the form that the scheme needs; the text is for the person who
+    entered it."""
 
 
 def make_secret(scheme: str) -> str:
@@ -72,7 +74,7 @@ def make_secret(scheme: str) -> str:
 
 
 def check_secret(scheme: str, secret: str) -> None:
-    """Check a secret that a person brings along.
+    """Check the form of a secret that a person has entered.
 
     Raises:
         WrongSecret
@@ -105,7 +107,8 @@ def _check_standard(incoming: Incoming, proof: Proof) -> Objection | None:
 
 
 def _get_standard(incoming: Incoming, name: str) -> str:
-    """Return a header of the standard, all from one set: senders through Svix use its own names."""
+    """Return a header of Standard Webhooks, under the standard's name, or under Svix's if the
+    standard's id is missing."""
     prefix = "webhook" if "webhook-id" in incoming.headers else "svix"
     return incoming.headers.get(f"{prefix}-{name}", "")
 

@@ -1,7 +1,7 @@
-"""The task of a run that a trigger starts: the person's template with values of the payload in its
-placeholders.
+"""Write the task of a run that a trigger starts: the person's template with values of the payload
+in its placeholders.
 
-Nothing of the payload is ever evaluated. It is text from outside wherever it stands.
+The payload is never evaluated, and counts as text from outside wherever it appears.
 """
 
 import json
@@ -13,11 +13,11 @@ from agents.platform.refusals import Invalid
 from tools.contract.hidden_characters import is_hidden
 
 LARGEST_VALUE = 500
-"""Characters of one value in a task."""
+"""The most characters of one value in a task."""
 LARGEST_SHOWN = 16_000
-"""Characters of the payload that the employee reads with the task."""
+"""The most characters of the payload that the employee reads with the task."""
 MAX_PLACES = 50
-"""Places in one template."""
+"""The most placeholders in one template."""
 MISSING = "(not in the message)"
 _PLACE = re.compile(r"\{\{([^{}]*)\}\}")
 _PATH = re.compile(r"payload((?:\.[A-Za-z0-9_-]{1,80}){1,12})")
@@ -25,13 +25,13 @@ _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 
 
 def check_template(template: str) -> None:
-    """Check that every place of the template names a value of the payload.
+    """Check that every placeholder of the template is a path in the payload.
 
     Raises:
         Invalid
     """
     places = [place.strip() for place in _PLACE.findall(template)]
-    # Places that are not closed.
+    # Placeholders without closing braces are invalid, too.
     places += [f"{rest} …" for rest in _PLACE.sub("", template).split("{{")[1:]]
     if len(places) > MAX_PLACES:
         raise Invalid(
@@ -46,8 +46,8 @@ def check_template(template: str) -> None:
 
 
 def fill_template(template: str, payload: Any) -> str:
-    """Return the template with the payload's values in its places, each in one line and of limited
-    length."""
+    """Return the template with the payload's values in its placeholders, each in one line and of
+    limited length."""
     return _PLACE.sub(lambda found: _show(_look_up(found[1].strip(), payload)), template)
 
 
@@ -55,7 +55,7 @@ _TAG = re.compile(r"<(?=[\s/]*message)", re.IGNORECASE)
 
 
 def attach_payload(payload: Any) -> str:
-    """Return the text that follows the task for the employee to read."""
+    """Return the text with the payload that follows the task in the employee's first message."""
     text = json.dumps(payload, ensure_ascii=False, indent=1)
     if len(text) > LARGEST_SHOWN:
         text = f"{text[:LARGEST_SHOWN]}\n[shortened: {len(text):,} characters in all]"

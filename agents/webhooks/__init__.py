@@ -1,1 +1,1 @@
-"""Webhooks: facts are sent to other systems, signed and at least once."""
+"""Webhooks: send facts to other systems, signed and at least once."""

@@ -1,4 +1,4 @@
-"""The Django app of this folder's models, which reads events, and sends to webhooks."""
+"""The Django app of webhooks, which registers their readers and their outbox."""
 
 from django.apps import AppConfig
 

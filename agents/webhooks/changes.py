@@ -1,4 +1,4 @@
-"""Changes of webhooks by admins: add, edit, switch, give a new secret, remove."""
+"""Add, edit, switch and remove webhooks for admins, and rotate their secrets."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ MAX_WEBHOOKS = 20
 MAX_ADDRESS = 500
 MAX_SECRETS = 4
 OVERLAP = timedelta(days=1)
-"""Time for which a secret stays valid beside the one that replaces it."""
+"""The time for which an old secret stays valid besides the new one."""
 KEPT = timedelta(days=30)
-"""Time for which ended deliveries are kept."""
+"""The time for which ended deliveries are kept."""
 
 
 @dataclass(frozen=True)
 class WebhookTerms:
-    """A webhook as an admin writes it."""
+    """The terms of a webhook, entered by an admin; see `Webhook`."""
 
     name: str
     address: str
@@ -71,7 +71,7 @@ def make_webhook(member: Membership, terms: WebhookTerms) -> tuple[Webhook, str]
 
     Raises:
         Forbidden, Invalid
-        Conflict: there are too many.
+        Conflict: the organization has too many webhooks.
     """
     own = list_webhooks(member)
     webhook = Webhook(organization_id=member.organization_id, created_by=member.user)
@@ -92,7 +92,8 @@ def make_webhook(member: Membership, terms: WebhookTerms) -> tuple[Webhook, str]
 
 
 def edit_webhook(member: Membership, webhook_id: int, terms: WebhookTerms) -> Webhook:
-    """Change the webhook; waiting deliveries go to a new address, with failures reset.
+    """Change the webhook; if its address changes, waiting deliveries go to the new one, and its
+    failures are forgotten.
 
     Raises:
         Forbidden, NotFound, Invalid
@@ -123,7 +124,8 @@ def switch_webhook(member: Membership, webhook_id: int, *, is_active: bool) -> W
         webhook.is_active, webhook.off_reason = is_active, ""
         _forget_failures(webhook)
         webhook.save()
-        # Also when switched on: the reader may have added deliveries after it was switched off.
+        # Also when switched on: the reader may have added deliveries after the webhook was switched
+        # off.
         fail_waiting(webhook, "the webhook was switched off")
         record_change(
             member, "webhook_switched_on" if is_active else "webhook_switched_off", webhook
@@ -132,7 +134,7 @@ def switch_webhook(member: Membership, webhook_id: int, *, is_active: bool) -> W
 
 
 def rotate_secret(member: Membership, webhook_id: int) -> tuple[Webhook, str]:
-    """Give a webhook a new secret; the last one stays valid beside it for a day.
+    """Give a webhook a new secret, and return both; the old secret stays valid for a day.
 
     Raises:
         Forbidden, NotFound
@@ -153,8 +155,8 @@ def rotate_secret(member: Membership, webhook_id: int) -> tuple[Webhook, str]:
 
 
 def remove_webhook(member: Membership, webhook_id: int) -> None:
-    """Remove a webhook; its deliveries follow in short transactions, because there may be very
-    many.
+    """Remove a webhook; its deliveries are deleted later in short transactions, because there may
+    be very many.
 
     Raises:
         Forbidden, NotFound
@@ -169,7 +171,7 @@ def forget_old_deliveries(at_once: int = 1_000) -> int:
     """Delete deliveries that ended more than 30 days ago, and those of removed webhooks; return
     their number.
 
-    It works in short transactions, and leaves the rest for later if there is much.
+    Works in short transactions, and leaves the rest for later if there are many.
     """
     rows = WebhookDelivery.objects.all()
     late = rows.filter(webhook__is_active=False)
@@ -180,9 +182,9 @@ def forget_old_deliveries(at_once: int = 1_000) -> int:
 
 
 def switch_all_off(reason: str) -> None:
-    """Switch every webhook off, and fail every delivery that waits.
+    """Switch all webhooks off, and fail all waiting deliveries.
 
-    After a restore, it is unknown what was sent since the backup, and whether the restored
+    For a restore, after which nobody knows what was sent since the backup, and whether the
     installation is a copy.
     """
     end_deliveries(WebhookDelivery.objects.all(), WebhookDeliveryStatus.FAILED, reason)
@@ -190,8 +192,8 @@ def switch_all_off(reason: str) -> None:
 
 
 def fail_waiting(webhook: Webhook, reason: str) -> None:
-    """Fail every delivery of the webhook that waits, and keep the reason of its last try; people
-    can send it again."""
+    """Fail all waiting deliveries of the webhook, which people can send again; each keeps the
+    reason of its last failure, if any."""
     waiting = WebhookDelivery.objects.filter(webhook=webhook, status=WebhookDeliveryStatus.WAITING)
     problem = Case(When(problem="", then=Value(reason[:300])), default=F("problem"))
     waiting.update(status=WebhookDeliveryStatus.FAILED, ended_at=Now(), problem=problem)
@@ -223,7 +225,7 @@ def lock_webhook(member: Membership, webhook_id: int) -> Webhook:
 
 
 def _write(webhook: Webhook, terms: WebhookTerms) -> None:
-    """Check the terms and write them on the webhook.
+    """Check the terms and set them on the webhook, which the caller saves.
 
     Raises:
         Invalid
@@ -242,7 +244,8 @@ def _write(webhook: Webhook, terms: WebhookTerms) -> None:
 
 
 def _clean_address(address: str) -> str:
-    """Check that the address is one of https, or of a private host that the installation allows.
+    """Check that the address uses https and is public, unless the installation allows its private
+    host.
 
     Raises:
         Invalid
@@ -266,7 +269,7 @@ def _clean_address(address: str) -> str:
 
 
 def _is_allowed(host: str) -> bool:
-    """Return True for a host that ALLOWED_PRIVATE_HOSTS names, or an address that it covers."""
+    """Return True if ALLOWED_PRIVATE_HOSTS names the host, or covers its address."""
     hosts = settings.ALLOWED_PRIVATE_HOSTS
     address = parse_ip("127.0.0.1" if host == "localhost" else host)
     return (
@@ -283,5 +286,5 @@ def _add_secret(webhook: Webhook) -> str:
 
 
 def record_change(member: Membership, action: str, webhook: Webhook, **details: object) -> None:
-    """Record in the audit what the member did."""
+    """Record an action of the member on the webhook in the audit."""
     audit.record(member, action, f"webhook:{webhook.pk}", name=webhook.name, **details)

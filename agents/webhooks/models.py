@@ -1,4 +1,4 @@
-"""Webhooks, their secrets, and their deliveries."""
+"""The models of webhooks, their secrets and their deliveries."""
 
 from typing import Any
 from uuid import uuid4
@@ -40,16 +40,16 @@ class Webhook(ReceiverBase):
     """An address of another system that receives facts of the organization.
 
     Attributes:
-        address: encrypted, because some addresses are secrets; admins alone see it.
+        address: encrypted, because some addresses are secrets; only admins see it.
         kinds: values of WebhookKind.
-        sends_values: deliveries contain values too, not only ids, kinds and times.
-        busy_until: the time until which a worker sends one of its deliveries; there is one at a
+        sends_values: True if deliveries also contain values, not only ids, kinds and times.
+        busy_until: the time until which a worker may be sending a delivery; there is only one at a
             time.
         rests_until: the time until which nothing is sent, because the receiver failed.
         failures: the number of failures since the last success.
-        is_slow: the last response took more than two seconds.
-        off_reason: the reason why Gadget switched it off.
-        told_from: the time since which it gets facts: when it was added, or last switched on.
+        is_slow: True if the last response took more than two seconds.
+        off_reason: the reason why Gadget switched it off; empty otherwise.
+        told_from: the time from which it gets facts: when it was added or last switched on.
     """
 
     organization = models.ForeignKey(
@@ -85,14 +85,14 @@ class Webhook(ReceiverBase):
 
     @override
     def save(self, *args: Any, **kwargs: Any) -> None:
-        """Save the webhook; one that is switched on gets no earlier facts."""
+        """Save the webhook; if that switches it on, it gets only facts from now on."""
         if self.is_active and Webhook.objects.filter(pk=self.pk, is_active=False).exists():
             self.told_from = Now()
         super().save(*args, **kwargs)
 
     @property
     def host(self) -> str:
-        """The host of the address, for the admins who see the list; empty if the address cannot be
+        """The host of the address, with its port, for lists; empty if the address cannot be
         read."""
         try:
             return read_url(self.address).netloc.decode("ascii")
@@ -104,7 +104,7 @@ class WebhookSecret(models.Model):
     """A secret that signs the deliveries of a webhook.
 
     Attributes:
-        valid_until: the end of a secret that was replaced; None for the newest one.
+        valid_until: the time until which a replaced secret is valid; None for the newest secret.
     """
 
     webhook = models.ForeignKey(Webhook, on_delete=models.CASCADE, related_name="secrets")
@@ -131,19 +131,21 @@ class WebhookDeliveryStatus(models.TextChoices):
 class WebhookDelivery(DeliveryBase):
     """A fact on its way to one webhook, written after the commit of its event.
 
-    The database checks neither its run nor its webhook: both may be removed meanwhile.
+    The database does not check that its run and its webhook exist, because both may be removed
+    meanwhile.
 
     Attributes:
-        public_id: random, so that it is unique across installations and restores.
-        run_id: None for a fact of the organization, which belongs to no run.
-        seq: the number of the run's event that it reports; the id of an event of the organization.
-        previous_seq: the number of the event of the last earlier delivery to this webhook, of the
-            same run or also of no run; None for the first.
+        public_id: a random id, which is unique across installations and restores.
+        run_id: the run's id; None for a fact of the organization, which belongs to no run.
+        seq: the number of the run's event, or the id of the organization's event, that it reports.
+        previous_seq: the `seq` of the previous event that was sent to this webhook about the same
+            run, or about no run; None for the first one.
         payload: ids, kinds and times.
         values: everything else that a receiver may read; empty unless the webhook sent values when
-            a worker read the fact. They are sent only if it still does.
-        wanted_at: the start of the three days: the time of the fact, or of *Send again*.
-        answer_status, duration_ms: the response to the last attempt, and its duration.
+            the fact was read. They are sent only if it still does.
+        wanted_at: the time of the fact, or of *Send again*, from which the three days for retries
+            count.
+        answer_status, duration_ms: the HTTP status and the duration of the last attempt.
     """
 
     public_id = models.UUIDField(default=uuid4, editable=False)

@@ -1,5 +1,4 @@
-"""The outbox of webhooks: readers of events that write their deliveries, which workers send
-later."""
+"""The readers of events that write the deliveries of webhooks, which workers send later."""
 
 from __future__ import annotations
 
@@ -26,12 +25,12 @@ from agents.webhooks.models import Webhook, WebhookDelivery, WebhookDeliveryStat
 
 @dataclass(frozen=True)
 class WebhookFact:
-    """A fact of a run or of an organization.
+    """A fact of a run or an organization, in the form in which webhooks send it.
 
     Attributes:
         payload: ids, kinds and times.
         values: everything else, for webhooks that send values.
-        due_at: the time before which it is not sent; None for at once.
+        due_at: the time before which the fact is not sent; None to send it at once.
     """
 
     kind: WebhookKind
@@ -42,10 +41,10 @@ class WebhookFact:
 
 @dataclass(frozen=True)
 class ToldFact:
-    """A fact with the event that it is from.
+    """A fact with the event that contains it.
 
     Attributes:
-        run_id: None for a fact of the organization.
+        run_id: the run's id; None for a fact of the organization.
         seq: the number of the run's event, or the id of the organization's event.
         created_at: the time of the event.
     """
@@ -58,7 +57,7 @@ class ToldFact:
 
     @classmethod
     def of_run(cls, event: Event, fact: WebhookFact) -> ToldFact:
-        """Name the run and the employee beside the fact."""
+        """Build a fact of a run, and add the ids of the run and the employee."""
         ids = {"run_id": str(event.run_id), "employee_id": str(event.run.employee_id)}
         told = replace(fact, payload={**ids, **fact.payload})
         return cls(told, event.run.organization_id, event.run_id, event.seq, event.created_at)
@@ -70,7 +69,7 @@ def select_events() -> QuerySet[Event]:
 
 
 def select_organization_events() -> QuerySet[OrganizationEvent]:
-    """Select the events without a run of organizations with an active webhook."""
+    """Select the events that belong to no run, of organizations with an active webhook."""
     return OrganizationEvent.objects.filter(_has_webhook("organization_id"))
 
 
@@ -80,17 +79,17 @@ def _has_webhook(organization_id: str) -> Exists:
 
 
 def write_deliveries(events: Sequence[Event]) -> None:
-    """Write the deliveries of these events, with a few statements for any number.
+    """Write the deliveries of these events, with a few statements for any number of events.
 
-    A webhook gets no facts from before it was added or switched on. An event with deliveries is
-    skipped: during an update, an older process may have written them.
+    A webhook gets no facts from before it was added or switched on. An event that already has
+    deliveries is skipped, because during an update an older process may have written them.
     """
     undone = {
         event.run_id: event.seq
         for event in events
         if event.run.origin == Origin.ASK and _is_undone(event)
     }
-    # Not sent yet, because it is due only once the decision can no longer be undone.
+    # These are not sent yet: they are due only once the decision can no longer be undone.
     if undone:
         responses = WebhookDelivery.objects.filter(run_id__in=undone, kind=WebhookKind.ASK_ANSWERED)
         responses.filter(Q(tries=0) | Q(status=WebhookDeliveryStatus.DROPPED)).delete()
@@ -110,7 +109,7 @@ def _is_before(event: Event, seqs: dict[int, int]) -> bool:
 
 
 def write_organization_deliveries(events: Sequence[OrganizationEvent]) -> None:
-    """Write the deliveries of these events without a run, as `write_deliveries` does."""
+    """Write the deliveries of these events that belong to no run, as `write_deliveries` does."""
     told = []
     for event in events:
         for found in describe(event).facts:
@@ -125,7 +124,8 @@ def _write_told(told: Sequence[ToldFact], earlier: QuerySet[WebhookDelivery]) ->
     """Write the deliveries of these facts.
 
     Args:
-        earlier: the deliveries of the same runs, or of no run to the same webhooks.
+        earlier: the deliveries of the same runs; for facts of organizations, those of no run to the
+            same webhooks.
     """
     if rows := _build_deliveries(told, earlier) if told else []:
         WebhookDelivery.objects.bulk_create(rows)
@@ -135,7 +135,7 @@ def _write_told(told: Sequence[ToldFact], earlier: QuerySet[WebhookDelivery]) ->
 def _build_deliveries(
     told: Sequence[ToldFact], earlier: QuerySet[WebhookDelivery]
 ) -> list[WebhookDelivery]:
-    """Build the deliveries, each with the number of the preceding event sent to its webhook."""
+    """Build the deliveries, each with the number of the previous event sent to its webhook."""
     earlier = earlier.order_by()
     ends = earlier.values_list("run_id", "webhook_id").annotate(last=Max("seq"))
     last: dict[tuple[int | None, int], int] = {
@@ -158,7 +158,7 @@ def _build_deliveries(
 
 
 def _load_webhooks(organization_ids: Iterable[int]) -> Mapping[int, list[Webhook]]:
-    """Load the active webhooks of these organizations."""
+    """Load the active webhooks of these organizations, by organization id."""
     found = defaultdict[int, list[Webhook]](list)
     for webhook in Webhook.objects.filter(
         organization_id__in=set(organization_ids), is_active=True
@@ -195,13 +195,13 @@ def _is_undone(event: Event) -> bool:
 
 
 def _list_facts(event: Event) -> list[WebhookFact]:
-    """List the facts that the event is about."""
+    """List the facts in the event that webhooks send."""
     built = [_build_fact(event.run, fact) for fact in describe(event).facts]
     return [fact for fact in built if fact is not None]
 
 
 def _build_fact(run: Run, fact: EventFact) -> WebhookFact | None:
-    """Complete a fact with data outside the event; None if it is not sent."""
+    """Complete a fact with data that the event lacks; return None if webhooks do not send it."""
     kind = WebhookKind(fact.kind.value)
     match fact.kind:
         case FactKind.RUN_STARTED:
@@ -233,7 +233,8 @@ def _build_fact(run: Run, fact: EventFact) -> WebhookFact | None:
 
 
 def _build_ask_decision(run: Run, fact: EventFact) -> WebhookFact:
-    """Build the fact of a response to an ask, sent once it cannot be undone."""
+    """Build the fact that an ask was decided, which is sent once the decision can no longer be
+    undone."""
     ask = Ask.objects.values_list("pk", flat=True).get(run_id=run.pk)
     card = Approval.objects.filter(pk=int(fact.ids["approval_id"]))
     start = card.values_list("start_after", flat=True).first()
@@ -241,10 +242,11 @@ def _build_ask_decision(run: Run, fact: EventFact) -> WebhookFact:
 
 
 def _build_unknown_card(fact: EventFact) -> WebhookFact | None:
-    """Build the fact about the card of a call's unknown outcome, if it has one.
+    """Build the fact about the card for a call's unknown outcome; None if the call has no such
+    card.
 
-    A call has at most two: one for the unknown outcome, and one for a late effect, which people
-    acknowledge. The event of the second one names it.
+    A call has at most two such cards: one for the unknown outcome, and one for a late effect, which
+    people acknowledge. Only the event of the second card names it.
     """
     ids = {"card": UNKNOWN_CARD, **fact.ids}
     if "approval_id" not in ids:

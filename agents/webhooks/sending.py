@@ -1,6 +1,6 @@
-"""The outbox of webhooks: one delivery of a webhook is on its way at a time, and each is signed.
+"""The outbox of webhooks, which sends signed deliveries, one at a time to each webhook.
 
-So a slow receiver keeps one thread busy at most.
+So a slow receiver keeps at most one thread busy.
 """
 
 from __future__ import annotations
@@ -42,15 +42,17 @@ from agents.webhooks.models import (
 
 KIND = "webhook"
 TRY_S = 60.0
-"""Seconds after which an attempt counts as lost; longer than the time limit of a request."""
+"""Seconds after which an attempt counts as lost; this is longer than the time limit of a
+request."""
 SLOW_MS = 2_000
 LONGEST_PAUSE_S, LONGEST_REST_S = 4 * 3600.0, 900.0
 LONGEST_WAIT = timedelta(days=3)
-"""Time after which a delivery is given up."""
+"""The time after which a delivery is given up."""
 FAILING_TIME, MIN_FAILURES = LONGEST_WAIT, 10
-"""A webhook that only failed for so long, and so often, is switched off."""
+"""The time without a success, and the number of failures in it, after which a webhook is switched
+off."""
 _ABOUT_THE_RECEIVER = (408, 410, 429)
-"""Responses from 400 to 499 that say nothing about the delivery itself."""
+"""The HTTP statuses from 400 to 499 that are about the receiver, not about the delivery."""
 _Batch = DeliveryBatch[WebhookDelivery, Webhook]
 
 
@@ -84,7 +86,7 @@ WEBHOOK_WAITS = (
 
 
 class WebhookOutbox(Outbox[WebhookDelivery, Webhook]):
-    """The deliveries to other systems."""
+    """The outbox of deliveries to other systems."""
 
     kind = KIND
     model = WebhookDelivery
@@ -102,8 +104,8 @@ class WebhookOutbox(Outbox[WebhookDelivery, Webhook]):
 
     @override
     def select_due(self, *, only_healthy: bool) -> QuerySet[WebhookDelivery]:
-        """Select the next delivery of each webhook that is free; healthy receivers are also
-        quick."""
+        """Select the next delivery of each webhook that is free; with `only_healthy`, slow
+        receivers are left out, too."""
         waiting = WebhookDelivery.objects.filter(
             status=WebhookDeliveryStatus.WAITING, webhook=OuterRef("pk")
         )
@@ -201,7 +203,8 @@ def _match_free(prefix: str = "") -> Q:
 
 
 def compose(delivery: WebhookDelivery, webhook: Webhook) -> dict[str, Any] | None:
-    """Return the body for the receiver; None if it is no longer true."""
+    """Return the body for the receiver; None if the fact is no longer true, because its decision
+    was undone."""
     numbers = {"seq": delivery.seq, "previous_seq": delivery.previous_seq}
     data = {**numbers, **delivery.payload, **(delivery.values if webhook.sends_values else {})}
     if delivery.kind == WebhookKind.ASK_ANSWERED:
@@ -224,7 +227,7 @@ def _find_correlation(run_id: int | None) -> str:
 
 
 def _list_secrets(webhook: Webhook) -> list[str]:
-    """List the secrets that are valid now and can be read, the newest first."""
+    """List the secrets that are valid now and can be decrypted, the newest first."""
     valid = WebhookSecret.objects.filter(
         Q(valid_until=None) | Q(valid_until__gt=Now()), webhook=webhook
     )
@@ -240,8 +243,8 @@ def _record_response(batch: _Batch) -> WebhookDelivery:
 
 
 def _find_rest(webhook: Webhook, error: DeliveryError) -> Any:
-    """Return the time until which a receiver that is away rests; None if it refused this delivery
-    alone."""
+    """Return the time until which nothing is sent to a failing receiver; None if the receiver
+    refused only this delivery."""
     status = error.answer_status or 0
     if 400 <= status < 500 and status not in _ABOUT_THE_RECEIVER:
         return None

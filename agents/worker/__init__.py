@@ -1,1 +1,1 @@
-"""The worker's side: the jobs of the queue, and the sweeper."""
+"""The background processes: workers with the jobs of the queue, and sweepers."""

@@ -1,4 +1,5 @@
-"""Work that each sweeper does now and then, besides work due by times in the database."""
+"""Work that each sweeper repeats every 30 to 60 seconds, besides work that is due by times in the
+database."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ class Chore:
         self._due_at = 0.0
 
     def do_if_due(self) -> None:
-        """Do the work if its time has come; a failure is logged and delays nothing else."""
+        """Do the work if it is due; a failure is logged and delays nothing else."""
         if time.monotonic() >= self._due_at:
             self._due_at = time.monotonic() + self._every_s
             with log_and_continue(self._name):
@@ -28,7 +29,7 @@ class Chore:
 
 
 def build_chores() -> list[Chore]:
-    """Build the chores of one sweeper; all of them are due at once."""
+    """Build the chores of one sweeper; all are due immediately."""
     return [
         Chore("comparing drafts in shadow mode", compare_all, 30),
         Chore("correcting late schedules", correct_times, 60),

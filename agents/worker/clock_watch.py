@@ -1,7 +1,7 @@
 """Correct waits that are longer than the code allows: the database's clock was ahead when they were
 set.
 
-Without this, work would wait for as long as the clock was ahead, unnoticed.
+Without the correction, work would wait for as long as the clock was ahead, and nobody would notice.
 `runs/schedule_watch.py` does the same for schedules, `LeaseWatch` for leases.
 """
 
@@ -30,7 +30,7 @@ BOUNDED_WAITS = (
 
 
 def correct_waits() -> int:
-    """Correct every wait that is too long, and log how many of each kind; return their number."""
+    """Correct every wait that is too long, and log the number for each kind; return the total."""
     found = {wait.name: wait.correct for wait in BOUNDED_WAITS}
     found |= {"messages": correct_due_times, "approved calls": correct_starts}
     total = 0

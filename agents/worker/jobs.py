@@ -1,5 +1,4 @@
-"""The jobs of the queue: each message is the id of a run or of a source of tools, and nothing
-else."""
+"""The jobs of the queue: the argument of each is the id of a run or a tool source, or 0."""
 
 import logging
 import os
@@ -29,8 +28,8 @@ from tools.toolbox.threads import count_abandoned_threads
 logger = logging.getLogger(__name__)
 
 MAX_ABANDONED = 8
-"""Number of tool threads beyond their timeouts at which the worker shuts down, to be started
-again."""
+"""The number of tool threads that run beyond their timeouts at which the worker shuts down, for a
+restart."""
 
 TITLES_AT_ONCE = 4
 _title_threads = ThreadPoolExecutor(TITLES_AT_ONCE, thread_name_prefix="titles")
@@ -42,7 +41,7 @@ _renewers: list[RepeatingThread] = []
 
 @shared_task(name=notify.ADVANCE_JOB, ignore_result=True)  # type: ignore[untyped-decorator]  # Celery has no types
 def advance_run(run_id: int) -> None:
-    """Drive one run; no failure escapes the job, and the sweeper finds the run again."""
+    """Drive one run; failures are logged, and the sweeper finds the run again."""
     close_old_connections()
     log_for_nobody()
     try:
@@ -63,14 +62,13 @@ def advance_run(run_id: int) -> None:
 
 @shared_task(name=notify.TITLE_JOB, ignore_result=True)  # type: ignore[untyped-decorator]
 def name_run(run_id: int) -> None:
-    """Ask for a run's title in a separate thread: titles may come late, and no run waits for
-    one."""
+    """Give a run a title in a separate thread, so that no run waits for titles."""
     _title_threads.submit(_title, run_id)
 
 
 def _title(run_id: int) -> None:
-    """Give the run a title; after a failure it has none, and at shutdown another worker gets the
-    request."""
+    """Give the run a title, without a retry after a failure; at shutdown, pass the request on to
+    another worker."""
     try:
         with log_and_continue(f"titling run {run_id}"):
             close_old_connections()
@@ -85,7 +83,7 @@ def _title(run_id: int) -> None:
 
 @shared_task(name=notify.REFRESH_JOB, ignore_result=True)  # type: ignore[untyped-decorator]
 def refresh_source(source_id: int) -> None:
-    """Read a source's description again; the source records a failure."""
+    """Read a source's description again; a failure is recorded on the source."""
     close_old_connections()
     log_for_nobody()
     with log_and_continue(f"refreshing source {source_id}"):
@@ -116,8 +114,7 @@ def renew_withheld(_: int) -> None:
 
 @worker_init.connect  # type: ignore[untyped-decorator]
 def _start_worker(**_: object) -> None:
-    """Start the run poller and the sender of notices; first end a worker with another data folder
-    or other keys."""
+    """Check that this worker has the installation's folder and keys, then start its threads."""
     confirm_at_start()
     poller = RunPoller(settings.GADGET_WORKER_THREADS, advance_run)
     _pollers.append(poller)
@@ -141,7 +138,7 @@ def _shut_down(**_: object) -> None:
 
 @worker_shutdown.connect  # type: ignore[untyped-decorator]
 def _finish_worker(**_: object) -> None:
-    """Finish the worker after its last run: stop its threads and send the remaining messages."""
+    """Finish the worker after its last run: stop its threads and send the remaining hints."""
     for poller in _pollers:
         poller.stop()
     for sender in _senders:

@@ -1,5 +1,5 @@
-"""Watches for unrenewed leases by this process's own clock: the database's clock may be set
-back."""
+"""Find leases that are no longer renewed, by this process's own clock, because the database's clock
+may be set back."""
 
 from collections.abc import Iterable
 
@@ -8,17 +8,17 @@ from agents.runs.queries.due import ObservedLease
 
 
 class LeaseWatch:
-    """Remembers since when each lease has not been renewed."""
+    """Remembers when each lease was first seen; a renewed lease counts as another one."""
 
     def __init__(self) -> None:
         self._since: dict[ObservedLease, float] = {}
 
     def update(self, leases: Iterable[ObservedLease], now: float) -> list[ObservedLease]:
         """Record the current leases, and return those that were not renewed for longer than a lease
-        lasts.
+        is valid.
 
         Args:
-            now: the time by `clock_s` at which the leases were read.
+            now: the time of `clock_s` before the leases were read.
         """
         self._since = {lease: self._since.get(lease, now) for lease in leases}
         duration = timing().lease.total_seconds()

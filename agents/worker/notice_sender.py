@@ -1,9 +1,8 @@
 """The threads that read events and send notices and webhooks.
 
-One reads, one spreads notices, one withdraws, one sends e-mail, and four each send to browsers,
-chat and webhooks.
-
-A server that hangs keeps only its own messages waiting; no run and no page waits for any of them.
+One thread reads, one spreads notices, one withdraws, one sends e-mail, and four each send to
+browsers, chat and webhooks. So a server that hangs delays only its own deliveries, and no run or
+page waits for any of them.
 """
 
 from __future__ import annotations
@@ -28,10 +27,10 @@ from agents.runs.engine.timing import timing
 POLL_S = 2.0
 SHORTEST_POLL_S = 0.5
 HELPERS, HELPERS_POLL_S = 3, 30.0
-"""Threads for each kind beside the one that checks for deliveries every two seconds.
+"""The number of helper threads for each kind of delivery, besides the thread that checks every two
+seconds, and the seconds between their own checks.
 
-One of each serves only healthy receivers. They are woken together, and seldom check without a
-wake-up.
+One of the helpers serves only healthy receivers. All are woken together.
 """
 
 
@@ -39,9 +38,9 @@ class RepeatingThread(threading.Thread):
     """Repeats a piece of work until nothing is left, then waits for a wake-up or some seconds.
 
     Args:
-        work: does the next piece; returns something false if there was none.
-        and_then: called after each piece.
-        poll_s: seconds after which it checks without a wake-up.
+        work: does the next piece of work; its result is falsy if there was none.
+        and_then: called after each piece of work.
+        poll_s: the seconds after which the thread checks for work without a wake-up.
     """
 
     def __init__(
@@ -68,22 +67,22 @@ class RepeatingThread(threading.Thread):
             self._woken.clear()
 
     def wake(self) -> None:
-        """Work soon."""
+        """Check for work now."""
         self._woken.set()
 
     def finish(self) -> None:
-        """Start no further piece of work; a signal handler may call this, because it takes no
-        lock."""
+        """Let the thread start no further piece of work; signal handlers may call this, because it
+        takes no lock."""
         self._stopping = True
 
     def stop(self) -> None:
-        """Work no more after the present piece."""
+        """End the thread after the current piece of work."""
         self.finish()
         self._woken.set()
 
 
 class NoticeSender:
-    """The threads with which one worker reads events, and spreads, sends and withdraws notices."""
+    """The threads of one worker that read events, and spread, send and withdraw notices."""
 
     def __init__(self) -> None:
         works: dict[str, Callable[[], bool]] = {
@@ -93,7 +92,7 @@ class NoticeSender:
         helpers: dict[str, Callable[[], bool]] = {
             f"send-{kind}-{number}": partial(send_next, kind, only_healthy=number == 0)
             for kind in OUTBOXES
-            if not CHANNELS[kind].server_setting  # one server gets no more from many senders
+            if not CHANNELS[kind].server_setting  # many senders are no faster with a single server
             for number in range(HELPERS)
         }
         self._senders = [RepeatingThread(name, work, lambda: None) for name, work in works.items()]
@@ -104,28 +103,28 @@ class NoticeSender:
         self._threads = (self._reader, self._spreader, *self._senders)
 
     def start(self) -> None:
-        """Start all threads, and create the installation's key for push at the first start."""
+        """Start all threads; the first start of an installation also creates its key for push."""
         with log_and_continue("making the key for push"):
             make_key_if_missing()
         for thread in self._threads:
             thread.start()
 
     def wake(self) -> None:
-        """Spread and send soon."""
+        """Wake the threads that spread and send notices."""
         self._spreader.wake()
         self._wake_senders()
 
     def wake_reader(self) -> None:
-        """Read new events soon; their notices wake the senders."""
+        """Wake the thread that reads events."""
         self._reader.wake()
 
     def finish(self) -> None:
-        """Begin to send nothing more, while the worker's last runs end."""
+        """Let no thread start new work, while the worker's last runs end."""
         for thread in self._threads:
             thread.finish()
 
     def stop(self, patience_s: float = 15.0) -> None:
-        """Send no more, and wait for messages in progress; another worker repeats those that take
+        """End all threads, and wait for their work in progress; another worker repeats what takes
         too long."""
         for thread in self._threads:
             thread.stop()

@@ -1,5 +1,4 @@
-"""The run poller: finds due runs in the database, so that work continues while the queue is
-down."""
+"""Find due runs in the database, so that work continues while the queue is down."""
 
 import logging
 import random
@@ -18,11 +17,11 @@ logger = logging.getLogger(__name__)
 
 
 class RunPoller(threading.Thread):
-    """Drives the runs that are due at two polls in a row, because no worker got them from the
-    queue.
+    """Drives the runs that are due at two polls in a row, which means that no worker got them from
+    the queue.
 
     Args:
-        slots: the number of runs that this worker drives at a time.
+        slots: the most runs that this worker drives at a time.
         drive: drives one run if it is still free.
     """
 
@@ -42,12 +41,12 @@ class RunPoller(threading.Thread):
             connection.close()
 
     def poll(self) -> int:
-        """Start to drive the overlooked runs, as free slots allow; return their number."""
+        """Start driving overlooked runs, as many as there are free slots; return their number."""
         free = 0 if lease.is_shutting_down() else self._slots - lease.count_held_runs()
         due = frozenset(row.pk for row in DUE_RUNS.fetch_all()) if free > 0 else frozenset()
         overlooked = (due & self._seen_due) - self._driving
         self._seen_due = due
-        # Chosen at random, because other workers poll as well.
+        # At random, so that several workers rarely choose the same runs.
         chosen = random.sample(sorted(overlooked), min(len(overlooked), max(free, 0)))
         self._driving.update(chosen)
         for pk in chosen:
@@ -55,14 +54,14 @@ class RunPoller(threading.Thread):
         return len(chosen)
 
     def _drive_run(self, run_id: int) -> None:
-        """Drive a run; until it returns, no poll chooses it again, or a slow database would pile up
-        the same runs."""
+        """Drive a run; until this returns, no poll chooses it again, because a slow database would
+        pile up the same runs."""
         try:
             self._drive(run_id)
         finally:
             self._driving.discard(run_id)
 
     def stop(self) -> None:
-        """Start no more runs, and wait for those in progress."""
+        """Start no more runs, and wait for the runs in progress."""
         self._stopping.set()
         self._drivers.shutdown(cancel_futures=True)

@@ -1,7 +1,7 @@
-"""The sweeper: wakes, expires and recovers the runs and cards that a lost hint or worker left
-behind.
+"""The sweeper: do everything that is due, and recover runs and cards after a lost hint or
+worker.
 
-Any number of sweepers may run at a time.
+Any number of sweepers may run at the same time.
 """
 
 import logging
@@ -55,8 +55,7 @@ Row = TypeVar("Row")
 def sweep_forever(stop: threading.Event) -> None:
     """Sweep until stopped; wait while the database is unavailable, locked, full or read-only.
 
-    After an outage, the workers' heartbeats come first, because their leases may have expired
-    unrenewed.
+    After an outage, wait two heartbeats, so that workers can renew their leases first.
     """
     sweeper, upkeep = Sweeper(), Upkeep()
     was_unavailable = False
@@ -75,8 +74,8 @@ def sweep_forever(stop: threading.Event) -> None:
 
 
 def _try_database(for_writes: bool) -> bool:
-    """Read from the database and, with `for_writes`, write what changes nothing; return True if
-    both work."""
+    """Return True if the database can be read and, with `for_writes`, written, which is tried
+    without changing anything."""
     try:
         with connection.cursor() as cursor:
             cursor.execute("SELECT 1")
@@ -99,7 +98,7 @@ class Sweeper:
     """Sweeps in one process, and remembers the leases that it has seen.
 
     Attributes:
-        is_blocked: an outage of the database ended the last sweep.
+        is_blocked: True if a database outage ended the last sweep.
     """
 
     def __init__(self) -> None:
@@ -112,8 +111,8 @@ class Sweeper:
     def sweep(self) -> int:
         """Do everything that is due; return the number of changed rows.
 
-        A failure on one row is logged and delays no other row. An outage of the database ends the
-        sweep, because it would delay every row.
+        A failure on one row is logged and does not affect other rows. A database outage ends the
+        sweep, because every row would wait for it.
         """
         self.is_blocked = False
         done = 0
@@ -173,8 +172,8 @@ def _take_expired(run_id: int) -> bool:
 
 
 def _take_unrenewed(lease: due.ObservedLease) -> bool:
-    """Take a run from its worker if its lease was not renewed for a lease's duration by our own
-    clock."""
+    """Take a run from its worker if, by our own clock, its lease was not renewed for as long as a
+    lease is valid."""
     with _prompt_transaction(lease.run_id) as tx:
         if not lease.is_held_by(tx.run):
             return False
@@ -187,7 +186,7 @@ def _prompt_transaction(run_id: int) -> Iterator[Transaction]:
     """Open a transaction on an unlocked run.
 
     Raises:
-        OperationalError: it took longer than a heartbeat to begin.
+        OperationalError: that took longer than a heartbeat.
     """
     began = clock_s()
     with run_transaction(run_id, wait=False) as tx:
@@ -199,7 +198,7 @@ def _read_promptly(read: Callable[[], list[Row]]) -> list[Row]:
     """Read due rows.
 
     Raises:
-        OperationalError: it took longer than a heartbeat.
+        OperationalError: that took longer than a heartbeat.
     """
     began = clock_s()
     rows = read()
@@ -208,8 +207,8 @@ def _read_promptly(read: Callable[[], list[Row]]) -> list[Row]:
 
 
 def _refuse_if_late(began: float) -> None:
-    """Raise OperationalError if a wait was so long that workers could not renew their leases: they
-    come first."""
+    """Raise OperationalError if the wait since `began` was longer than a heartbeat, so that workers
+    could not renew their leases."""
     if clock_s() - began > timing().heartbeat_s:
         raise OperationalError("the database was blocked for longer than a heartbeat")
 
@@ -232,8 +231,8 @@ def _cancel_unneeded(run_id: int) -> bool:
 
 
 def _hint() -> int:
-    """Send hints for queued runs again, each at most once in 10 s; return the number that Redis
-    accepted."""
+    """Repeat the hints for due runs, each at most once in 10 s; return the number of hints that
+    Redis accepted."""
     waiting = [row.pk for row in due.UNHINTED_RUNS.fetch_all()]
     sent = notify.wake_runs_now(waiting)
     if sent:

@@ -1,4 +1,4 @@
-"""Upkeep: work of a sweeper once an hour or a day, beside its sweeps."""
+"""Work that a sweeper repeats every hour or day, besides its sweeps."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ HOUR_S = 3600.0
 
 @dataclass
 class Upkeep:
-    """Does each task when it is due, and all of them at first; a failure is logged and delays no
-    other task."""
+    """Does each task when it is due; at the start, all are due. A failure is logged and does not
+    affect other tasks."""
 
     clock: Callable[[], float] = time.monotonic
     _due: dict[str, float] = field(default_factory=dict)

@@ -1,5 +1,5 @@
-"""A limit on passwords hashed at the same time: each keeps a processor core busy that pages need
-too."""
+"""Limit how many passwords are hashed at the same time: each keeps a processor core busy that pages
+need too."""
 
 from __future__ import annotations
 
@@ -53,7 +53,8 @@ class ThreadLimit:
 
 LIMIT = ThreadLimit(MAX_AT_ONCE, MAX_WAITING, MAX_WAIT_S)
 LIMIT_FOR_KNOWN_BROWSERS = ThreadLimit(1, MAX_WAITING, MAX_WAIT_S)
-"""A separate limit, so that a flood of strangers cannot lock out people with a known browser."""
+"""A separate limit, so that a flood of logins by strangers cannot delay people with a known
+browser."""
 
 is_for_known_browser: ContextVar[bool] = ContextVar("is_for_known_browser", default=False)
 """True while a password from a known browser is checked."""

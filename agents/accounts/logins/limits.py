@@ -1,6 +1,6 @@
 """Limits on wrong passwords: per account and address, per address, and per known browser.
 
-Each try is counted before the password is checked, and uncounted if it was right, so that
+Each try is counted before the password is checked, and uncounted if it was correct, so that
 simultaneous tries cannot pass a limit together. The counters are in the table of django-axes, where
 a superuser may delete them.
 """
@@ -58,7 +58,7 @@ class TryCounter:
         return bool(free.update(failures_since_start=F("failures_since_start") + 1))
 
     def uncount(self) -> None:
-        """Uncount a try."""
+        """Take back a counted try."""
         self._rows.filter(failures_since_start__gt=0).update(
             failures_since_start=F("failures_since_start") - 1
         )
@@ -93,8 +93,8 @@ class LoginTries:
 
     @classmethod
     def for_request(cls, request: HttpRequest, username: str) -> LoginTries:
-        """Choose the counters; a known browser has its own, so that strangers cannot lock it
-        out."""
+        """Choose the counters for a login; a known browser has its own, so that strangers cannot
+        lock it out."""
         if token := read_browser_token(request, username):
             return cls((TryCounter(username, ANY_ADDRESS, token, MAX_FROM_KNOWN_BROWSER),))
         address = find_client_network(request)
@@ -124,8 +124,8 @@ class LoginTries:
             counter.uncount()
 
     def accept(self) -> None:
-        """Reset the account's counter after a right password, but not the address's, which may be
-        guessing others."""
+        """Reset the account's counter after a correct password; the address's counter only drops by
+        one, because its client may be guessing other passwords."""
         for counter in self.counters:
             counter.uncount() if counter.username == ANY_ACCOUNT else counter.reset()
 
@@ -134,10 +134,10 @@ class LoginTries:
 
 
 class LoginLimits(AxesDatabaseHandler):  # type: ignore[misc]
-    """The interface to these limits that django-axes calls around each login."""
+    """The handler that django-axes calls around each login, which applies these limits."""
 
     def is_allowed(self, request: HttpRequest, credentials: dict[str, Any] | None = None) -> bool:
-        """Count the try that is about to happen."""
+        """Count the try that is about to happen; return False if it is over a limit."""
         tries = LoginTries.for_request(request, str((credentials or {}).get("username") or ""))
         request.login_tries = tries  # type: ignore[attr-defined]
         is_for_known_browser.set(tries.is_from_known_browser)
@@ -151,13 +151,13 @@ class LoginLimits(AxesDatabaseHandler):  # type: ignore[misc]
         request: HttpRequest | None = None,
         **_more: object,
     ) -> None:
-        """Leave the try counted."""
+        """Log the failed login; its try stays counted."""
         is_locked = bool(getattr(request, "axes_locked_out", False))
         address = request.META.get("REMOTE_ADDR", "") if request else ""
         log.warning("login failed", address=address, is_locked=is_locked)
 
     def user_logged_in(self, sender: object, request: HttpRequest, user: User, **more: Any) -> None:
-        """Uncount the try, and let the browser be remembered."""
+        """Uncount the try, and let `LoginMiddleware` remember the browser."""
         super().user_logged_in(sender, request, user, **more)
         if tries := getattr(request, "login_tries", None):
             tries.accept()

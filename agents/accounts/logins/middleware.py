@@ -37,7 +37,8 @@ class LoginMiddleware:
         return _remember_browser(request, await self._get_response(request))
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
-        """Uncount a try whose password was never checked."""
+        """Return the 429 page if too many passwords wait to be hashed, and uncount the try, whose
+        password was never checked."""
         if not isinstance(exception, TooBusy):
             return None
         if tries := getattr(request, "login_tries", None):

@@ -1,4 +1,4 @@
-"""Browser sessions: those that have expired are deleted."""
+"""Delete browser sessions that have expired."""
 
 from __future__ import annotations
 

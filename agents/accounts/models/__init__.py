@@ -1,4 +1,4 @@
-"""Rows of organizations, their members and credentials, and the audit."""
+"""The models of organizations, their members and credentials, and the audit."""
 
 from agents.accounts.models.audit import AuditEntry, AuditHead
 from agents.accounts.models.credential import Credential

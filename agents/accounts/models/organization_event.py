@@ -1,4 +1,4 @@
-"""Events of organizations: the facts that belong to no run."""
+"""The log of an organization: events that belong to no run."""
 
 from django.db import models
 from django.db.models.functions import Now

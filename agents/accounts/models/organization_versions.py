@@ -11,8 +11,8 @@ MAX_ORGANIZATIONS = 10_000
 
 @dataclass(frozen=True)
 class OrganizationVersions:
-    """Versions of an organization's tools and credentials: they only grow, and 0 means that it
-    never had any."""
+    """Versions of an organization's tools and credentials: they only grow, and 0 means never
+    changed."""
 
     tools: int = 0
     credentials: int = 0
@@ -23,8 +23,8 @@ _lock = threading.Lock()
 
 
 def record_versions(organization_id: int, tools: int, credentials: int = 0) -> None:
-    """Record the versions of an organization's row, unless newer ones were seen: old transactions
-    read old rows."""
+    """Record the versions of an organization's row, unless newer ones were seen: a long transaction
+    reads an old row."""
     known = _seen.get(organization_id)
     if known is not None and known.tools >= tools and known.credentials >= credentials:
         return

@@ -1,2 +1,2 @@
-"""Findings about cards, for pages and for rules: deception, reach, new contacts, odd values, and
-the current state."""
+"""Warnings about cards, for pages and rules: deception, reach, new contacts, odd values, and
+changed targets."""

@@ -1,5 +1,5 @@
-"""The content of a card, and warnings about signs of deception. A card with a warning is never
-decided in bulk."""
+"""Read the content of a card, and warn about signs of deception. A card with a warning is never
+approved in bulk."""
 
 from __future__ import annotations
 
@@ -68,12 +68,12 @@ _NATURAL_NO_BREAK = re.compile(
 
 @dataclass(frozen=True)
 class CardWarning:
-    """One sign of deception.
+    """A kind of deception whose signs were found on a card.
 
     Attributes:
         kind: one of the keys of `LABELS`.
         label: a few words for lists.
-        detail: what was found and where, for the card.
+        detail: the signs and their places, as the card shows them.
     """
 
     kind: str
@@ -96,14 +96,14 @@ class AffectedRecord(NamedTuple):
 
 @dataclass(frozen=True)
 class CardReading:
-    """The content of a card for code, read once from its sealed parts.
+    """The content of a card, as findings and rules use it, read from its sealed parts.
 
     Attributes:
         contacts: the contacts that the call would write to or use.
-        target_keys: a key for each target, equal on every card that affects it.
+        target_keys: a key for each target, the same on every card that affects this target.
         has_outside_destination: a value from outside names a recipient, a destination or an amount.
-        folds_parts: the card folds a part that must be opened.
-        names: the values that could be taken for a record's name.
+        folds_parts: the card folds a part, which must be opened before approval.
+        names: the values that readers could take for a record's name.
         records: the records that the call affects.
         target_count: the number of targets of any kind.
         lacks_preview: the tool's preview failed or took too long, so the effect of the call is
@@ -161,7 +161,7 @@ def read_cards(organization_id: int, digests: Mapping[int, str]) -> dict[int, Ca
 
 
 def build_card_warning(kind: str, details: list[str]) -> CardWarning:
-    """Build one warning from everything found of its kind."""
+    """Build the warning of a kind from its details."""
     different = list(dict.fromkeys(details))
     more = len(different) - MAX_DETAILS
     return CardWarning(
@@ -202,7 +202,8 @@ def is_about_records(approval: Approval) -> bool:
 
 
 def get_preview(approval: Approval) -> dict[str, Any]:
-    """Return the card's preview; empty if it is not an object, after a change in the database."""
+    """Return the card's preview; empty if it is not an object, because somebody changed the
+    database."""
     return approval.preview if isinstance(approval.preview, dict) else {}
 
 
@@ -221,7 +222,7 @@ def is_done(preview: dict[str, Any]) -> bool:
     try:
         return Preview.from_json(preview).is_done
     except (AttributeError, KeyError, TypeError):
-        return False  # it was changed in the database
+        return False  # somebody changed the preview in the database
 
 
 def _read(approval: Approval) -> CardReading:

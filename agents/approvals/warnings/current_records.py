@@ -1,4 +1,5 @@
-"""The current records that a card affects, and their likeness to the values it would write."""
+"""Compare the records that a card affects, as they are now, with the card and the contacts that it
+would write."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from tools.registries.records import RECORD_STORE
 
 IN_RECORD = ", which is in the record"
 MAX_IDS = 10_000
-"""The most ids in one query, because databases limit its size."""
+"""The most ids in one query: databases limit the size of a query."""
 
 
 class RecordState(NamedTuple):
@@ -33,7 +34,8 @@ class RecordState(NamedTuple):
 def load_record_states(
     organization_id: int, shown: Iterable[AffectedRecord]
 ) -> dict[int, RecordState]:
-    """Load the records that cards of one organization affect, with one query for each 10,000."""
+    """Load the records that cards of one organization affect, by id, with one query per 10,000
+    records."""
     ids = list(dict.fromkeys(one.pk for one in shown))
     own = RECORD_STORE.get().get_records(organization_id).order_by()
     parts = (ids[start : start + MAX_IDS] for start in range(0, len(ids), MAX_IDS))
@@ -44,7 +46,7 @@ def load_record_states(
 
 
 def list_problems(shown: Sequence[AffectedRecord], records: Mapping[int, RecordState]) -> list[str]:
-    """List the shown records that are gone or have changed, each with its problem."""
+    """List a problem for each shown record that no longer exists or has changed."""
     problems = []
     for one in shown:
         record = records.get(one.pk)
@@ -58,8 +60,8 @@ def list_problems(shown: Sequence[AffectedRecord], records: Mapping[int, RecordS
 def find_contact_likeness(
     shown: Sequence[AffectedRecord], records: Mapping[int, RecordState]
 ) -> list[str]:
-    """Describe each contact on a card that resembles one of the record that it would be written
-    to."""
+    """Describe each contact that a card would write to a record and that resembles the record's own
+    contact."""
     found: list[str] = []
     for one in shown[:MAX_COMPARED]:
         record = records.get(one.pk)

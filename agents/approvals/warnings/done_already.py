@@ -1,4 +1,4 @@
-"""Cards whose effect already exists, with the run or person that caused it."""
+"""Find cards whose effect already exists, and the run or person that caused it."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ from tools.registries.records import RECORD_STORE
 
 MAX_LISTED = 3
 MAX_SEARCHED = 100
-"""The number of newest started calls that are searched for the cause."""
+"""The most changes of a record, or started calls, that are searched for the cause, newest first."""
 
 
 @dataclass(frozen=True)
 class DoneTarget:
-    """A target that already has the wanted values, by name; a deleted one has no values."""
+    """A target that already has the wanted values, each with its field's name; none if it was to be
+    deleted."""
 
     label: str
     values: tuple[tuple[str, Any], ...]
@@ -33,12 +34,13 @@ class DoneTarget:
 
 @dataclass(frozen=True)
 class DoneAlready:
-    """The values that a card asks for and that already exist.
+    """The targets of a card that already have the wanted values, and the cause.
 
     Attributes:
-        targets: the first of them.
-        more: the number of the others.
-        run_id, actor: the run, or else the person, that caused it; None and empty if unknown.
+        targets: the first three targets.
+        more: the number of the other targets.
+        run_id, actor: the run, or else the person, that made the change; None and empty if
+            unknown.
         at: the time of the change.
     """
 
@@ -59,10 +61,11 @@ class _Doing:
 
 
 def find_done(card: Approval, *, is_stale: bool) -> DoneAlready | None:
-    """Find the existing effect of a waiting card; None if its call would still change something.
+    """Return the targets that already are as the card wants them; None if its call would still
+    change something.
 
     Args:
-        is_stale: the targets are known to have changed since the card was created, so its effect is
+        is_stale: True if the targets have changed since the card was created; its effect is then
             computed again.
     """
     preview = get_preview(card)
@@ -106,8 +109,8 @@ def _find_change(card: Approval, target: dict[str, Any]) -> _Doing | None:
 
 
 def _find_call(card: Approval, target: dict[str, Any]) -> _Doing | None:
-    """Find the newest call of the family that changed this target to the wanted values with a
-    person's approval."""
+    """Find the newest approved call of this family of tools that changed the target to the wanted
+    values."""
     started = Approval.objects.filter(
         organization_id=card.organization_id,
         status=ApprovalStatus.CONSUMED,

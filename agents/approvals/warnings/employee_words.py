@@ -1,5 +1,5 @@
-"""The employee's own words on a card, the text of the pass that requested its call, where it
-imitates Gadget."""
+"""Find cards on which the employee's own words, the text of the pass that requested the call,
+imitate Gadget."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from agents.runs.models import Approval, Pass
 from tools.caches import Cache
 
 _IMITATIONS: Cache[tuple[int, str], str] = Cache(MAX_CACHED)
-"""Imitating words, or empty texts, by organization and digest of the card."""
+"""The words that imitate Gadget, empty if there are none, by organization and card digest."""
 
 
 def find_imitations(organization_id: int, digests: Mapping[int, str]) -> dict[int, str]:
-    """Find the cards whose employee's words imitate Gadget, with those words; one query for cards
-    that are not cached.
+    """Return the words that imitate Gadget, by card id, for cards that have any; one query for all
+    cards that are not cached.
 
     A recorded pass never changes, and the digest seals the call, and thereby its pass.
 

@@ -1,4 +1,4 @@
-"""The limits beyond which a card folds what it shows, and the cards that fold something."""
+"""Decide whether a card folds a part of its content, because it is too long to show at once."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def folds_parts(
 
 
 def _list_values(targets: Sequence[Mapping[str, Any]]) -> Iterator[Any]:
-    """List the values with their own fields."""
+    """Yield each value that the card shows in a field of its own."""
     for target in targets:
         yield target.get("label")
         for side in ("before", "after"):

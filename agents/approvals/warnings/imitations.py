@@ -1,5 +1,5 @@
-"""Text that imitates Gadget: words of others that sound like a decision, a check or a label of the
-product."""
+"""Find text that imitates Gadget: foreign words that read like the product's own decision, check or
+label."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cards that are approved individually and never in bulk, and the reasons for it."""
+"""Find the reasons why a card must be approved individually, never in bulk."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ class WaitingCard(NamedTuple):
     """The columns of a waiting approval from which its reasons are computed.
 
     Attributes:
-        called_at: the time of its call, which is older than the card if the card replaces another
-            one.
+        called_at: the time of the card's call, which is older than the card if the card replaces
+            another one.
     """
 
     pk: int
@@ -55,8 +55,7 @@ class WaitingCard(NamedTuple):
 
 @dataclass(frozen=True)
 class _Findings:
-    """The findings about many cards that need the database, by card id; the records by their own
-    id."""
+    """Findings that need the database, for many cards: by card id, but `records` by record id."""
 
     similar_names: Mapping[int, list[SimilarName]]
     imitations: Mapping[int, str]
@@ -74,11 +73,11 @@ def find_individual_reasons(
     """Find the reasons why cards of one organization are approved individually, as labels by card
     id.
 
-    Two queries, and at most two more: the words of the employees that are not cached, and the
-    number of records if a card affects more than five.
+    Costs two queries, and at most two more: one for employees' words that are not cached, and one
+    for the number of records if a card affects more than five objects.
 
     Args:
-        similar_names: those of all these cards, if already loaded, which saves one query.
+        similar_names: the similar names of all these cards, if already loaded; saves one query.
     """
     if similar_names is None:
         similar_names = find_similar_names(

@@ -1,4 +1,4 @@
-"""Contacts on a card that the organization has not used before."""
+"""Find contacts on a card that the organization has not used before."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from tools.registries.records import RECORD_STORE
 MAX_CHECKED = 20
 """The most contacts checked for one card."""
 MAX_EARLIER = 2_000
-"""How many of the newest approved cards are searched."""
+"""The number of the newest approved cards that are searched."""
 MAX_READ = 50
-"""The most approved cards that are read for one contact; if none of them has it, it counts as
+"""The most approved cards that are read for one contact; a contact in none of them counts as
 new."""
 MAX_LENGTH = 20_000
 """Approved cards with longer params are not read."""
@@ -33,7 +33,7 @@ class NewContacts:
     """The new contacts of one card.
 
     Attributes:
-        contacts: those that the organization has not used before.
+        contacts: the contacts that the organization has not used before.
         unchecked: the number of further contacts that were not checked.
         is_cut: the card has even more contacts than were counted.
     """
@@ -83,9 +83,10 @@ def _find_known(organization_id: int, contacts: Iterable[Contact]) -> set[str]:
 
 
 def _find_approved(card: Approval, contacts: Iterable[Contact]) -> set[tuple[str, str]]:
-    """Find the kinds and values in approved cards that contain the text of one of these contacts.
+    """Find the kinds and values of all contacts in the approved cards that contain the text of one
+    of these contacts.
 
-    A text may also be a part of another contact, so the cards with it are read.
+    The text may be a part of another contact, so the cards are read.
     """
     used = Approval.objects.filter(organization_id=card.organization_id, status__in=USED).exclude(
         pk=card.pk
@@ -115,7 +116,7 @@ def _find_approved(card: Approval, contacts: Iterable[Contact]) -> set[tuple[str
 
 
 def _list_keys(params: Any) -> Iterator[tuple[str, str]]:
-    """Yield the key of each contact in the params; an email address makes its host known too."""
+    """Yield the key of each contact in the params, and of the host of each email address."""
     for contact in list_contacts(params):
         yield _get_key(contact)
         if contact.kind == EMAIL:
@@ -123,7 +124,8 @@ def _list_keys(params: Any) -> Iterator[tuple[str, str]]:
 
 
 def _get_key(contact: Contact) -> tuple[str, str]:
-    """Return kind and value, equal for a host with and without `www.`."""
+    """Return the contact's kind and value, which are the same for a host with and without
+    `www.`."""
     return contact.kind, _cut_www(contact.value) if contact.kind == HOST else contact.value
 
 

@@ -1,5 +1,5 @@
-"""The odd one out in a group of cards: a host, a domain, an alphabet or a number far from all the
-others."""
+"""Find the odd values in a group of cards: a domain, host or alphabet that few have, or a number
+far from the others."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ COMMON_PERCENT = 70
 """The percentage of a group that must agree before the others are odd."""
 MIN_COMMON = 3
 MAX_LISTED = 100
-"""How many values of a list are compared."""
+"""The most values of a list that are compared."""
 FAR = 10.0
-"""A number is odd if it is this many times farther from the median than half of the others."""
+"""A number is odd if its distance from the median is more than this many times the usual
+distance."""
 
 
 def find_oddities(params: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Describe for each of these flat params the value that differs from the others: `email:
-    different domain`.
+    """Return a text for each card's flat params that names its odd values, such as `email:
+    different domain`; empty without any.
 
-    Empty for most. The result is in the order of the params.
+    The result is in the order of the params.
     """
     found: list[list[str]] = [[] for _ in params]
     for name in dict.fromkeys(name for each in params for name in each):
@@ -50,7 +51,7 @@ def _walk(value: Any) -> Iterator[Any]:
 
 
 def _find_odd_kinds(values: Sequence[Sequence[Any]]) -> list[tuple[str, list[int]]]:
-    """Find, for each way of sorting texts into kinds, the indices of the values of a rare kind."""
+    """Find, for each way of sorting texts into kinds, the indices of the cards with a rare kind."""
     texts = [[one for one in each if isinstance(one, str) and one] for each in values]
     found = []
     for word, sort in KINDS:
@@ -60,7 +61,7 @@ def _find_odd_kinds(values: Sequence[Sequence[Any]]) -> list[tuple[str, list[int
 
 
 def _find_rare(kinds: Sequence[Set[str]]) -> list[int]:
-    """Find the indices with a kind that only few have, if there is a kind that most have."""
+    """Find the indices of the cards with a kind that few have, if most cards share one kind."""
     counts = Counter(kind for each in kinds for kind in each)
     total = sum(1 for each in kinds if each)
     most = max(counts.values(), default=0)
@@ -103,8 +104,7 @@ def _get_host(text: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _get_alphabet(text: str) -> str:
-    """Return the alphabet of most letters, by the first word of their Unicode names; empty without
-    letters."""
+    """Return the alphabet of most of the letters, such as LATIN; empty without letters."""
     names = (unicodedata.name(char, "UNKNOWN").partition(" ")[0] for char in text if char.isalpha())
     counts = Counter(names)
     return counts.most_common(1)[0][0] if counts else ""

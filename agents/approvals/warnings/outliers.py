@@ -1,4 +1,5 @@
-"""The targets of a card that differ from most others, so that nothing hides in a long list."""
+"""Find the targets of a card that differ from most others, so that none is overlooked in a long
+list."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 MIN_TARGETS = 6
-"""Shorter lists are read whole."""
+"""People read shorter lists whole, so these have no summary."""
 MAX_VALUES = 8
 MAX_SHARE = 0.2
 MAX_NAMED = 5
@@ -31,13 +32,14 @@ class ValueCount:
 
     @property
     def unnamed(self) -> int:
-        """The number of rare targets that are not named."""
+        """The number of targets with this rare value that are not named."""
         return self.count - len(self.names) if self.names else 0
 
 
 @dataclass(frozen=True)
 class FieldSummary:
-    """A field whose value is the same for most targets: `60 inactive, 1 active: Harbor Cloud`."""
+    """A field whose value is the same for most targets, with its values: `60 inactive, 1 active:
+    Harbor Cloud`."""
 
     name: str
     values: list[ValueCount]
@@ -89,7 +91,7 @@ def _count_values(targets: Sequence[dict[str, Any]], side: str, name: str) -> Co
 
 
 def _find_rare_values(counts: Counter[str], total: int) -> set[str]:
-    """Find the values of few targets, in a field in which all targets together have few values."""
+    """Find the values that few targets have, if the field has few different values at all."""
     if not 1 < len(counts) <= MAX_VALUES or any(len(text) > MAX_TEXT for text in counts):
         return set()
     rare = {text for text, count in counts.items() if count <= total * MAX_SHARE}

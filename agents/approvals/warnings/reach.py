@@ -1,4 +1,4 @@
-"""The reach of a card: how many objects it affects, of how many there are."""
+"""The reach of a card: how many of all objects it affects."""
 
 from __future__ import annotations
 
@@ -10,13 +10,11 @@ from agents.runs.models import Approval
 from tools.registries.records import RECORD_STORE
 
 MAX_UNCONFIRMED = 5
-"""Up to this number, the card shows every object at once, so no confirmation by typing is
-needed."""
+"""The most objects that need no typed confirmation: the card shows them all at once."""
 
 
 def count_objects(card: Approval) -> int | None:
-    """Count all objects of the kind that the card affects; None if that is unknown, or if it
-    creates them."""
+    """Count all records if the card affects existing records; None for other cards."""
     return _count_records(card.organization_id) if read_card(card).records else None
 
 

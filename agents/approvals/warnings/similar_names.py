@@ -1,4 +1,4 @@
-"""Search for names on a card that readers could mistake for another record's name."""
+"""Find names on a card that readers could mistake for another record's name."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ MAX_VALUES = 250
 """The most values compared for one card; the labels of its targets come first."""
 MAX_SIMILAR = 5
 MAX_LOOKS, MAX_NAMES = 10_000, 20_000
-"""The most looks in one query, because databases limit its size, and the most names that it
-finds."""
+"""The most looks in one query, because databases limit its size, and the most names in its
+result."""
 
 
 @dataclass(frozen=True)
@@ -37,9 +37,9 @@ class CardNames:
     """The values on a card that could be taken for a name.
 
     Attributes:
-        looks: each value with its look.
-        own_id: the id of the card's only target: a card that renames it must not warn of the
-            target's current name.
+        looks: each value with its look: the text in which lookalike spellings are equal.
+        own_id: the id of the card's only target: a card that renames a record must not warn of the
+            record's current name.
     """
 
     looks: tuple[tuple[str, str], ...] = ()
@@ -47,8 +47,7 @@ class CardNames:
 
 
 def read_names(targets: Sequence[Mapping[str, Any]], params: Mapping[str, Any]) -> CardNames:
-    """Read the values that could be taken for a name, at most 250, from a card's targets and
-    params."""
+    """Read at most 250 values that could be taken for a name from a card's targets and params."""
     values = dict.fromkeys(islice(_list_values(targets, params), MAX_VALUES))
     looks = tuple(
         (value, look) for value in values if len(look := compute_look(value)) >= MIN_LOOK_LENGTH
@@ -59,8 +58,8 @@ def read_names(targets: Sequence[Mapping[str, Any]], params: Mapping[str, Any]) 
 def find_similar_names(
     organization_id: int, names: Mapping[int, CardNames]
 ) -> dict[int, list[SimilarName]]:
-    """Find similar names by card id, at most 5 for each card, with one query for each 10,000
-    different looks."""
+    """Find at most 5 similar names for each card, by card id, with one query per 10,000 different
+    looks."""
     looks = list(dict.fromkeys(look for card in names.values() for _, look in card.looks))
     named: dict[str, list[tuple[int, str]]] = {}
     for start in range(0, len(looks), MAX_LOOKS):
@@ -73,8 +72,8 @@ def find_similar_names(
 
 
 def _load_names(organization_id: int, looks: list[str]) -> Iterator[tuple[str, str, int]]:
-    """Load the records' names with these looks, each with the first record's id: thousands can
-    share one name."""
+    """Load the names of records that have these looks, each with only the first record's id:
+    thousands of records can share a name."""
     alike = RECORD_STORE.get().get_records(organization_id).filter(IsOneOfTexts("look", looks))
     rows = alike.values_list("name", "look").annotate(first=Min("pk")).order_by("first")
     return iter(rows[:MAX_NAMES])

@@ -1,5 +1,5 @@
-"""Tools and targets that differ from their card, so that its call could not start after an
-approval."""
+"""Find cards whose call could not start after an approval, because its tool or targets have
+changed."""
 
 from __future__ import annotations
 
@@ -15,20 +15,21 @@ from agents.runs.models import Approval, ToolCall
 from tools.contract import Tool, ToolError
 
 LOCAL = frozenset({"files", "schedule"})
-"""Tools whose effect is computed again for the card, because that reads only local data."""
+"""Families of tools whose effect is computed again for the card, because they read only local
+data."""
 MAX_NAMED = 3
 
 
 def find_staleness(card: Approval, records: Mapping[int, RecordState]) -> str | None:
-    """Return the reason why the call could not start as shown; None if it could, or if the card
-    shows that it is done."""
+    """Return the reason why the card's call could not start as shown; None if it could."""
     if problems := list_problems(read_card(card).records, records):
         return _join_problems(problems)
     return find_local_staleness(card)
 
 
 def find_tool_staleness(call: ToolCall, tool: Tool | None) -> str | None:
-    """Return the reason why today's tool could not run the call as shown; None if it could."""
+    """Return the reason why the current version of the tool could not run the call as shown; None
+    if it could."""
     if tool is None:
         withheld = load_toolbox(call.organization_id).policy.withheld
         return withheld.get(call.tool, f"The tool {call.tool} is no longer available.")

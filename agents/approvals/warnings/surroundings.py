@@ -1,5 +1,4 @@
-"""Warnings and facts beside a card's own content: warnings, new contacts, other cards, and the
-current state."""
+"""Load the surroundings of cards: everything that a page shows beside a card's own content."""
 
 from __future__ import annotations
 
@@ -35,17 +34,17 @@ from agents.runs.models import Approval
 
 @dataclass(frozen=True)
 class Surroundings:
-    """The surroundings of one open card.
+    """The warnings and facts that a page shows beside the content of one open card.
 
     Attributes:
-        warnings: the signs of deception, including those in the employee's words and in comparison
-            with records.
+        warnings: the signs of deception, including those that only the employee's words or current
+            records show.
         similar_names: names on the card that look like another record's.
         new_contacts: hosts, email addresses, accounts and recipients that the organization has not
             used before.
         same_target_cards: other open cards that affect the same targets.
         staleness: the reason why the call could not start as shown; None if it could.
-        done: the effect that already exists.
+        done: the effect, if it already exists.
         total_objects: the number of all objects of the kind that the card affects.
         claim: the current claim on the card.
     """
@@ -62,8 +61,7 @@ class Surroundings:
 
 @dataclass(frozen=True)
 class CardFacts:
-    """Facts about open cards that a list and each of its cards show, by card id; claims by call
-    id."""
+    """Facts that a list of open cards and each of its cards show, by card id; claims by call id."""
 
     cards: Collection[int]
     similar_names: Mapping[int, list[SimilarName]]
@@ -85,7 +83,7 @@ def load_surroundings(
 
     Args:
         words: the employee's own words by card id.
-        listed: the facts about a list that may contain these cards.
+        listed: facts that are already loaded; used if they cover all these cards.
     """
     if not cards:
         return {}

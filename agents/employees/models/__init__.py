@@ -1,4 +1,4 @@
-"""Rows of employees, their model providers, and their permissions."""
+"""The models of employees, their model providers, and their permissions."""
 
 from agents.employees.models.employee import (
     LONGEST_RESPONSE_S,

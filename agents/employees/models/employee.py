@@ -25,15 +25,15 @@ class ProviderKind(models.TextChoices):
 
 
 LONGEST_RESPONSE_S = 1_800
-"""The usual time limit for one whole response of a model."""
+"""The default time limit, in seconds, for one whole response of a model."""
 
 
 class ModelProvider(models.Model):
-    """A server that runs models, with its address and key; or scripts that stand in for models.
+    """A server that runs models, with its address and key, or the scripts that replace a model.
 
     Attributes:
-        prices: per million tokens, in the organization's currency: {model or "*": {"input": "2.5",
-            "output": "10"}}.
+        prices: by model, or "*" for all others, per million tokens, in the organization's currency:
+            {"*": {"input": "2.5", "output": "10"}}.
     """
 
     organization = models.ForeignKey(
@@ -264,8 +264,7 @@ class Grant(models.Model):
 
 
 def _find_body_fault(value: Any) -> str | None:
-    """Return the reason why the value cannot be merged into every model request; None if it
-    can."""
+    """Return the reason why these fields cannot be added to model requests; None if they can."""
     if not isinstance(value, dict):
         return 'Write a JSON object, such as {"top_p": 0.9}.'
     if taken := [name for name in NOT_IN_BODY if name in value]:

@@ -7,7 +7,7 @@ from tools.contract import Level
 
 
 class ToolRule(models.Model):
-    """The level and stop of one tool for all employees.
+    """An organization's rule for one tool: its level, and whether it is stopped.
 
     Attributes:
         level: a higher level than the tool's own; empty uses the tool's own.

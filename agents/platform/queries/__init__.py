@@ -1,6 +1,6 @@
-"""Queries compiled once instead of at each use, in the `queries` or `due` module of their subject.
+"""Queries that are compiled once instead of at each use; apps define theirs in `queries` and `due`
+modules.
 
-A query is compiled if the ORM would make its caller 5% slower: each pass, each line of a socket,
-each sweep, each request with a token. Rows have named columns, so callers see no tuples. Everything
-else uses the ORM.
+A query is compiled if the ORM would make its caller at least 5% slower, as in passes, sockets,
+sweeps and requests with a token. Everything else uses the ORM.
 """

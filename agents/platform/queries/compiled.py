@@ -1,5 +1,4 @@
-"""Querysets that are compiled once for each kind of database, because compiling is most of the
-ORM's cost.
+"""Compile a queryset once for each kind of database: compiling is most of the ORM's cost.
 
 Define a query with a NamedTuple for its rows; the fields name the columns:
 
@@ -13,8 +12,8 @@ Define a query with a NamedTuple for its rows; the fields name the columns:
 
     for row in DUE_RUN.fetch_all(7): print(row.lease_epoch)
 
-Where a field is not named like its column, pass a keyword: the path of the column, an expression,
-or `ModelColumns`, which makes the field hold an instance of that model.
+If a field is not named like its column, pass a keyword with its name: the path of the column, an
+expression, or `ModelColumns` for an instance of a model.
 """
 
 from __future__ import annotations
@@ -36,7 +35,8 @@ Row = TypeVar("Row", bound=NamedTuple)
 Value = int | str
 
 PLACEHOLDERS = (31_011, 31_012, 31_013)
-"""Values to compile queries with: small enough for every integer column, and used nowhere else."""
+"""Values that stand for the params when a query is compiled: small enough for every integer column,
+and used nowhere else."""
 
 MAX_IDS = 200
 
@@ -44,7 +44,7 @@ _Converters = dict[int, tuple[list[Callable[..., Any]], Any]]
 
 
 class IdRow(NamedTuple):
-    """A row of a query for ids alone."""
+    """A row of a query that selects only ids."""
 
     pk: int
 
@@ -52,14 +52,14 @@ class IdRow(NamedTuple):
 def compile_ids(
     build: Callable[[], QuerySet[Any]], most: int = MAX_IDS, pk: str = "pk"
 ) -> CompiledQuery[IdRow]:
-    """Compile a query for due ids, limited so that a sweep ends soon: the next one handles the
-    rest."""
+    """Compile a query for due ids, at most `most`, so that a sweep ends soon; the next sweep
+    handles the rest."""
     return CompiledQuery(IdRow, lambda: build()[:most], pk=pk)
 
 
 @dataclass(frozen=True)
 class ModelColumns:
-    """The columns of a model that a row holds as one instance.
+    """The columns of a model that a row contains as one instance.
 
     Attributes:
         model: the class of the instance.
@@ -80,7 +80,7 @@ class ModelColumns:
 
     @property
     def paths(self) -> list[str]:
-        """The same names as seen from the query's model."""
+        """The field paths of the columns from the query's model."""
         return [self.prefix + name for name in self.names]
 
     def build_instance(self, values: Iterator[Any]) -> Model:
@@ -92,8 +92,8 @@ class ModelColumns:
 
 @dataclass(frozen=True)
 class _Statement:
-    """A query for one kind of database; `places` maps its params to the numbers of the values that
-    they take."""
+    """A compiled query for one kind of database; `places` pairs the index of each variable param
+    with the number of its value."""
 
     sql: str
     params: tuple[Any, ...]
@@ -108,12 +108,12 @@ class _Statement:
 
 
 class CompiledQuery(Generic[Row]):
-    """A query that takes a few integers or texts.
+    """A query with a few integers or texts as params, compiled on first use.
 
     Args:
         row_type: the class of the rows.
-        build: returns the queryset for the values; the columns are added to it.
-        placeholders: values to compile the query with; needed where a value is a text.
+        build: returns the queryset for the values, without columns.
+        placeholders: values to compile the query with; required if a value is a text.
         columns: the column's path, an expression or `ModelColumns`, for each field that is not
             named like its column.
     """

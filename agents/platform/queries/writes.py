@@ -1,7 +1,6 @@
-"""Inserts and updates with cached SQL, because composing it with the ORM costs more than running
-it.
+"""Insert and update with cached SQL: composing SQL with the ORM costs more than running it.
 
-The engine uses them for every pass; everything else writes through the ORM.
+The engine uses these functions for every pass; everything else writes through the ORM.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ AnyField: TypeAlias = "Field[Any, Any]"
 def insert_rows(rows: Sequence[Model]) -> None:
     """Insert rows of one model in one statement, and set their ids.
 
-    The database fills the columns that have a default only there.
+    Columns whose only default is the database's are left to the database.
     """
     if not rows:
         return
@@ -45,8 +44,8 @@ def insert_rows(rows: Sequence[Model]) -> None:
 
 
 def update_rows(model: type[Model], changes: dict[str, Any], where: dict[str, Any]) -> int:
-    """Set columns to plain values where columns equal plain values; return the number of changed
-    rows."""
+    """Set the columns in `changes` on the rows that equal `where`, both with plain values; return
+    the number of changed rows."""
     return update_each(model, [(changes, where)])
 
 
@@ -56,7 +55,7 @@ def update_each(
     """Run several updates of the same columns in one round trip; return the number of changed rows.
 
     Args:
-        updates: (changes, where) of each, as `update_rows` takes them.
+        updates: a pair (changes, where) for each update, as in `update_rows`.
     """
     if not updates:
         return 0
@@ -84,7 +83,7 @@ def _prepare_values(
 
 @lru_cache(maxsize=16)
 def _list_inserted_fields(model: type[Model]) -> tuple[AnyField, ...]:
-    """List the fields but the id, and those whose only default is the database's."""
+    """List all fields except the id and those whose only default is the database's."""
     fields = (field for field in model._meta.concrete_fields if not field.primary_key)
     return tuple(field for field in fields if field.has_default() or not field.has_db_default())
 
@@ -99,8 +98,8 @@ def _compose_update(model: type[Model], changed: tuple[str, ...], matched: tuple
     return f"UPDATE {model._meta.db_table} SET {changes} WHERE {where}"  # noqa: S608 (names come from models)
 
 
-# PostgreSQL gets all rows as one parameter: with one for each value, parsing the statement costs
-# more than running it.
+# PostgreSQL gets all rows as one parameter: with one parameter per value, parsing the statement
+# would cost more than running it.
 
 
 def _dump_records(fields: Sequence[AnyField], rows: Sequence[Sequence[Any]]) -> str:

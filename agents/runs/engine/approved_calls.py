@@ -1,5 +1,4 @@
-"""Approved calls that are due (step 3 of a run): their judgment compares them with what their card
-showed."""
+"""Judge approved calls that are due (step 3 of a run): each must still match its card."""
 
 from __future__ import annotations
 
@@ -22,12 +21,12 @@ from tools.toolbox.objections import Objection
 
 
 class ApprovedCall(Judgment):
-    """An approved call that is due: if it no longer matches its card, its person is asked again.
+    """An approved call that is due: if it no longer matches its card, a new card asks again.
 
     Attributes:
-        tool, verdict: those of the last judgment.
-        warnings: those on the card of a call that a standing grant approved; a person decides about
-            them.
+        tool, verdict: the results of the last judgment.
+        warnings: the warnings on a card that a standing grant approved; with any, a person must
+            decide.
         effect: the last computed effect, or the reason why the gate forbids the call.
     """
 
@@ -42,7 +41,7 @@ class ApprovedCall(Judgment):
 
     @property
     def matches_card(self) -> bool:
-        """True if tool, definition, level and params are still those on the card."""
+        """True if tool, definition, level and params are still as sealed on the card."""
         same = self.tool is not None and self.tool.definition_hash == self.call.definition_hash
         return (
             same
@@ -52,7 +51,7 @@ class ApprovedCall(Judgment):
 
     @property
     def keeps_limits(self) -> bool:
-        """True if a person has seen on the card each limit on counts that the call exceeds now."""
+        """True if the card has shown each counting limit that the call exceeds now."""
         conditions, params = (
             self.context.grants.conditions.get(self.call.tool, ()),
             self.verdict.params,
@@ -70,8 +69,8 @@ class ApprovedCall(Judgment):
 
     @override
     def compare(self, tx: Transaction) -> Objection | None:
-        """Compare the call and its effect with the card; an objection with an error means that it
-        cannot run at all."""
+        """Compare the call and its effect with the card; an objection with an error means that the
+        call cannot run."""
         error = self.verdict.error or self.effect
         if isinstance(error, ToolError):
             return Objection(error.message, error)
@@ -101,9 +100,8 @@ class ApprovedCall(Judgment):
         return Objection(f"{changed}.")
 
     def find_grant_objection(self) -> PreapprovalObjection | None:
-        """Find the reason why the standing grant that approved the call does not allow its start.
-
-        None if it allows it, or if a person approved the call.
+        """Return the reason why the standing grant that approved the call does not allow its start;
+        None if it does, or if a person approved the call.
         """
         if self.card.standing_grant_id is None or self.tool is None:
             return None

@@ -1,4 +1,4 @@
-"""The sentence of a card: the tool's own words about an effect, or the tool's name and its
+"""Write the sentence of a card: the tool's own words about the effect, or the tool's name and the
 params."""
 
 from dataclasses import dataclass
@@ -10,19 +10,19 @@ from tools.toolbox.isolation import BrokenPromise, run_isolated
 
 _SENTENCE_LENGTH = 1000
 EXISTS = "exists"
-"""The field that says that a target was deleted meanwhile."""
+"""The name of a target's field that is False once the target no longer exists."""
 
 
 @dataclass(frozen=True)
 class CallEffect:
-    """The effect that a call would have, as its card shows it."""
+    """The effect that a call would have, as its card shows it: in a sentence and in detail."""
 
     sentence: str
     preview: Preview
 
 
 def describe_effect(tool: Tool, params: dict[str, object], preview: Preview) -> CallEffect:
-    """Add the tool's sentence to the preview.
+    """Return the preview with the tool's sentence about it.
 
     Raises:
         BrokenPromise: the tool did not return a sentence.
@@ -43,14 +43,14 @@ def describe_effect(tool: Tool, params: dict[str, object], preview: Preview) -> 
 
 
 def describe_without_effect(tool: Tool, params: dict[str, object], problem: str) -> CallEffect:
-    """Describe a call whose effect is not known."""
+    """Describe a call whose effect is unknown, because of this problem."""
     return _describe_safely(tool, params, Preview.impossible(problem))
 
 
 def describe_refused(
     tool: Tool, params: dict[str, object], error: ToolError, shown: Any
 ) -> CallEffect:
-    """Describe a call that its tool now refuses: it is already done, or can no longer run.
+    """Describe a call that the tool now refuses, because it is already done or can no longer run.
 
     Args:
         shown: the preview as the card stores it.
@@ -62,8 +62,8 @@ def describe_refused(
 
 
 def _find_deleted(error: ToolError, shown: Any) -> Preview | None:
-    """Return the effect of a deletion whose only target no longer exists; None for anything
-    else."""
+    """Return the preview of a deletion whose only target no longer exists; None for any other
+    refusal."""
     targets = shown.get("targets") if isinstance(shown, dict) else None
     if error.code != ErrorCode.NOT_FOUND or not isinstance(targets, list) or len(targets) != 1:
         return None
@@ -92,7 +92,7 @@ def _describe_safely(tool: Tool, params: dict[str, object], preview: Preview) ->
 
 
 def name_call(title: str, params: dict[str, object]) -> str:
-    """Return the sentence of a call whose tool has none."""
+    """Return the sentence for a call whose tool writes none."""
     return _shorten(f"Use {title}: {canonical_json(params)}")
 
 

@@ -54,8 +54,8 @@ SEND = "send"
 
 
 def compute_effect(tool: Tool, params: dict[str, object], context: ToolContext) -> CallEffect:
-    """Compute the effect in a separate thread, in at most 10 s; a failing preview becomes "cannot
-    be previewed".
+    """Compute the effect of a call in a separate thread, in at most 10 s; if the preview fails, the
+    effect is unknown.
 
     Call it outside transactions.
 
@@ -95,14 +95,13 @@ def compute_effect_here(
     context: ToolContext,
     let_through: tuple[type[BaseException], ...] = (),
 ) -> CallEffect:
-    """Compute the effect in this thread, inside the caller's transaction if there is one.
+    """Compute the effect of a call in this thread, inside the caller's transaction if there is one.
 
     Raises:
         ToolError: the tool says that the call cannot work, for example because its target is
-            missing; or it returned no
-        valid preview or sentence.
-        DatabaseError: inside a transaction, which must be rolled back then.
-        BaseException: only of the classes in `let_through`, for example a deadlock, after which the
+            missing, or returns no valid preview or sentence.
+        DatabaseError: inside a transaction, which must then be rolled back.
+        BaseException: an exception of a class in `let_through`, such as a deadlock, after which the
             caller retries.
     """
     try:
@@ -135,8 +134,7 @@ def compute_effect_again(
     """Compute the card's effect again, outside transactions; return an error if the gate now
     forbids the call.
 
-    If the tool itself refuses the call, the effect includes the reason, or says that it already
-    exists.
+    If the tool itself refuses the call, the effect says why, or that it already exists.
     """
     if tool is None or verdict.error is not None:
         return verdict.error or ToolError(
@@ -149,8 +147,8 @@ def compute_effect_again(
 
 
 def describe_refusal(tool: Tool | None, card: Approval, error: ToolError) -> CallEffect:
-    """Describe a call that cannot run as its card shows it, with a new sentence: the old one
-    describes an effect."""
+    """Describe a call that cannot run as its card shows, with a new sentence, because the old one
+    promises an effect."""
     if tool is None:
         return CallEffect(
             name_call(card.tool_call.tool, card.params), Preview.refused(error.message)
@@ -159,8 +157,8 @@ def describe_refusal(tool: Tool | None, card: Approval, error: ToolError) -> Cal
 
 
 def _list_requests(tool: Tool, params: dict[str, object]) -> Preview | None:
-    """List the requests inside a call of an external tool, each as one target; None if there are
-    none."""
+    """Return a preview with the requests inside a call of an external tool, each as a target; None
+    if there are none."""
     carried = find_embedded_requests(params) if tool.is_from_outside else ()
     if not carried:
         return None
@@ -194,8 +192,8 @@ def build_card(call: ToolCall, effect: CallEffect, why: str, days: float) -> App
 
 
 def approve_by_grant(card: Approval, grant: Any, now: datetime) -> None:
-    """Approve a new card in the name of the standing grant's maker, to start at once; the caller
-    saves it."""
+    """Approve a new card in the name of the standing grant's maker, so that its call may start at
+    once; the caller saves it."""
     card.status = ApprovalStatus.APPROVED
     card.standing_grant, card.decided_by = grant, grant.made_by
     card.decided_at = card.start_after = now
@@ -203,18 +201,17 @@ def approve_by_grant(card: Approval, grant: Any, now: datetime) -> None:
 
 
 def publish_card(tx: Transaction, call: ToolCall, card: Approval, days: float) -> None:
-    """Publish that the card was created; its line in the panel always shows the card's current
-    state."""
+    """Publish that the card was created."""
     tx.publish(ApprovalRequested.of(card, call, tx.now + timedelta(days=days)))
     tx.inbox_changed = True
 
 
 def replace_card(tx: Transaction, card: Approval, effect: CallEffect, why: str) -> Approval:
-    """Replace an open card by a new one, because the effect has changed or a person asked for it.
+    """Replace an open card by a new one, because the effect has changed or a person asked for it;
+    the old card becomes superseded.
 
-    The new card seals params, level and definition of the card's call as given, and gives both
-    reasons: the change (`why`), and the reason why the call needs approval. The old card becomes
-    superseded.
+    The new card seals the call as given, and gives two reasons: the change (`why`), and the reason
+    why the call needs approval.
 
     Raises:
         RuntimeError: the card is not open; the caller must check this first.
@@ -239,7 +236,7 @@ def replace_card(tx: Transaction, card: Approval, effect: CallEffect, why: str) 
         drifts=call.drifts,
     )
     days: float = tx.run.organization.card_days
-    if tx.run.origin == Origin.ASK:  # its agent may have set an earlier end
+    if tx.run.origin == Origin.ASK:  # the agent may have set an earlier expiry
         days = max(0.0, min(days, (card.expires_at - tx.now) / timedelta(days=1)))
     new_card = build_card(call, effect, _join_reasons(why, call.why), days)
     new_card.sequence = find_next_sequence(call)
@@ -256,7 +253,8 @@ def _join_reasons(change: str, verdict_reason: str) -> str:
 
 
 def replace_after_drift(tx: Transaction, card: Approval, effect: CallEffect, why: str) -> None:
-    """Ask again with a new card after a guard failed at the start; fail the call the third time."""
+    """Ask again with a new card, because the call no longer matches its card at the start; the
+    third time, fail the call."""
     call = card.tool_call
     call.drifts = ToolCall.objects.values_list("drifts", flat=True).get(pk=call.pk) + 1
     if call.drifts < MAX_DRIFTS:
@@ -272,7 +270,7 @@ def replace_after_drift(tx: Transaction, card: Approval, effect: CallEffect, why
 
 
 def supersede(tx: Transaction, card: Approval, why: str) -> None:
-    """Close an open card without a decision."""
+    """Close an open card as superseded; raise RuntimeError if it is not open."""
     open_ = Approval.objects.filter(
         pk=card.pk, status__in=(ApprovalStatus.PENDING, ApprovalStatus.APPROVED)
     )
@@ -297,13 +295,13 @@ def withdraw(tx: Transaction, card: Approval, why: str) -> bool:
 def publish_decision(
     tx: Transaction, card: Approval, reason: str, next_approval_id: str | None = None
 ) -> None:
-    """Publish the end of the card, given by its `status`."""
+    """Publish the end of the card, which its status names."""
     tx.publish(ApprovalDecided.of(card, reason, next_approval_id))
     tx.inbox_changed = True
 
 
 def find_next_sequence(call: ToolCall) -> int:
-    """Return the number of the call's next card."""
+    """Return the sequence number for the call's next card."""
     last = Approval.objects.filter(tool_call=call).aggregate(last=Max("sequence"))["last"]
     return (last or 0) + 1
 
@@ -311,7 +309,7 @@ def find_next_sequence(call: ToolCall) -> int:
 def seal(call: ToolCall, tool: Tool, params: dict[str, object]) -> None:
     """Write tool and params on the call, exactly as they will be shown, decided and executed.
 
-    A call that a person edited keeps the signature of the model's own request.
+    A call that a person has edited keeps the signature of the model's request.
     """
     call.tool = tool.name
     call.version = tool.version
@@ -332,7 +330,7 @@ def is_sealed(card: Approval) -> bool:
 def compute_digest(call: ToolCall, preview: dict[str, Any]) -> str:
     """Hash organization, run, call, tool, definition, level, params and effect with SHA-256.
 
-    Everything is hashed from the values themselves: a stored hash could be outdated.
+    The values themselves are hashed, because a stored hash could be outdated.
     """
     return fingerprint(
         {
@@ -349,10 +347,10 @@ def compute_digest(call: ToolCall, preview: dict[str, Any]) -> str:
 
 
 def compute_shape(call: ToolCall) -> str:
-    """Hash the common parts of similar calls: tool, definition, level and the names of the params.
+    """Hash the parts that similar calls share: tool, definition, level and the names of the params.
 
-    The names in nested objects count too: a changed phone number has another shape than a changed
-    status.
+    The names in nested objects count too: a call that changes a phone number has another shape than
+    one that changes a status.
     """
     return fingerprint(
         [f"{call.tool}@{call.version}", call.definition_hash, call.level, _list_names(call.params)]
@@ -368,7 +366,7 @@ def _list_names(value: Any) -> Any:
 
 
 def hash_params(params: dict[str, Any]) -> str:
-    """Hash canonical params with SHA-256, equally before they are stored and after they are read
+    """Hash params with SHA-256; the hash is the same before they are stored and after they are read
     back."""
     return fingerprint(_normalize_stored(params))
 

@@ -1,15 +1,14 @@
 """Compaction: choose the parts of a long history to shorten, so that a request fits the model's
 context window.
 
-The choice is repeated for every request, from rows alone: all requests of the run are rebuilt, each
-with the tokens that the model reported for it, and with a flag if the provider first refused it as
-too long. So the same parts stay short from pass to pass, whoever drives the run, and a provider's
-prompt cache finds a known beginning. Shortening happens in steps: beyond 70% of the window, down to
-50%.
+The choice is repeated for every request from stored rows: all requests of the run are rebuilt, each
+with the tokens that the model reported, and with a flag if the provider first refused it as too
+long. So the same parts stay short from pass to pass, on any worker, and a provider's prompt cache
+recognizes the beginning. Shortening happens in steps: beyond 70% of the window, down to 50%.
 
-In this order: results of earlier passes become their summaries, the largest first; texts of earlier
-passes are cut, the oldest first; and where the newest results alone are too large, the largest of
-them are cut to the room that is left.
+First, results of earlier passes become their summaries, the largest first. Then texts of earlier
+passes are cut, the oldest first. If the newest results alone are too large, the largest of them are
+cut to the room that is left.
 """
 
 from __future__ import annotations
@@ -28,32 +27,33 @@ FULL = 0.70
 """The share of the window beyond which parts are shortened; the rest is for the response and for
 estimation errors."""
 GOAL = 0.50
-"""The share of the window to which they are shortened."""
+"""The share of the window down to which parts are shortened."""
 READ_RESULTS = "results.read"
-"""The tool that reads the whole of a shortened result."""
+"""The tool that reads a shortened result in full."""
 
 SUMMARY_LENGTH = 320
-"""Characters that a shortened result is counted as; it has at most a few more."""
+"""The size that a shortened result counts as, in characters; it may be slightly longer."""
 TEXT_LENGTH = 200
-"""Characters kept of a shortened text."""
+"""The characters that are kept of a shortened text."""
 MESSAGE_OVERHEAD = 40
-"""Characters of overhead for a message or a call."""
+"""The characters that a message or a call counts in addition to its texts."""
 
 _USUAL_RATE = 0.3
 _MIN_RATE, _MAX_RATE = 1 / 6, 1.5
-"""Tokens per character. A server that reports less or more counts other things, such as only what
-missed its cache."""
+"""Bounds of tokens per character. A server that reports less or more counts something else, such as
+only tokens that were not cached."""
 
 
 @dataclass(frozen=True)
 class RequestRoom:
-    """The room for one request.
+    """The room for one request in the model's context window.
 
     Attributes:
         tokens: the model's context window.
-        tool_characters: the size of the tools' definitions.
-        can_read_results: the employee may read the whole of a shortened result.
-        refused: the provider refused this request as too long: its window is smaller than assumed.
+        tool_characters: the size of the tools' definitions, in characters.
+        can_read_results: the employee may read shortened results in full.
+        refused: set if the provider refused this request as too long, because its window is smaller
+            than assumed.
     """
 
     tokens: int
@@ -64,16 +64,16 @@ class RequestRoom:
 
 @dataclass(frozen=True)
 class PassSizes:
-    """Sizes of one recorded pass in characters.
+    """The sizes of one recorded pass, in characters.
 
     Attributes:
-        new_texts: the messages of people since the pass before.
+        new_texts: the messages of people since the previous pass.
         response: the model's message.
         text: the part of that message that is not calls.
         results: the tool messages.
         input_tokens: the tokens that the provider reported for the request; 0 if it reported none.
-        refused: the provider refused the request as too long for this window before it took a
-            shorter one.
+        refused: set if the provider refused the request as too long for this window, before it
+            accepted a shorter one.
     """
 
     new_texts: int
@@ -90,7 +90,7 @@ class Shortening:
 
     Attributes:
         results, texts: the number of shortened results and texts.
-        tokens_before, tokens_after: estimated size of the request without and with these cuts.
+        tokens_before, tokens_after: the estimated size of the request without and with these cuts.
     """
 
     results: int
@@ -104,10 +104,11 @@ class Cuts:
     """The shortened parts of a history; passes and their results are counted from 0.
 
     Attributes:
-        results: by (pass, result), the number of characters that are kept; 0 for the summary.
+        results: the number of characters to keep, by (pass, result); 0 keeps only the summary.
         texts: the passes with a shortened text.
-        added: the cuts that the request before did not have; None if there are none.
-        refused: the provider refused the request with fewer cuts as too long for this window.
+        added: the cuts that the previous request did not have; None if there are none.
+        refused: set if the provider refused the request with fewer cuts as too long for this
+            window.
     """
 
     results: dict[tuple[int, int], int] = field(default_factory=dict)
@@ -138,8 +139,8 @@ def _measure_definition(tool: Tool) -> int:
 
 
 def measure_message(message: dict[str, Any]) -> tuple[int, int]:
-    """Return the characters of a model's message, and of its text alone; only strings and calls
-    count."""
+    """Return the number of characters of a model's message, and of its text alone; only strings and
+    calls count."""
     content = message.get("content")
     text = len(content) if isinstance(content, str) else 0
     size = MESSAGE_OVERHEAD
@@ -156,9 +157,9 @@ def choose_cuts(passes: Sequence[PassSizes], fixed: int, unread: int, room: Requ
     """Choose the parts that the next request shortens.
 
     Args:
-        passes: the recorded ones.
-        fixed: characters that every request begins with.
-        unread: characters that people have written since the last pass.
+        passes: the recorded passes of the run.
+        fixed: the number of characters with which every request begins.
+        unread: the number of characters that people have written since the last pass.
     """
     rebuilding = _Rebuilding(passes, fixed + room.tool_characters, room.tokens)
     rebuilding.rebuild_passes()
@@ -179,7 +180,7 @@ def choose_cuts(passes: Sequence[PassSizes], fixed: int, unread: int, room: Requ
 
 
 class _Rebuilding:
-    """The requests of a run, one after the other: the size of each, and the cuts made for it."""
+    """Rebuilds the requests of a run one after the other, with their sizes and cuts."""
 
     def __init__(self, passes: Sequence[PassSizes], fixed: int, context: int) -> None:
         self.passes = passes
@@ -189,7 +190,7 @@ class _Rebuilding:
         self.cuts: dict[tuple[int, int], int] = {}
         self.texts: set[int] = set()
         self.large: dict[tuple[int, int], int] = {}
-        """The current size of each result that is worth cutting."""
+        """The current size of each result that is large enough to cut."""
 
     def rebuild_passes(self) -> None:
         for number, sizes in enumerate(self.passes):
@@ -203,8 +204,8 @@ class _Rebuilding:
                     self.large[number, index] = size
 
     def fit(self, count: int, refused: ContextWindow | None) -> None:
-        """Cut the request after `count` passes to fit the window, or to half of its size or window
-        if the server refused it."""
+        """Cut the request after `count` passes so that it fits the window; if the server refused
+        it, cut it to half the smaller of its size and the window."""
         limit, goal = (share * self.context / self.rate for share in (FULL, GOAL))
         if self.size > limit:
             self.shrink(count, limit, goal)
@@ -228,7 +229,7 @@ class _Rebuilding:
             self._cut_newest(newest, limit)
 
     def _cut(self, place: tuple[int, int], length: int) -> None:
-        """Cut a result to this length; 0 leaves its summary."""
+        """Cut a result to this length; 0 keeps only its summary."""
         self.size -= self.large.pop(place) - (length or SUMMARY_LENGTH)
         self.cuts[place] = length
         if length > 2 * SUMMARY_LENGTH:
@@ -244,7 +245,7 @@ class _Rebuilding:
                 self.size -= text - TEXT_LENGTH
 
     def _cut_newest(self, newest: int, limit: float) -> None:
-        """Cut the largest results of the pass to one common length that fits."""
+        """Cut the largest results of the newest pass to one common length, so that they fit."""
         sizes = {place: size for place, size in self.large.items() if place[0] == newest}
         room, remaining = max(limit - self.size + sum(sizes.values()), 0.0), len(sizes)
         level = 0.0

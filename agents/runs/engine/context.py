@@ -1,4 +1,5 @@
-"""The context of a run, which judges its calls: the employee with grants, toolbox and policy."""
+"""Load the context in which the calls of a run are judged: the employee's grants, the toolbox and
+the policy."""
 
 import json
 import logging
@@ -43,14 +44,14 @@ logger = logging.getLogger(__name__)
 
 
 LARGEST_SESSION = 64_000
-"""Limit of a run's session data, in characters of JSON."""
+"""The most session data of a run, in characters of JSON."""
 DELEGATE = "employee.delegate"
-"""The tool that delegates a task to a colleague whom its grant names."""
+"""The tool that delegates a task to a colleague whom the grant names."""
 
 
 @dataclass(frozen=True)
 class RunContext:
-    """A run with all data for judging its calls, as of the time of loading.
+    """A run with all data for judging its calls, as they were at the time of loading.
 
     `run` has its employee, provider, organization and creator loaded.
     """
@@ -66,12 +67,12 @@ class RunContext:
     standing_grants: GrantsInForce = field(default_factory=GrantsInForce)
     """The standing grants that may approve cards of the run."""
     _sessions: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """The session data given to each call, by its idempotency key."""
+    """The copy of the session data for each call, by idempotency key."""
 
     def judge(
         self, tool_name: str, arguments: str | dict[str, object], occasion: Occasion = NOW
     ) -> tuple[Tool | None, Verdict]:
-        """Return the tool of that name, and the verdict on a call with these arguments."""
+        """Return the tool with this name, and the verdict on a call with these arguments."""
         tool = self.toolbox.get_granted_tool(tool_name, self.grants)
         if tool is None and (refused := self._refuse_wire_name(tool_name)) is not None:
             return refused
@@ -83,8 +84,8 @@ class RunContext:
     def judge_start(
         self, name: str, call: ToolCall, now: datetime | None = None
     ) -> tuple[Tool | None, Verdict]:
-        """Return the tool of that name, and the verdict about the start of a stored call, which is
-        not counted."""
+        """Return the tool with this name, and the verdict about the start of a stored call, which
+        does not count itself."""
         return self.judge(name, call.params, Occasion(now, call.pk, is_start=True))
 
     def has_counted_limit(self, tool_name: str) -> bool:
@@ -92,9 +93,10 @@ class RunContext:
         return has_counting_rule(self.grants.conditions.get(tool_name, ()))
 
     def _refuse_wire_name(self, wire: str) -> tuple[Tool, Verdict] | None:
-        """Return a tool that was not offered, called by the wire form of its name, and its refusal.
+        """Return the tool that was not offered and has this wire name, with its refusal; None
+        without one.
 
-        The wire forms of offered tools were replaced by internal names before, so a granted tool is
+        The wire names of offered tools were replaced by internal names before, so a granted tool is
         never found here.
         """
         for tool in self.toolbox.tools():
@@ -104,12 +106,11 @@ class RunContext:
         return None
 
     def find_tool(self, call: ToolCall) -> Tool | None:
-        """Return the tool in the version with which this context judged the call; None if it did
-        not."""
+        """Return the tool in the call's version; None if the organization does not have it."""
         return self.toolbox.get_tool(f"{call.tool}@{call.version}")
 
     def with_current_rules(self) -> "RunContext":
-        """Return this context with the current permissions; under the run's lock, these decide what
+        """Return this context with the current permissions, which decide under the run's lock what
         may start.
 
         They may have changed while the model responded, a preview was computed or a tool ran.
@@ -126,14 +127,15 @@ class RunContext:
         return same_rules and self.toolbox.has_same_tools(other.toolbox)
 
     def keep_snapshot(self) -> str:
-        """Keep the rules as a policy snapshot, once, and return its hash."""
+        """Store the rules as a policy snapshot, unless they are stored already; return the
+        snapshot's hash."""
         return keep_snapshot(
             self.run.organization_id, self.grants, self.toolbox, self.standing_grants.loaded_ids
         )
 
     def record_verdict(self, call: ToolCall, verdict: Verdict) -> None:
-        """Write a verdict of this context on a call that was recorded before; the caller saves
-        it."""
+        """Write a verdict of this context to a call that is already stored; the caller saves the
+        call."""
         call.level, call.why = str(verdict.level), verdict.reason
         call.judgment = {**verdict.as_json(), "snapshot": self.keep_snapshot()}
         if verdict.provenance is not None:
@@ -156,12 +158,12 @@ class RunContext:
         )
 
     def save_session(self, run: Run, call: ToolCall) -> None:
-        """Merge the call's changes of its session data into the locked run; between two calls, the
-        last one wins."""
+        """Merge the call's changes to the session data into the locked run; of two calls that
+        change the same key, the last one wins."""
         original = self.run.session
         edited = self._sessions.pop(call.idempotency_key, {})
         try:
-            # This comes first, because even comparing two values of a tool's own class may fail.
+            # Check before comparing: comparing values of a tool's own class may fail.
             run_isolated(Unnamed(call.tool), "session", lambda: storable_json(edited))
         except ToolError:
             logger.error("call %s: its session data was discarded", call.pk)  # noqa: TRY400 - `run_isolated` has logged it
@@ -191,7 +193,7 @@ class RunContext:
 
     @property
     def calls_at_once(self) -> int:
-        """The number of calls of the run that may execute at the same time."""
+        """The most calls of the run that may execute at the same time."""
         return self.toolbox.limits.calls_at_once
 
     @cached_property
@@ -200,7 +202,7 @@ class RunContext:
         return self.toolbox.available_tools(self.grants, self.policy)
 
     def build_tool_context(self, call: ToolCall) -> ToolContext:
-        """Build the context for the tool of a call, from the run alone and never from params."""
+        """Build the context for the tool of a call, only from the run and never from params."""
         run = self.run
         return ToolContext(
             organization_id=run.organization_id,
@@ -232,7 +234,7 @@ def _build_person(run: Run) -> Person:
 
 @beside_event_loop
 def _load_earlier_result(run_id: int, handle: str) -> ToolResult | None:
-    """Return the whole result of a call of this run; None for any other handle."""
+    """Return the full result of the run's call with this handle; None for any other handle."""
     call_id = parse_handle(handle)
     if call_id is None:
         return None
@@ -259,7 +261,7 @@ def load_context(run_id: int) -> RunContext:
 
 
 def build_context(run: Run) -> RunContext:
-    """Build the context of a run that is loaded already, or not saved yet."""
+    """Build the context of a run that is already loaded or not saved yet."""
     grants = load_grants(run.employee_id, run.mode)
     toolbox = load_toolbox(run.organization_id)
     return RunContext(run, grants, toolbox, toolbox.policy)
@@ -268,7 +270,7 @@ def build_context(run: Run) -> RunContext:
 def load_grants(employee_id: int, mode: str) -> Grants:
     """Load the employee's current grants in one query.
 
-    Without any grant its capabilities are not loaded, because it has no tool to use them with.
+    Without any grant, the capabilities are not loaded either, because no tool could use them.
     """
     rows = tuple(GRANTS.fetch_all(employee_id))
     if rows:
@@ -278,8 +280,8 @@ def load_grants(employee_id: int, mode: str) -> Grants:
 
 @lru_cache(maxsize=128)
 def _make_grants(rows: tuple[GrantRow, ...], mode: str) -> Grants:
-    """Make the grants of these rows, cached because two passes of an employee mostly have the
-    same."""
+    """Build the grants from these rows, cached because most passes of an employee have the same
+    rows."""
     conditions = {
         row.tool: tuple(map(Condition.from_json, json.loads(row.conditions))) for row in rows
     }
@@ -303,7 +305,7 @@ def _make_grants(rows: tuple[GrantRow, ...], mode: str) -> Grants:
 
 
 def has_same_verdict(one: Verdict, other: Verdict) -> bool:
-    """Return True if both verdicts are the same; the reason of a refusal is its error's message."""
+    """Return True if permission, level, reason and params of both verdicts are equal."""
     first, second = (
         (each.permission, each.level, each.reason, each.params) for each in (one, other)
     )
@@ -311,7 +313,8 @@ def has_same_verdict(one: Verdict, other: Verdict) -> bool:
 
 
 def list_colleagues(employee: Employee, ids: Iterable[int]) -> list[Employee]:
-    """List the colleagues of this employee among these, by name, including inactive ones."""
+    """List the employees with these ids in the same organization, by name, without the employee
+    itself; inactive ones are included."""
     colleagues = Employee.objects.filter(
         organization_id=employee.organization_id, pk__in=ids
     ).exclude(pk=employee.pk)

@@ -1,7 +1,8 @@
-"""Facts on a card changed by another call of the same decision, as announced on that call's card.
+"""Recognize facts on a card that another call of the same decision has changed, as that call's card
+announced.
 
-Several cards may each say that the call creates a list. The first call creates it, so the others no
-longer do. The person has approved exactly this, so it is no reason to ask again.
+For example, several cards may say that the call creates a list. The first call creates it, so the
+others no longer do. The person has approved exactly this, so it is no reason to ask again.
 """
 
 from dataclasses import replace
@@ -21,9 +22,9 @@ def is_covered(card: Approval, effect: Preview) -> bool:
     """Return True if this effect differs from the card's only in facts that calls of the same
     decision have changed.
 
-    A fact is a yes or no about something that another value of the target names, such as a list,
-    and never one of the target's own values, which have a value before. The decision is the bulk of
-    the card, or its person's approvals in the same run before that call started.
+    A fact is a yes or no about something that another value of the target names, such as a list. It
+    is never one of the target's own values, which have a value before. The same decision means the
+    same bulk decision, or approvals by the same person in the same run.
     """
     shown = card.preview.get("targets") if isinstance(card.preview, dict) else None
     if effect.problem or not isinstance(shown, list) or len(shown) != effect.total:
@@ -40,7 +41,7 @@ def is_covered(card: Approval, effect: Preview) -> bool:
 
 
 def _restore_facts(stored: dict[str, Any], target: Target) -> Target:
-    """Return the target with each yes or no as the card shows it."""
+    """Return the target with the facts as the card shows them."""
     shown = stored.get("after") or {}
     facts = {
         name: shown[name]
@@ -56,7 +57,7 @@ def _restore_facts(stored: dict[str, Any], target: Target) -> Target:
 
 
 def _load_announced(card: Approval) -> list[dict[str, Any]]:
-    """Load the announced facts of the same decision's cards whose calls have succeeded since."""
+    """Load the announced facts from cards of the same decision whose calls have succeeded since."""
     together = (
         Q(run_id=card.run_id)
         if card.bulk_id is None

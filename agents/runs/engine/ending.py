@@ -1,5 +1,4 @@
-"""Step 8 of a run, continued: park a run that waits, or end it and cancel its open calls and
-cards."""
+"""Park a run that waits, or end it and cancel its open calls and cards (step 8 of a run)."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -50,7 +49,7 @@ _SUCCESSES = (ExitReason.FINAL_ANSWER, ExitReason.ALL_TOOLS_DUPLICATE, ExitReaso
 
 @dataclass(frozen=True)
 class Ending:
-    """The end of a run. If the model gave no answer, one is written from the summaries of its
+    """The end of a run. Without an answer by the model, one is written from the summaries of the
     calls."""
 
     reason: ExitReason
@@ -69,14 +68,14 @@ class Ending:
     def answered(
         cls, answer: str, cut_off: str, reason: ExitReason = ExitReason.FINAL_ANSWER
     ) -> "Ending":
-        """Return the ending with the model's answer, which may be cut off."""
+        """Return the ending for the model's answer, which may be cut off."""
         if cut_off:
             return cls(_CUT_OFF_REASONS[cut_off], answer, CUT_OFF_WORDS[cut_off])
         return cls(reason, answer)
 
 
 def park(tx: Transaction, needs_attention: bool) -> None:
-    """Let the run wait for people, colleagues or time, without a worker."""
+    """Release the run's worker, and let the run wait for people, colleagues or time."""
     run = tx.run
     tx.release_lease()
     run.status = RunStatus.NEEDS_ATTENTION if needs_attention else RunStatus.WAITING
@@ -96,17 +95,17 @@ def park(tx: Transaction, needs_attention: bool) -> None:
 
 
 def _list_busy_colleagues(run: Run) -> QuerySet[Run, str]:
-    """Return the names of the employees who work on the run's delegated tasks."""
+    """Return the names of the employees that work on tasks delegated by the run."""
     children = Run.objects.filter(parent_id=run.pk, parent_call__status=CallStatus.SUSPENDED)
     return children.order_by("pk").values_list("employee__name", flat=True)
 
 
 def end_run(tx: Transaction, ending: Ending) -> None:
-    """End the run: cancel its open cards and unstarted calls, and settle those executed by a lost
-    worker.
+    """End the run: cancel its open cards and unstarted calls, and settle calls that a lost worker
+    left executing.
 
-    A run that fails while an outcome is unknown needs attention first, and ends once that is
-    resolved.
+    If the run fails while an outcome is unknown, it needs attention first, and ends once a person
+    has resolved that.
     """
     run, status, reason = tx.run, ending.status, ending.reason
     _cancel_open_calls(tx, ending)
@@ -127,7 +126,7 @@ def end_run(tx: Transaction, ending: Ending) -> None:
 
 
 def _list_call_kinds(run: Run) -> list[CallKind]:
-    """List the kinds of calls that the run has made, each once."""
+    """List the distinct kinds of calls that the run has made."""
     rows = ToolCall.objects.filter(run_id=run.pk).order_by()
     return [CallKind(*row) for row in rows.values_list(*CALL_KIND_COLUMNS).distinct()]
 
@@ -137,8 +136,8 @@ def _has_unknown(run: Run) -> bool:
 
 
 def _cancel_open_calls(tx: Transaction, ending: Ending) -> None:
-    """Cancel open cards and unstarted calls, and settle executing ones. With no open call, this
-    costs one query."""
+    """Cancel open cards and unstarted calls, and settle executing calls; costs one query if no call
+    is open."""
     run = tx.run
     if not any(
         call.status not in TERMINAL_CALLS
@@ -155,8 +154,8 @@ def _cancel_open_calls(tx: Transaction, ending: Ending) -> None:
 
 
 def cancel_waiting_call(tx: Transaction, call: ToolCall, why: str) -> bool:
-    """Cancel one call with all its steps, unless one executes or it has ended; return True if this
-    cancelled it."""
+    """Cancel a call with all its steps; do nothing and return False if one of them executes or the
+    call has ended."""
     calls = ToolCall.objects.filter(pk__in=_list_steps(call), run_id=tx.run.pk)
     was_open = calls.filter(pk=call.pk).exclude(status__in=TERMINAL_CALLS).exists()
     if not was_open or calls.filter(status=CallStatus.EXECUTING).exists():
@@ -167,7 +166,7 @@ def cancel_waiting_call(tx: Transaction, call: ToolCall, why: str) -> bool:
 
 
 def _list_steps(call: ToolCall) -> list[int]:
-    """List the ids of the call, of its steps, and of their steps."""
+    """List the ids of the call and of its steps, at every level."""
     found, level = [call.pk], [call.pk]
     while level:
         level = list(ToolCall.objects.filter(parent_call_id__in=level).values_list("pk", flat=True))
@@ -176,7 +175,8 @@ def _list_steps(call: ToolCall) -> list[int]:
 
 
 def _cancel_unstarted_calls(tx: Transaction, calls: QuerySet[ToolCall], why: str) -> None:
-    """Withdraw the open cards of these calls of the run, and cancel those that have not started."""
+    """Withdraw the open cards of these calls of the run, and cancel the calls that have not
+    started."""
     cards = Approval.objects.filter(
         run_id=tx.run.pk,
         tool_call__in=calls,
@@ -195,7 +195,7 @@ def _cancel_unstarted_calls(tx: Transaction, calls: QuerySet[ToolCall], why: str
 
 
 def _cancel_suspended_calls(tx: Transaction, calls: QuerySet[ToolCall], why: str) -> None:
-    """Cancel the calls that wait for an answer, and the runs of colleagues, each in its own
+    """Cancel the calls that wait for an answer, and colleagues' runs for them, each run in its own
     transaction."""
     error = ToolError(
         ErrorCode.OPERATION_NOT_ALLOWED, f"Nobody is waiting for the answer. {why}", attempted=False
@@ -209,7 +209,8 @@ def _cancel_suspended_calls(tx: Transaction, calls: QuerySet[ToolCall], why: str
 
 
 def cancel_unneeded(run_id: int, problem: str = "", *, wait: bool = True) -> bool:
-    """Cancel a run whose answer is no longer needed, and the runs that it delegated to.
+    """Cancel a run whose answer is no longer needed, and the runs that it delegated; return False
+    if it has ended or is being cancelled.
 
     Args:
         problem: a sentence for people with the reason.
@@ -226,7 +227,7 @@ def cancel_unneeded(run_id: int, problem: str = "", *, wait: bool = True) -> boo
         tx.publish(CancelRequested(MACHINE))
         if run.status != RunStatus.RUNNING:
             end_run(tx, Ending(ExitReason.CANCELLED, problem=problem))
-        elif problem:  # the run's driver, which ends it, does not know the reason
+        elif problem:  # the run's driver will end it, and does not know the reason
             _cancel_unstarted_calls(
                 tx, ToolCall.objects.filter(run_id=run_id), f"The run was cancelled. {problem}"
             )
@@ -249,7 +250,8 @@ def end_if_overdue(run_id: int) -> bool:
 
 
 def write_answer_from_summaries(run: Run, reason: ExitReason) -> str:
-    """Write the answer of a run whose model gave none; and say so."""
+    """Write an answer from the calls' summaries, for a run whose model gave none; the answer says
+    so."""
     done = ToolCall.objects.filter(run_id=run.pk, status=CallStatus.SUCCEEDED).order_by(
         "pass_number", "index"
     )

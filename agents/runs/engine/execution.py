@@ -1,4 +1,4 @@
-"""Step 7 of a run: run calls.
+"""Execute calls (step 7 of a run).
 
 Every call is prepared by `prepare_call`: the reads of a pass, approved writes, inner calls, the
 steps of recipes and calls by hand. They differ only in their `CallTerms`. `RunningCalls` runs each
@@ -46,11 +46,11 @@ from tools.toolbox.permissions import Permission, Verdict
 
 POLL_S = 1.0
 _ADDED_S = 0.1
-"""Seconds between two checks for calls requested by an external agent while others execute."""
+"""Seconds between two checks for new calls of a remote agent while others execute."""
 MAX_INNER_CALLS = 100
-"""Inner calls of one call."""
+"""The most inner calls that one call may make."""
 _GATHERING_S = 0.02
-"""Time to wait for further reports, which share a transaction with the first."""
+"""Seconds to wait for further reports, which are then written in one transaction with the first."""
 _STARTED_COLUMNS = ("status", "exec_epoch", "attempts", "started_at", "deadline_at")
 
 
@@ -63,9 +63,9 @@ class CallTerms:
         key: the idempotency key for the tool; the call's own if empty. An inner call gets the same
             key when its caller runs again, so that a draft is created once.
         may_suspend: the call may wait for a person or a colleague.
-        approved: the effect that a person approved.
-        may_begin: checked right before the effect.
-        on_late: receives the report of a call that was given up.
+        approved: the effect that was approved, for a write.
+        may_begin: returns False if the tool must not begin; called right before it does.
+        on_late: called with the result of a call that ends after it was given up.
     """
 
     depth: int = 0
@@ -111,11 +111,11 @@ def prepare_call(
 
 
 class RunningCalls:
-    """Calls that run in parallel.
+    """A set of calls that run in parallel, each in its own thread.
 
     Attributes:
         calls: all started calls, by id.
-        longest_timeout: the longest timeout of these, in seconds.
+        longest_timeout: the longest timeout of these calls, in seconds.
     """
 
     def __init__(self, on_late: Callable[[int, ToolResult], None] | None = None) -> None:
@@ -136,7 +136,7 @@ class RunningCalls:
         self.longest_timeout = max(self.longest_timeout, prepared.timeout_s)
 
     def wait(self, seconds: float = POLL_S) -> list[FinishedCall | Progress]:
-        """Return reports as soon as there are some; none after this time without any."""
+        """Wait for reports and return them; an empty list if none arrive within `seconds`."""
         release_connection()
         reports = self._batch.wait(time.monotonic() + seconds)
         while (
@@ -161,7 +161,8 @@ def run_call(context: RunContext, call: ToolCall, terms: CallTerms) -> FinishedC
 def run_ready(
     lease: Lease, context: RunContext | None = None, started: list[ToolCall] | None = None
 ) -> NextStep:
-    """Run every call that needs no approval, as many at a time as there are slots.
+    """Run all calls that need no approval, as many at a time as there are slots; return the next
+    step.
 
     Args:
         context, started: the context and the started calls of a pass that was just recorded.
@@ -181,7 +182,7 @@ def run_ready(
         with lease.transaction() as tx:
             _record_reports(tx, context, running, reports)
             started = []
-            # Calls wait only if every slot was taken; an MCP client can add calls at any time.
+            # Ready calls are left only if every slot was taken, or if an MCP client has added some.
             if len(running.calls) >= context.calls_at_once or _takes_more(context):
                 context = context.with_current_rules()
                 started = start_ready(tx, context, running.count)
@@ -198,8 +199,8 @@ def _takes_more(context: RunContext) -> bool:
 def _wait_for_reports(
     lease: Lease, context: RunContext, running: RunningCalls
 ) -> list[FinishedCall | Progress]:
-    """Wait for the next reports or added calls; a driver that must stop first checks that it still
-    holds the lease."""
+    """Wait for the next reports or added calls; if the driver must stop, check that it still holds
+    the lease."""
     takes_more = _takes_more(context)
     while running.count:
         if reports := running.wait(_ADDED_S if takes_more else POLL_S):
@@ -239,17 +240,17 @@ def _record_reports(
 
 
 def start_ready(tx: Transaction, context: RunContext, running: int = 0) -> list[ToolCall]:
-    """Reject the ready calls that are no longer permitted, and start as many others as have a free
-    slot.
+    """Reject ready calls that are no longer permitted, start as many others as there are free
+    slots, and return these.
 
-    Start none if the run may start nothing or the worker is shutting down.
+    None starts if the run is cancelled, stopped or late, or the worker is shutting down.
 
     Args:
-        context: with the rules that were read under the run's lock.
+        context: the context with the rules that were read under the run's lock.
     """
     ready = list(ToolCall.objects.filter(run_id=tx.run.pk, status=CallStatus.READY))
     lock_counted(tx, context, (call.tool for call in ready))
-    # One after the other: a rejected call leaves its place under a limit to the next.
+    # One by one: a rejected call leaves its place under a limit to the next one.
     for call in ready:
         objection = _ReadyCall(context, call).judge_again(tx, current=context)
         if objection is not None and objection.error is not None:
@@ -270,7 +271,7 @@ def start_ready(tx: Transaction, context: RunContext, running: int = 0) -> list[
 
 
 class _ReadyCall(Judgment):
-    """A stored call that was promised its start without approval."""
+    """The judgment of a stored call that was allowed to start without approval."""
 
     follows_rules_alone = False
 
@@ -296,7 +297,7 @@ class _ReadyCall(Judgment):
             return Objection(self._verdict.reason, self._verdict.error)
         if self._verdict.permission is Permission.AUTO:
             return None
-        # After a limit over history, the model may ask for the same call again and get a card.
+        # With this code, the model may request the same call again, and it gets a card.
         code = (
             ErrorCode.LIMIT_EXCEEDED
             if self._call.tool in self.counted
@@ -310,7 +311,7 @@ class _InnerCalls:
     """The inner calls of one executing call, which its tool makes with `context.call_tool` in its
     own thread.
 
-    Each is judged and recorded like any other call, as a child of the calling one.
+    Each is judged and recorded like any other call, as a child of the calling call.
     """
 
     def __init__(self, context: RunContext, parent: ToolCall, depth: int, key: str) -> None:
@@ -322,7 +323,7 @@ class _InnerCalls:
 
     @beside_event_loop
     def call_tool(self, name: str, params: dict[str, Any]) -> ToolResult:
-        """Run the tool and return its result; a refusal is a failed result."""
+        """Call the tool and return its result; a refusal is returned as a failed result."""
         terms = CallTerms(
             depth=self._depth, key=f"{self._key}-{next(self._numbers)}", may_suspend=False
         )

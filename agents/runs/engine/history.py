@@ -1,5 +1,5 @@
-"""The history in a request: instructions, messages, the model's own turns, and every call's
-result."""
+"""Build the history of a request: instructions, messages, the model's responses, and the results of
+calls."""
 
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, field, replace
@@ -22,8 +22,8 @@ from tools.contract.excerpts import format_handle
 from tools.toolbox import format_menu
 
 WAS_TOO_LONG = "gadget_sent_harder"
-"""Stored with the model's message of a pass whose request was refused as too long before a shorter
-one was accepted: the limit and the size that the server named, in tokens."""
+"""The key of a flag in the model's stored message: the pass's request was first refused as too
+long. Its value is the limit and the size that the server named, in tokens."""
 
 _LONGEST_SUMMARY = SUMMARY_LENGTH - 120
 _RULES = """\
@@ -36,18 +36,18 @@ _CLOSING = "Answer now with what you have. Do not call any more tools."
 
 
 class OpenCalls(RuntimeError):
-    """A call of the run has not ended: the model cannot be called yet."""
+    """A call of the run has not ended, so the model cannot be called yet."""
 
 
 @dataclass(frozen=True)
 class CachedPass:
-    """A recorded pass, as later requests repeat it.
+    """A recorded pass in the form in which later requests repeat it.
 
     Attributes:
-        messages_upto: the number of a person's last message in its request.
+        messages_upto: the number of the last message by a person in the pass's request.
         response: the model's message.
         results: the tool messages.
-        sizes: the sizes of both, without the messages of people.
+        sizes: the sizes of response and results, without the messages of people.
     """
 
     number: int
@@ -61,7 +61,7 @@ class CachedPass:
 class ConversationCache:
     """The passes of a run whose calls have all ended, and the signatures of all calls in them.
 
-    It belongs to one driver, which alone records passes while it holds the lease. Readers do not
+    It belongs to one driver, because only the driver with the lease records passes. Readers do not
     change it.
     """
 
@@ -69,7 +69,7 @@ class ConversationCache:
     signatures: set[str] = field(default_factory=set)
 
     def load_new_passes(self, run_id: int) -> None:
-        """Load the passes that were recorded since the last time, in two queries.
+        """Load the passes that were recorded since the last loading, in two queries.
 
         Raises:
             OpenCalls: a call has no result yet.
@@ -93,8 +93,7 @@ class ConversationCache:
 
 
 def read_window(flag: Any) -> ContextWindow | None:
-    """Return the window of a flag that was stored as WAS_TOO_LONG: two numbers, or True if none
-    were named."""
+    """Return the window from a flag that was stored as WAS_TOO_LONG; None without a flag."""
     if isinstance(flag, list):
         return ContextWindow(*flag)
     return ContextWindow() if flag else None
@@ -114,11 +113,11 @@ class History:
     """The messages of the next request.
 
     Attributes:
-        messages: in the Chat Completions shape.
-        messages_upto: the number of a person's last message among them.
+        messages: the messages in the format of Chat Completions.
+        messages_upto: the number of the last message by a person among them.
         signatures: the signatures of all calls of the run; a new call with one of them may be a
             duplicate.
-        cuts: the shortened parts.
+        cuts: the parts that are shortened.
     """
 
     messages: list[dict[str, Any]]
@@ -135,8 +134,7 @@ class History:
 
 @dataclass(frozen=True)
 class _PassPosition:
-    """The index of a recorded pass among the messages: that of the model's message, which its
-    results follow."""
+    """The index of a recorded pass's response among the messages; its results follow."""
 
     number: int
     index: int
@@ -155,8 +153,9 @@ def build_history(
     shortened.
 
     Args:
-        closing: request an answer without calls.
-        refused: the provider refused this request as too long for this window; shorten it further.
+        closing: True to request an answer without calls.
+        refused: set if the provider refused this request as too long for this window, to shorten it
+            further.
 
     Raises:
         OpenCalls: a call has no result yet.
@@ -193,8 +192,8 @@ def build_history(
 
 
 def add_hint(messages: list[dict[str, Any]], hint: str) -> list[dict[str, Any]]:
-    """Return the messages with a hint at the end; some servers refuse two messages of a person in a
-    row."""
+    """Return the messages with a hint at the end, inside the last message of a person, because some
+    servers refuse two user messages in a row."""
     if not hint:
         return messages
     *earlier, last = messages
@@ -241,11 +240,11 @@ def _describe_colleagues(context: RunContext) -> str:
 
 @dataclass(frozen=True)
 class _ResultSummary:
-    """The summary of a shortened result.
+    """The short form of a result.
 
     Attributes:
-        is_edited: a person changed the params of its call.
-        rest: says where the model finds the rest.
+        is_edited: True if a person changed the params of the call.
+        rest: a text that tells the model where to find the rest.
     """
 
     summary: str
@@ -259,7 +258,7 @@ def _shorten(
     cuts: Cuts,
     summaries: dict[tuple[int, str], _ResultSummary],
 ) -> None:
-    """Replace whole messages by short ones."""
+    """Replace the messages that are cut by shortened ones, in place."""
     for number in cuts.texts:
         index = positions[number].index
         messages[index] = {
@@ -276,11 +275,11 @@ def _shorten(
 def _load_summaries(
     run_id: int, numbers: set[int], can_read: bool
 ) -> dict[tuple[int, str], _ResultSummary]:
-    """Load summaries by pass and the provider's id of the call; a duplicate has that of the call
-    that it repeats.
+    """Load summaries by pass number and the provider's id of the call; a duplicate has the summary
+    of its original.
 
     Args:
-        can_read: the employee may read the whole results.
+        can_read: True if the employee may read the full results.
     """
     calls = ToolCall.objects.filter(
         run_id=run_id, parent_call=None, pass_number__in=numbers
@@ -304,7 +303,7 @@ def _describe_rest(call_id: int) -> str:
 
 
 def _shorten_result(whole: str, length: int, result: _ResultSummary) -> str:
-    """Shorten a result to its first `length` characters, or to its summary if that is 0."""
+    """Shorten a result to its first `length` characters, or to its summary if `length` is 0."""
     if length:
         beginning = f"{whole[:length]}\n"
         note = f"shortened: {length:,} of {len(whole):,} characters"
@@ -317,7 +316,7 @@ def _shorten_result(whole: str, length: int, result: _ResultSummary) -> str:
 
 
 def load_outcomes(run_id: int) -> list[CallOutcome]:
-    """Load every earlier call of the run with its result, for employees that follow a script."""
+    """Load all earlier calls of the run with their results, for employees that follow a script."""
     calls = ToolCall.objects.filter(run_id=run_id, parent_call=None).select_related("duplicate_of")
     cards = (
         Approval.objects.filter(run_id=run_id)
@@ -329,7 +328,7 @@ def load_outcomes(run_id: int) -> list[CallOutcome]:
 
 
 def _make_outcome(call: ToolCall, reasons: dict[int, str]) -> CallOutcome:
-    """Build a call's outcome; `reasons` holds the reason on the newest card of each call."""
+    """Build a call's outcome; `reasons` has the reason on the newest card of each call."""
     origin = call.duplicate_of or call
     result = origin.result or {}
     error = result.get("error") or {}

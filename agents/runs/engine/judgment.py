@@ -1,12 +1,11 @@
-"""The one judgment of calls (steps 3 to 7 of a run): before the run's lock is taken, and again
-under it.
+"""Judge calls (steps 3 to 7 of a run): before the run's lock is taken, and again under it.
 
-Judge the calls → compute their effects, outside any transaction → lock the run → read the current
-rules → lock the rows that limits count → judge again → compare. Each caller adds only how it
-judges, what it compares, and its reaction to an objection: calls that are not stored yet are judged
-and previewed in further rounds; an approved call gets a new card, or is refused if the objection
-has an error; a ready call, and the edit of a card, is refused. The verdict itself, with the reason
-for the card, comes from `tools/toolbox/permissions.py`.
+The order is always the same: judge the calls, compute their effects outside any transaction, lock
+the run, read the current rules, lock the rows that limits count, judge again, and compare.
+Subclasses say how to judge and what to compare. Their callers react to an objection: new calls are
+judged and previewed again in further rounds; an approved call gets a new card, or is refused if the
+objection has an error; a ready call or the edit of a card is refused. The verdict itself comes from
+`tools/toolbox/permissions.py`.
 """
 
 from __future__ import annotations
@@ -40,18 +39,17 @@ from tools.toolbox.objections import Objection
 from tools.toolbox.permissions import Permission
 
 MAX_CALLS = 100
-"""Calls in one response."""
+"""The most calls in one response."""
 MAX_ROUNDS = 3
-"""Rounds of judging and previewing while permissions keep changing."""
+"""The most rounds of judging and previewing if permissions keep changing."""
 RULES_CHANGED = Objection("Permissions changed while this call was prepared.")
 LIMIT_REACHED = Objection("Another run used up a limit while this call was prepared.")
 
 
 def lock_counted(tx: Transaction, context: RunContext, tools: Iterable[str]) -> set[str]:
-    """Return the tools whose calls a limit counts; until the commit, nobody else counts these
-    calls.
+    """Return the tools whose calls a limit counts, and lock these counts until the commit.
 
-    No statement runs if there is none, or if this transaction has locked them before.
+    Costs no statement if there is none, or if this transaction has locked them already.
     """
     counted = {tool for tool in tools if context.has_counted_limit(tool)}
     if counted - tx.locked_counts:
@@ -61,19 +59,19 @@ def lock_counted(tx: Transaction, context: RunContext, tools: Iterable[str]) -> 
 
 
 class Judgment(ABC):
-    """Calls with the rules that judged them; under the run's lock, the current rules decide.
+    """The judgment of some calls, which is repeated under the run's lock by the current rules.
 
     Attributes:
         context: the run with the rules of the last judgment.
         counted: the tools whose calls a limit counts, which no other process can count until the
             transaction ends.
-        is_outdated: the rules had changed when the run was locked.
+        is_outdated: True if the rules had changed when the run was locked.
         rounds_left: the rounds after this one; 0 for calls that are judged only once more.
     """
 
     follows_rules_alone: ClassVar[bool] = True
-    """False for calls that were promised their start by a verdict of the past, which is always
-    compared."""
+    """True if calls are judged again only after the rules have changed; False for approved and
+    ready calls, which are always judged again."""
 
     def __init__(self, context: RunContext) -> None:
         self.context = context
@@ -82,10 +80,11 @@ class Judgment(ABC):
         self.rounds_left = 0
 
     def judge_again(self, tx: Transaction, current: RunContext | None = None) -> Objection | None:
-        """Judge once more, under the run's lock; None if the calls may proceed as judged.
+        """Judge again, under the run's lock; return an objection, or None if the calls may proceed.
 
         Args:
-            current: the context with the rules that were read under this lock; None reads them.
+            current: the context with the rules that were read under this lock; None to read them
+                now.
         """
         before, self.context = self.context, current or self.context.with_current_rules()
         self.is_outdated = not self.context.has_same_rules(before)
@@ -110,23 +109,25 @@ class Judgment(ABC):
 
     @abstractmethod
     def judge(self, now: datetime | None) -> None:
-        """Judge the calls by the rules of `context`; under the lock, at this time of the
-        database."""
+        """Judge the calls by the rules of `context`, under the lock with the database's time
+        `now`."""
 
     @abstractmethod
     def compare(self, tx: Transaction) -> Objection | None:
-        """Compare the calls with their earlier verdict, card or promise."""
+        """Compare the calls with their earlier verdict or card; return an objection if they
+        differ."""
 
 
 class PlannedCalls(Judgment):
-    """Calls that are not stored yet. A change leads to another round of judging and previewing.
+    """The judgment of calls that are not stored yet; a change leads to another round of judging and
+    previewing.
 
-    In the last round, or if the run may start nothing, the current rules judge them under the lock.
-    A call that would need another preview is refused then.
+    In the last round, or if the run may start nothing, the current rules judge them under the lock,
+    and a call that would need another preview is refused.
 
     Attributes:
-        planned: the calls as they were judged last, with the effects for their cards.
-        snapshot: the hash of the rules that judged them, once they are stored.
+        planned: the calls with their last verdicts, and the effects for their cards.
+        snapshot: the hash of the stored rules that judged them.
     """
 
     def __init__(
@@ -138,7 +139,7 @@ class PlannedCalls(Judgment):
         """Judge the requested calls.
 
         Args:
-            seen: the signatures of the run's earlier calls; none for calls that are never
+            seen: the signatures of the run's earlier calls; empty for calls that are never
                 duplicates.
         """
         super().__init__(context)
@@ -148,17 +149,17 @@ class PlannedCalls(Judgment):
 
     @property
     def only(self) -> PlannedCall:
-        """The call, if it is only one."""
+        """The only call."""
         (plan,) = self.planned
         return plan
 
     def rounds(self, lease: Lease | None = None, *, has_cards: bool = True) -> Iterator[None]:
-        """Yield for each round, in which to lock the run, judge again and, without an objection,
-        record the calls.
+        """Yield once per round: the caller then locks the run, judges again and, without an
+        objection, records the calls.
 
         Args:
-            lease: the driver's, which lasts through the previews.
-            has_cards: compute the effects for the cards first.
+            lease: the driver's lease, which is kept through the previews.
+            has_cards: True to compute the effects for cards before each round.
         """
         for self.rounds_left in reversed(range(MAX_ROUNDS)):
             if has_cards:
@@ -168,8 +169,8 @@ class PlannedCalls(Judgment):
             self._plan_again()
 
     def prepare_cards(self, lease: Lease) -> None:
-        """Compute the effects for the cards by the rules of now: they may have changed since the
-        run was loaded."""
+        """Compute the effects for cards by the current rules, which may have changed since the run
+        was loaded."""
         before, self.context = self.context, self.context.with_current_rules()
         if not self.context.has_same_rules(before):
             self._plan_again()
@@ -195,10 +196,10 @@ class PlannedCalls(Judgment):
 
     def _preview(self, lease: Lease | None) -> None:
         """Compute the effect for each card that has none, once for equal calls, and refuse calls
-        beyond the limit.
+        beyond the limit of open cards.
 
-        Calls whose signature the run has seen before may be duplicates, and do not count against
-        the limit of open cards.
+        Calls whose signature the run has seen may be duplicates, so they do not count toward the
+        limit.
         """
         previewed: set[str] = set()
         cards = 0
@@ -236,7 +237,8 @@ class PlannedCalls(Judgment):
 
     @override
     def compare(self, tx: Transaction) -> Objection | None:
-        """Count again, because other runs may have started calls since."""
+        """Judge calls under a counting limit again, because other runs may have started calls
+        since."""
         counted = [
             plan for plan in self.planned if plan.error is None and plan.row.tool in self.counted
         ]
@@ -248,8 +250,8 @@ class PlannedCalls(Judgment):
         return None
 
     def _count_again(self, now: datetime, counted: list[PlannedCall]) -> list[PlannedCall]:
-        """Judge calls under a limit once more, while no other process can count; return those that
-        need a card."""
+        """Judge calls under a limit again, while no other process can count; return the calls that
+        now need a card."""
         starting: list[ToolCall] = []
         lacking = []
         for plan in counted:
@@ -264,9 +266,9 @@ class PlannedCalls(Judgment):
         return lacking
 
     def _add_starting(self, starting: list[ToolCall], plan: PlannedCall) -> None:
-        """Add the call if it will start without approval, and not as a duplicate of another.
+        """Add the call if it will start without approval and is no duplicate.
 
-        A signature that the run has seen before costs a query.
+        Costs a query if the run has seen the signature before.
         """
         if plan.permission is Permission.AUTO and not self._is_repeated(plan.row, starting):
             starting.append(plan.row)

@@ -1,7 +1,7 @@
-"""A model response whose pass could not be recorded: stored on the run, so that it is paid for
+"""Keep a model response whose pass could not be recorded on the run, so that it is paid for only
 once.
 
-Only a failure writes it. The next driver of the run uses it in place of another request.
+The next driver of the run uses it in place of another request.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from tools.contract.canonical import make_storable
 
 logger = logging.getLogger(__name__)
 CountUsage = Callable[[Run, Usage], int]
-"""Adds a response's usage to its run."""
+"""A function that adds a response's usage to its run and returns the cost in micros."""
 
 _NOT_OURS = (LeaseLost, LostRace, ProviderError, ProviderStopped)
-"""Failures after which another driver has the run, or there is no response."""
+"""The failures after which another driver has the run, or there is no response to keep."""
 
 
 @dataclass(frozen=True)
@@ -42,8 +42,8 @@ class KeptResponse:
     """A response stored on the run.
 
     Attributes:
-        messages_upto: the number of a person's last message in its request.
-        refused: an earlier request was refused as too long for this window.
+        messages_upto: the number of the last message by a person in the request.
+        refused: set if an earlier request was refused as too long for this window.
     """
 
     response: ModelResponse
@@ -70,15 +70,16 @@ class UnrecordedResponse(Protocol):
 def keep_after_failure(
     lease: Lease, step: NextStep, received: UnrecordedResponse, count: CountUsage
 ) -> None:
-    """Keep the response on the run and count its usage once, unless another driver has it; call
-    this in `finally`."""
+    """Store the response on the run and count its usage, unless it is stored already or another
+    driver has the run; call this in `finally`."""
     if not received.is_kept and not isinstance(sys.exc_info()[1], _NOT_OURS):
         with log_and_continue(f"keeping the response of run {lease.run_id}"):
             _keep(lease, step, received, count)
 
 
 def find_kept_response(run: Run, step: NextStep) -> KeptResponse | None:
-    """Return the response that the run keeps for the pass of this step; None if it keeps none."""
+    """Return the response that was stored on the run for the pass of this step; None without
+    one."""
     kept: dict[str, Any] | None = run.kept_answer
     if kept is None or (kept["number"], kept["closing"]) != _identify(run, step):
         return None
@@ -101,8 +102,8 @@ def _identify(run: Run, step: NextStep) -> tuple[int, bool]:
 
 
 def _keep(lease: Lease, step: NextStep, received: UnrecordedResponse, count: CountUsage) -> None:
-    """Keep the response in a transaction that decides no step: the driver has failed, and its lease
-    runs out."""
+    """Store the response in a transaction that decides no next step, because the driver has
+    failed."""
     response, context = received.response, received.context
     with lease.transaction() as tx:
         run = tx.run

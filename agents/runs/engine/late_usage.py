@@ -1,5 +1,4 @@
-"""The usage of a response that its server reports late: it replaces the estimate of the recorded
-pass."""
+"""Replace the estimated usage of a recorded pass once the model server reports the real one."""
 
 from __future__ import annotations
 
@@ -18,8 +17,8 @@ from agents.runs.models import Pass, Run
 
 
 def correct_usage_later(run: Run, late_usage: LateUsage) -> None:
-    """Correct the pass recorded in this transaction once the server reports its usage, whoever
-    drives the run then."""
+    """Correct the pass recorded in this transaction once the server reports its usage, even if
+    another worker drives the run by then."""
     estimate = _EstimatedPass(
         run.pk, run.pass_number, find_price(run.employee.provider, run.employee.model)
     )
@@ -31,7 +30,7 @@ class _EstimatedPass:
     """A recorded pass whose usage is estimated.
 
     Attributes:
-        price: the price used for its cost.
+        price: the price from which the pass's cost was computed.
     """
 
     run_id: int
@@ -39,7 +38,7 @@ class _EstimatedPass:
     price: Price | None
 
     def replace(self, used: Usage) -> None:
-        """Replace the estimate by the reported usage, in a thread that drives no run."""
+        """Replace the estimate by the reported usage; called in a separate thread."""
         with log_and_continue("recording a late usage"):
             try:
                 with run_transaction(self.run_id) as tx:

@@ -1,4 +1,4 @@
-"""Step 1 of a run: acquire its lease, which opens the driver's transactions and is renewed until
+"""Acquire the lease of a run (step 1), which opens the driver's transactions and is renewed until
 the driver ends."""
 
 import logging
@@ -30,19 +30,20 @@ from agents.runs.queries.engine import DUE_RUN
 logger = logging.getLogger(__name__)
 OWNER = f"{os.getpid()}-{uuid.uuid4().hex[:12]}"
 UNSUCCESSFUL = (RunStatus.FAILED, RunStatus.CANCELLED)
-"""Side work for a run with one of these statuses is useless."""
+"""The statuses of a run for which side work is useless."""
 _MUST_STOP = Q(cancel_requested_at__isnull=False) | ~Q(stopped_because="")
 _IS_STOPPED = Q(organization__stopped_at__isnull=False) | Q(employee__stopped_at__isnull=False)
-"""Matches ended runs too, whose own rows do not record a stop."""
+"""Matches stopped runs by organization and employee: the row of an ended run does not record a
+stop."""
 
 
 class LeaseLost(Exception):
-    """Another worker may drive this run: stop at once and write nothing more."""
+    """Another worker may drive this run, so the driver must stop at once and write nothing more."""
 
 
 @dataclass(eq=False)
 class RunWork:
-    """Work for a run.
+    """Work for a run that may have to stop early.
 
     Attributes:
         stopped: set when the work must stop soon: the run was cancelled or stopped, or the worker
@@ -55,7 +56,7 @@ class RunWork:
 
 @dataclass(eq=False)
 class SideWork(RunWork):
-    """A tool's work for a run without a lease, in parallel to the run's driver."""
+    """Work that a tool does for a run in parallel to the run's driver, without a lease."""
 
     tool: str
 
@@ -66,11 +67,12 @@ class Lease(RunWork):
     has taken the run.
 
     Attributes:
-        slice_ends: monotonic time after which the driver yields to other runs.
-        alive_until: monotonic time until which the heartbeat considers the driver alive.
-        holds_until: time of `clock_s` until which the lease is known to hold.
-        has_given_up: the driver failed and could not give the run back; the heartbeat does so.
-        problem: the outage of the database that made the driver give up.
+        slice_ends: the monotonic time after which the driver yields to other runs.
+        alive_until: the monotonic time until which the heartbeat considers the driver alive.
+        holds_until: the time of `clock_s` until which the lease is known to be valid.
+        has_given_up: True if the driver failed and could not give the run back, so that the
+            heartbeat has to.
+        problem: a sentence about the database outage that made the driver give up.
         conversation: the recorded passes that the driver has loaded.
     """
 
@@ -83,7 +85,7 @@ class Lease(RunWork):
     conversation: ConversationCache = field(default_factory=ConversationCache, repr=False)
 
     def expect_step(self, seconds: float) -> None:
-        """Let the heartbeat renew the lease during a step of at most this duration."""
+        """Let the heartbeat renew the lease during a step of at most `seconds`."""
         self.alive_until = time.monotonic() + seconds + timing().slack_s
 
     def is_valid_for(self, run: Run) -> bool:
@@ -94,11 +96,10 @@ class Lease(RunWork):
     def transaction(
         self, *, renews: bool = False, even_if_lost: bool = False
     ) -> Iterator[Transaction]:
-        """Open a transaction on the run; its exit decides the run's next step, and nothing else
-        does.
+        """Open a transaction on the run, and decide the run's next step when the block ends.
 
-        No step is decided for a run that the block has parked, ended or requeued, nor in the middle
-        of a step.
+        No step is decided in the middle of a step, or if the block has parked, ended or requeued
+        the run.
 
         Args:
             renews: renew the lease with the commit.
@@ -123,22 +124,21 @@ class Lease(RunWork):
             self.note_renewal(began)
 
     def note_renewal(self, began: float) -> None:
-        """Record that a transaction started at this time of `clock_s`, or later, renewed the
-        lease."""
+        """Record that the lease was renewed at the time `began` of `clock_s`, or later."""
         self.holds_until = max(self.holds_until, began + timing().lease.total_seconds())
 
     def may_begin_effect(self) -> bool:
-        """Return True while the lease is known to hold for another heartbeat, so that no other
+        """Return True while the lease is known to be valid for another heartbeat, so that no other
         worker has the run."""
         return clock_s() < self.holds_until - timing().heartbeat_s
 
 
 def acquire(run_id: int) -> Lease | None:
-    """Acquire the lease of a queued run that is due; return None if it has a driver, was stopped,
-    or has nothing to do.
+    """Acquire the lease of a queued run that is due; return None if the run has a driver, is
+    stopped, or is not due.
 
-    A cancelled run that a worker requeued at its shutdown gets a driver too: its driver ends it at
-    once.
+    A cancelled run that a worker requeued at its shutdown is due, too, because only a driver ends
+    it.
     """
     began = clock_s()
     with transaction.atomic():
@@ -163,10 +163,10 @@ def acquire(run_id: int) -> Lease | None:
 
 
 def give_back(lease: Lease, crashed: bool = False) -> None:
-    """Requeue the run for another worker to recover; do nothing if the lease is lost.
+    """Put the run back into the queue for another worker; do nothing if the lease is lost.
 
     Args:
-        crashed: the engine failed, which is counted.
+        crashed: True if the engine failed; such failures are counted.
     """
     try:
         with lease.transaction() as tx:
@@ -188,8 +188,8 @@ def give_back(lease: Lease, crashed: bool = False) -> None:
 def keep_renewing(lease: Lease) -> Iterator[None]:
     """Renew the lease while the block runs.
 
-    If the engine fails in the block, the run goes back to the queue and the failure is counted. An
-    outage of the database is not counted; if it lasts, the heartbeat gives the run back afterwards.
+    If the block fails, the run goes back to the queue, and the failure is counted unless it is a
+    database outage. While an outage lasts, the heartbeat keeps trying to give the run back.
     """
     heartbeat = _get_heartbeat()
     lease.expect_step(0)
@@ -221,8 +221,8 @@ def _try_to_give_back(lease: Lease, crashed: bool) -> bool:
 def watch_side_work(run_id: int, tool: str) -> Iterator[threading.Event]:
     """Yield an event that is set once a tool's side work for the run is useless.
 
-    The run is cancelled or fails then, or the run, its employee, its organization or the tool is
-    stopped.
+    That is the case if the run is cancelled or fails, or if the employee, the organization or the
+    tool is stopped.
     """
     work = SideWork(run_id, tool)
     with _get_heartbeat().watching(work):
@@ -288,7 +288,7 @@ class _Heartbeat(threading.Thread):
                     give_back(lost)
                     self.remove(lost)
                 if failure.outage:
-                    break  # the others would wait as long, while living leases wait for renewal
+                    break  # each further try could wait as long, while valid leases need renewal
             connection.close()
 
     def _renew(self, leases: list[Lease]) -> None:
@@ -315,7 +315,7 @@ class _Heartbeat(threading.Thread):
 
 
 def _match_useless_runs(tool: str) -> Q:
-    """Match the runs that make side work of this tool useless."""
+    """Match the runs for which side work of this tool is useless."""
     stopped = ToolRule.objects.filter(
         organization_id=OuterRef("organization_id"), tool=tool, stopped_at__isnull=False
     )
@@ -350,8 +350,7 @@ _shutting_down = False
 def shut_down() -> None:
     """Shut this worker down: every driver stops at its next step and gives its run back.
 
-    Signal handlers call this, and one may interrupt another; so it sets a plain flag and takes no
-    lock.
+    Signal handlers call this, and one may interrupt another, so the flag needs no lock.
     """
     global _shutting_down  # noqa: PLW0603
     if _shutting_down:
@@ -362,5 +361,5 @@ def shut_down() -> None:
 
 
 def is_shutting_down() -> bool:
-    """Return True once this worker shuts down."""
+    """Return True once this worker is shutting down."""
     return _shutting_down

@@ -7,16 +7,16 @@ The steps of a run, each with the file that takes it:
    results first: `lease`, `suspension`.
 2. Settle the calls that a lost worker left executing: `recovery`.
 3. Run the approved calls one by one; judge and preview each again before it starts:
-  `approved_calls`, `writes`.
+   `approved_calls`, `writes`.
 4. Take a recipe one step further: `suspension`.
 5. Ask the model, then judge and preview the calls that it requests: `context`, `history`, `passes`.
    Without a usable response, ask again later or end the run: `missing_responses`.
 6. Record the pass with its calls and cards in one transaction: `passes`, `requested_calls`,
    `cards`. If that fails, the run keeps the response for its next driver: `kept_responses`.
 7. Run the calls that need no approval side by side, and record their results: `execution`,
-  `results`.
+   `results`.
 8. Decide the next step. Every `Lease.transaction` does this when it exits: `next_step`; `ending`
-  parks or ends the run.
+   parks or ends the run.
 
 Calls are judged before the run's lock and again under it: `judgment`. Every change of a run is one
 `Transaction` on its row: `transaction`. Its events are defined in `agents.runs.events`.
@@ -57,7 +57,7 @@ def advance(run_id: int) -> None:
 
 
 def start_driving(lease: Lease) -> NextStep:
-    """Settle the calls that the last driver left executing, and return the first step; one
+    """Settle the calls that the last driver left executing, and return the first step, in one
     transaction."""
     with lease.transaction() as tx:
         log_for_organization(tx.run.organization_id)
@@ -67,7 +67,7 @@ def start_driving(lease: Lease) -> NextStep:
 
 
 def _take_step(lease: Lease, step: NextStep) -> NextStep:
-    """Take one step and return the next."""
+    """Take one step, and return the next one."""
     if step.action == Action.RUN_APPROVED:
         return run_approved(lease)  # 3
     if step.action == Action.EXPAND:

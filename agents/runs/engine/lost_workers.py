@@ -1,4 +1,4 @@
-"""Runs that lost their worker: they continue, unless they lost too many."""
+"""Continue runs that lost their worker, or end them if that happens too often."""
 
 import random
 
@@ -10,7 +10,8 @@ from agents.runs.models import ExitReason
 
 
 def requeue_or_end(tx: Transaction) -> None:
-    """Requeue a run that lost its worker; end it if it was cancelled or has lost too many."""
+    """Requeue a run that lost its worker; end the run if it was cancelled or has lost too many
+    workers."""
     run = tx.run
     if run.cancel_requested_at is not None:
         end_run(tx, Ending(ExitReason.CANCELLED))
@@ -20,5 +21,5 @@ def requeue_or_end(tx: Transaction) -> None:
         end_run(tx, Ending(ExitReason.CRASH_LOOP))
         return
     requeue_after_loss(tx)
-    if run.crash_count > 1:  # one run may kill the others' worker: spread their restarts
+    if run.crash_count > 1:  # one of the worker's runs may have killed it: spread their restarts
         run.next_wake_at = tx.now + timing().restart_spread * random.random()

@@ -1,5 +1,5 @@
-"""Step 5 of a run without a usable response: count its usage, keep the received text, and retry or
-end the run."""
+"""Handle a pass without a usable response (step 5 of a run): count the usage, keep the received
+text, and retry or end the run."""
 
 import logging
 
@@ -20,13 +20,14 @@ _UNUSABLE_RESPONSES = {
     "answer_cut": ExitReason.ANSWER_CUT,
     "answer_filtered": ExitReason.ANSWER_FILTERED,
 }
-"""The codes of provider errors for a response that arrived and is unusable."""
+"""The exit reasons for provider errors about a response that arrived but is unusable."""
 
 
 def handle_missing_response(
     lease: Lease, step: NextStep, failure: ProviderStopped | BudgetExhausted | ProviderError
 ) -> NextStep:
-    """Requeue or end a run whose model gave no response; a cancelled run ends as cancelled."""
+    """Requeue or end a run whose model gave no usable response; a cancelled run ends as
+    cancelled."""
     with lease.transaction() as tx:
         if isinstance(failure, ProviderError):
             logger.warning("run %s: the provider failed: %s", lease.run_id, failure)
@@ -57,10 +58,10 @@ def _count_unusable_response(
 
 
 def _retry_or_end(tx: Transaction, step: NextStep, error: ProviderError) -> None:
-    """Schedule a retry with a failed provider, or end the run with a reason for people."""
+    """Schedule a retry after the provider failed, or end the run with a reason for people."""
     run = tx.run
     if step.action == Action.ASK_FOR_ANSWER and run.message_count == run.messages_heard:
-        # A closing pass is not retried: without any text, `end_run` writes an answer itself.
+        # A closing pass needs no retry: without a text, `end_run` writes an answer from the calls.
         end_run(tx, _build_ending(error.text, error, step.reason))
         return
     earlier = _list_unusable_responses(tx)
@@ -94,8 +95,8 @@ def _retry_or_end(tx: Transaction, step: NextStep, error: ProviderError) -> None
 
 
 def _build_ending(text: str, error: ProviderError, reason: ExitReason) -> Ending:
-    """Build the ending after an error; an interrupted text is the run's answer, and never counts as
-    complete."""
+    """Build the ending after an error; an interrupted text becomes the run's answer, as
+    incomplete."""
     if text:
         return Ending(ExitReason.ANSWER_CUT, text, f"The answer is incomplete. {error.message}")
     ended = _UNUSABLE_RESPONSES.get(error.code) if reason == ExitReason.PROVIDER_ERROR else None
@@ -103,8 +104,7 @@ def _build_ending(text: str, error: ProviderError, reason: ExitReason) -> Ending
 
 
 def _list_unusable_responses(tx: Transaction) -> list[str]:
-    """List the texts of the unusable responses to this pass before this transaction; a text may be
-    empty."""
+    """List the texts of this pass's earlier unusable responses; a text may be empty."""
     events = Event.objects.filter(run_id=tx.run.pk)
     begun = events.filter(type=EventType.PASS_STARTED).order_by("-seq").values("seq")[:1]
     found = events.filter(type=EventType.ANSWER_UNUSABLE, seq__gt=begun).exclude(

@@ -1,4 +1,4 @@
-"""Step 8 of a run: decide the next step under the run's lock, from its rows alone."""
+"""Decide the next step of a run (step 8), under the run's lock and only from its rows."""
 
 import time
 from dataclasses import replace
@@ -32,7 +32,7 @@ def decide_next_step(tx: Transaction, must_yield: bool) -> NextStep:
     """Decide the next step of a driven run; park or end the run if its driver can do nothing more.
 
     Args:
-        must_yield: the worker is shutting down, or the time slice is used up.
+        must_yield: True if the worker is shutting down, or the time slice is used up.
     """
     run = tx.run
     if run.cancel_requested_at is not None:
@@ -61,12 +61,12 @@ def decide_next_step(tx: Transaction, must_yield: bool) -> NextStep:
 
 
 def wake_if_possible(tx: Transaction, by: str = MACHINE, *, is_announced: bool = False) -> bool:
-    """Queue a parked run if a call can start now or all calls are terminal; return True if it was
-    queued.
+    """Queue a parked run if it has something to do: a call can start, or all calls have ended;
+    return True if it was queued.
 
     Args:
         by: the name of the person who decided or answered.
-        is_announced: the caller has published that the run continues.
+        is_announced: True if the caller has published that the run continues.
     """
     run = tx.run
     if run.status not in PARKED:
@@ -83,8 +83,7 @@ def wake_if_possible(tx: Transaction, by: str = MACHINE, *, is_announced: bool =
 
 
 def _leave_waiting(tx: Transaction, unfinished: set[str]) -> None:
-    """Let the run wait for its open cards, or for the next request of an agent that runs
-    elsewhere."""
+    """Let the run wait for its open calls, or for the next request of a remote agent."""
     if unfinished:
         park(tx, needs_attention=CallStatus.OUTCOME_UNKNOWN in unfinished)
     else:
@@ -92,16 +91,16 @@ def _leave_waiting(tx: Transaction, unfinished: set[str]) -> None:
 
 
 def rest(tx: Transaction) -> None:
-    """Let a session of an agent that runs elsewhere rest until its next request; without one, it
-    ends after a while."""
+    """Let the run of a remote agent's session rest until the next request; after `session_idle`
+    without one, it ends."""
     tx.release_lease()
     tx.run.status = RunStatus.WAITING
     tx.run.next_wake_at = tx.now + timing().session_idle
 
 
 def find_expandable_recipes(run_id: int) -> QuerySet[ToolCall]:
-    """Return the run's recipes that can take a step: they wait for no person, colleague or earlier
-    step."""
+    """Return the run's recipes that can take a step, because they do not wait for a person, a
+    colleague or a step."""
     waiting = ToolCall.objects.filter(run_id=run_id, status=CallStatus.SUSPENDED, child_run=None)
     asking = Approval.objects.filter(tool_call=OuterRef("pk"), kind=ApprovalKind.QUESTION)
     steps = ToolCall.objects.exclude(status__in=TERMINAL_CALLS).filter(parent_call=OuterRef("pk"))
@@ -124,14 +123,14 @@ def _find_action(tx: Transaction, unfinished: set[str]) -> Action | None:
 
 
 def _has_startable_call(run: Run) -> bool:
-    """Return True if an approved call is due and not withheld; an ask never is: its agent acts
-    itself."""
+    """Return True if an approved call is due and not withheld; False for asks, whose agents act
+    themselves."""
     return run.origin != Origin.ASK and STARTABLE_CARD.fetch_one(run.pk) is not None
 
 
 def _find_forced_end(tx: Transaction, unfinished: set[str]) -> ExitReason | None:
-    """Find the reason why the run must end now, even if calls could start; wait for executing
-    calls."""
+    """Find the reason why the run must end now, even if calls could start; None while calls
+    execute."""
     run = tx.run
     if CallStatus.EXECUTING in unfinished:
         return None
@@ -141,8 +140,8 @@ def _find_forced_end(tx: Transaction, unfinished: set[str]) -> ExitReason | None
 
 
 def _decide_after_pass(tx: Transaction, statuses: list[str]) -> NextStep:
-    """Decide the step after a pass whose calls are all terminal: the end, a closing pass, or the
-    next pass."""
+    """Decide the step after a pass whose calls have all ended: the end of the run, a closing pass,
+    or the next pass."""
     run = tx.run
     if run.pass_number == 0:
         return NextStep(Action.ASK)
@@ -161,8 +160,8 @@ def _decide_after_pass(tx: Transaction, statuses: list[str]) -> NextStep:
 
 
 def _begin_step(tx: Transaction, step: NextStep, must_yield: bool) -> NextStep:
-    """Let the step begin, with the run's deadline; requeue the run instead if it was stopped or
-    must yield."""
+    """Return the step with the run's deadline; requeue the run instead if it was stopped or must
+    yield."""
     run = tx.run
     if run.stopped_because or must_yield:
         tx.requeue()
@@ -176,7 +175,7 @@ def _begin_step(tx: Transaction, step: NextStep, must_yield: bool) -> NextStep:
 
 
 def _build_final_ending(run: Run) -> Ending:
-    """Build the ending with the model's answer, or without a model with the result of the run's
+    """Build the ending with the model's answer; for a run without a model, with the result of its
     only call."""
     if run.has_model:
         rows = Pass.objects.filter(run_id=run.pk, number=run.pass_number)

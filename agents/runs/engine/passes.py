@@ -1,5 +1,5 @@
-"""Steps 5 and 6 of a run: call the model, then record its response and requested calls in one
-transaction."""
+"""Call the model, then record its response and the requested calls in one transaction (steps 5 and
+6 of a run)."""
 
 from __future__ import annotations
 
@@ -55,9 +55,9 @@ from tools.contract import ErrorCode, ToolError
 from tools.toolbox.permissions import Permission
 
 MAX_THOUGHT = 100_000
-"""Characters stored of a model's reasoning; only a broken or hostile server sends far more."""
+"""The most characters of a model's reasoning that are stored."""
 MAX_SHOWN_THOUGHT = 8_000
-"""Characters of it in an event."""
+"""The most characters of a model's reasoning in an event."""
 
 
 @dataclass(frozen=True)
@@ -65,8 +65,10 @@ class ReceivedResponse:
     """The model's response before it is recorded.
 
     Attributes:
-        judgment: that of its calls, with the effects for their cards; None until they are judged.
-        is_kept: an earlier driver received it and failed; its usage is counted.
+        judgment: the judgment of the requested calls, with the effects for their cards; None
+            before.
+        is_kept: True if an earlier driver received the response and failed; its usage is already
+            counted.
     """
 
     context: RunContext
@@ -78,7 +80,7 @@ class ReceivedResponse:
 
     @property
     def planned(self) -> list[PlannedCall]:
-        """The calls with their last verdicts."""
+        """The requested calls with their last verdicts; empty before they are judged."""
         return self.judgment.planned if self.judgment else []
 
 
@@ -101,7 +103,7 @@ def ask_model(lease: Lease, step: NextStep) -> ReceivedResponse:
         )
         received = kept or _request_response(lease, step, context)
     except OpenCalls:
-        # Raises LeaseLost if another worker drives the run and opened the calls.
+        # Another worker may drive the run and have opened the calls; then this raises LeaseLost.
         with lease.transaction():
             raise
     is_planned = False
@@ -119,8 +121,8 @@ def ask_model(lease: Lease, step: NextStep) -> ReceivedResponse:
 def _load_kept_response(
     lease: Lease, step: NextStep, context: RunContext
 ) -> ReceivedResponse | None:
-    """Return the response that an earlier driver of this pass received before it failed; None if
-    there is none."""
+    """Return the response that an earlier driver received for this pass before it failed; None
+    without one."""
     kept = find_kept_response(context.run, step)
     if kept is None:
         return None
@@ -132,8 +134,8 @@ def _load_kept_response(
 
 
 def _request_response(lease: Lease, step: NextStep, context: RunContext) -> ReceivedResponse:
-    """Send the history; if the provider refuses it as too long, send it once more, shortened
-    further."""
+    """Send the history to the model; if the provider refuses it as too long, shorten it further and
+    send it again."""
     config, employee, tools = (
         load_provider_config(context.run.employee),
         context.run.employee,
@@ -170,7 +172,7 @@ def _request_response(lease: Lease, step: NextStep, context: RunContext) -> Rece
 
 @dataclass(frozen=True)
 class _ModelRequestSender:
-    """Sends the requests of one pass to its model, and streams the response's text to open
+    """Sends the requests of one pass to the model, and streams the text of the response to open
     pages."""
 
     lease: Lease
@@ -204,8 +206,8 @@ def _measure_ms(started: float) -> int:
 
 @dataclass(frozen=True)
 class RecordedPass:
-    """The result of recording a pass: the next step, or the started calls with the context that
-    judged them."""
+    """The result of recording a pass: the next step, or the calls that were started, with the
+    context that judged them."""
 
     step: NextStep
     context: RunContext
@@ -216,9 +218,9 @@ def record_pass(lease: Lease, step: NextStep, received: ReceivedResponse) -> Rec
     """Record the pass with its calls and start those that need no approval, or end the run with the
     answer.
 
-    The rules may have changed since the calls were judged. Then the calls are judged and previewed
-    again, outside the transaction, and recording is retried. After a few rounds, or if the run may
-    start nothing, the calls are recorded by the current rules without another preview.
+    If the rules have changed since the calls were judged, these are judged and previewed again,
+    outside the transaction, and recording is retried. After a few rounds, or if the run may start
+    nothing, the calls are recorded by the current rules without another preview.
     """
     recorded = None
     try:
@@ -243,10 +245,10 @@ def _record_in_rounds(lease: Lease, step: NextStep, received: ReceivedResponse) 
 def _record_unless_outdated(
     tx: Transaction, step: NextStep, received: ReceivedResponse, judgment: PlannedCalls
 ) -> list[ToolCall] | None:
-    """Record the response by the current rules, and return the started calls; None if it has to be
-    judged again first.
+    """Record the response by the current rules, and return the started calls; None if the calls
+    have to be judged again first.
 
-    The response of a cancelled run is dropped.
+    The response of a cancelled run is only counted.
     """
     tx.run.employee, tx.run.organization = (
         received.context.run.employee,
@@ -329,7 +331,7 @@ def _publish_response(tx: Transaction, response: ModelResponse) -> None:
 
 
 def _record_closing_response(tx: Transaction, step: NextStep, received: ReceivedResponse) -> None:
-    """Reject the calls of a closing pass; its text is the run's answer, unless a person has sent
+    """Reject the calls of a closing pass, and end the run with its text, unless a person has sent
     another message."""
     refused = ToolError(
         ErrorCode.OPERATION_NOT_ALLOWED,
@@ -346,7 +348,7 @@ def _record_closing_response(tx: Transaction, step: NextStep, received: Received
 def _record_calls(
     tx: Transaction, received: ReceivedResponse, context: RunContext, seen: Set[str] | None
 ) -> list[ToolCall]:
-    """Insert the calls, start as many as have a free slot, and return these."""
+    """Insert the calls, start as many as there are free slots, and return these."""
     for plan in received.planned:
         plan.row.pass_number = tx.run.pass_number
     may_start = tx.run.may_start and not tx.is_late

@@ -1,6 +1,7 @@
-"""The gate's preapprover: it may approve a card in the name of a person who allowed that earlier.
+"""The interface to the preapprover, which can approve a card in the name of a person who allowed
+that in advance.
 
-It belongs to a layer above runs and replaces `Nobody` when it is ready.
+It belongs to a layer above runs, and replaces `Nobody` when its app is ready.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ from tools.toolbox.permissions import Cause
 from tools.toolbox.rulings import Ruling
 
 ReadGrant: TypeAlias = Any
-"""The loaded data of one permission, starting with its row."""
+"""The loaded data of one permission: a sequence that starts with its row."""
 
 
 Ended: TypeAlias = Mapping[int, Objection]
-"""The permissions that have ended for good, by the ids of their rows, each with the reason."""
+"""The permissions that have ended permanently, by row id, each with the reason."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class AskingCard:
     of the tool.
 
     Attributes:
-        run: with its organization.
+        run: the run, with its organization loaded.
         causes: the causes of the call's current verdict.
     """
 
@@ -41,7 +42,7 @@ class AskingCard:
 
 @dataclass(frozen=True)
 class PreapprovalObjection(Objection):
-    """The reason why an approval does not allow the start of its call.
+    """The reason why a preapproval does not allow its call to start.
 
     Attributes:
         ended: permissions found to have ended; the caller ends them.
@@ -51,15 +52,15 @@ class PreapprovalObjection(Objection):
 
 
 class Preapproval(Protocol):
-    """The approval of a call that needs one.
+    """The result of comparing a card with the permissions of people.
 
     Attributes:
-        grant: the row that approves the call, with its creator as `made_by`; None if a person must
-            decide.
-        withheld: the reason why a person decides although one matches.
-        ruling: the approval rules by which that person could decide the call alone; None if none
-            matches.
-        ended: the compared ones found to have ended; the caller ends them.
+        grant: the row of the permission that approves the call, with its creator as `made_by`; None
+            if a person must decide.
+        withheld: the reason why a person must decide although a permission matches.
+        ruling: the approval rules under which the creator could decide the call alone; None if no
+            rule matches.
+        ended: the compared permissions that were found to have ended; the caller ends them.
     """
 
     @property
@@ -75,7 +76,7 @@ class Preapproval(Protocol):
     def ended(self) -> Ended: ...
 
     def as_json(self) -> dict[str, Any]:
-        """Return what the call keeps of this approval, so that it can be checked again."""
+        """Return the facts to store with the call, so that the approval can be checked again."""
         ...
 
 
@@ -87,15 +88,17 @@ class Preapprover(Protocol):
         ...
 
     def find_preapproval(self, asking: AskingCard, grants: Iterable[ReadGrant], /) -> Any:
-        """Find the `Preapproval` of the card; None if none of these concerns its tool."""
+        """Find the `Preapproval` of the card; None if none of these permissions concerns the
+        tool."""
         ...
 
     def reserve_uses(self, run: Run, preapprovals: Sequence[tuple[Any, Approval]], /) -> list[Any]:
-        """Reserve a use for each one that approves its card; one without a use left is withheld."""
+        """Reserve a use for each preapproval that approves its card; return them, withheld if no
+        use was left."""
         ...
 
     def find_warnings(self, asking: AskingCard, /) -> tuple[str, ...]:
-        """Find the warnings on the card; with any of them, only a person can decide it."""
+        """Find the warnings on the card; with any warning, only a person can decide it."""
         ...
 
     def find_objection(self, asking: AskingCard, /) -> PreapprovalObjection | None:
@@ -109,8 +112,8 @@ class Preapprover(Protocol):
 
 
 class Nobody:
-    """Without a preapprover, a person decides each card, and a call that something else approved
-    does not start."""
+    """The preapprover of an installation without one: it approves nothing, and lets no preapproved
+    call start."""
 
     def load_in_force(self, _run: Run, /) -> list[ReadGrant]:
         return []
@@ -128,14 +131,14 @@ class Nobody:
         return PreapprovalObjection("nothing approves cards here")
 
     def end(self, _ended: Ended, /) -> None:
-        """End nothing: nothing approves."""
+        """Do nothing, because there are no permissions."""
 
 
 _preapprover: Preapprover = Nobody()
 
 
 def register(preapprover: Preapprover) -> None:
-    """Let this preapprover approve cards from now on."""
+    """Make this the preapprover of the process."""
     global _preapprover  # noqa: PLW0603 (set once, when the apps are ready)
     _preapprover = preapprover
 
@@ -146,19 +149,18 @@ def get_preapprover() -> Preapprover:
 
 
 class GrantsInForce:
-    """The permissions that may approve cards of one run, loaded once, when the first card needs
-    them."""
+    """The permissions that may approve cards of one run, loaded when the first card needs them."""
 
     def __init__(self) -> None:
         self._loaded: list[ReadGrant] | None = None
 
     @property
     def loaded_ids(self) -> tuple[int, ...]:
-        """The ids, oldest first; empty if no card has needed them."""
+        """The ids of the loaded permissions, oldest first; empty if no card has needed them."""
         return tuple(row.pk for row, *_ in self._loaded or ())
 
     def load(self, run: Run) -> list[ReadGrant]:
-        """Return them, oldest first; the first time costs one query."""
+        """Return the permissions, oldest first; costs one query the first time."""
         if self._loaded is None:
             self._loaded = get_preapprover().load_in_force(run)
         return self._loaded

@@ -1,8 +1,8 @@
-"""Lost workers: the sweeper requeues the run, and its next driver settles the calls (step 2). Also
-late reports.
+"""Settle the calls of lost workers (step 2 of a run), requeue their runs, and record late
+reports.
 
-A read runs again. The outcome of a write cannot be known, so a person is asked, unless its executor
-still reports.
+A read runs again. The outcome of a write is unknown, so a person is asked, unless the worker still
+reports it.
 """
 
 from agents.employees.toolboxes import load_toolbox
@@ -38,7 +38,7 @@ def settle_lost_calls(tx: Transaction) -> None:
 
 
 def settle_lost_call(tx: Transaction, call: ToolCall, may_repeat: bool) -> None:
-    """Settle a call whose worker was lost: repeat a read, and mark the outcome of a write as
+    """Settle a call whose worker was lost: repeat a read, or mark the outcome of a write as
     unknown."""
     if _may_have_happened(call):
         mark_outcome_unknown(tx, call, "The worker was lost while this was executing.")
@@ -53,7 +53,7 @@ def settle_lost_call(tx: Transaction, call: ToolCall, may_repeat: bool) -> None:
 
 
 def end_abandoned_calls(tx: Transaction) -> None:
-    """End inner calls that still execute although their calling call was given up."""
+    """End inner calls that still execute although the calling call was given up."""
     error = ToolError(ErrorCode.TIMEOUT, "The call that asked for this was given up.")
     executing = ToolCall.objects.filter(
         run_id=tx.run.pk, status=CallStatus.EXECUTING, parent_call__isnull=False
@@ -96,16 +96,18 @@ def _may_have_happened(call: ToolCall) -> bool:
 
 
 def _is_inner(call: ToolCall) -> bool:
-    """Return True if a tool made the call and will repeat it; the engine itself makes the steps of
-    recipes."""
+    """Return True if a tool made the call and will make it again; False for steps of recipes, which
+    the engine makes."""
     return call.parent_call is not None and call.parent_call.status != CallStatus.SUSPENDED
 
 
 def record_late_effect(tx: Transaction, call: ToolCall, epoch: int, result: ToolResult) -> bool:
-    """Record that a call marked as not done did happen, and create a card to acknowledge it.
+    """Record that a call marked as not done did happen, and create a card for acknowledging
+    it.
 
-    Status and tool message of the call stay unchanged. Return False if the report does not count:
-    it is not a success, the call has not failed, or it was executed in another epoch.
+    Status and tool message of the call stay unchanged. Return False if the report does not
+    count: it is no success, the call has not failed, a late effect is already recorded, or the call
+    was executed in another epoch.
     """
     again = _find_repeats(call)
     late_effect = {
@@ -140,7 +142,7 @@ def record_late_effect(tx: Transaction, call: ToolCall, epoch: int, result: Tool
 
 
 def _find_repeats(call: ToolCall) -> list[str]:
-    """List the ids of the run's later calls that requested the same and may have happened."""
+    """List the ids of later equal calls of the run that may have happened."""
     same = ToolCall.objects.filter(
         run_id=call.run_id, signature=call.signature, pk__gt=call.pk, attempts__gt=0
     )
@@ -150,7 +152,7 @@ def _find_repeats(call: ToolCall) -> list[str]:
 
 
 def has_happened_since(card: Approval) -> bool:
-    """Return True if a late report said, since the card was shown, that an equal call of the run
+    """Return True if a late report after the card's creation said that an equal call of the run
     happened."""
     reports = Approval.objects.filter(
         run_id=card.run_id, kind=ApprovalKind.UNKNOWN, requested_at__gt=card.requested_at

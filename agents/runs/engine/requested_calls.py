@@ -1,5 +1,5 @@
-"""Steps 5 and 6 of a run: plan requested calls, find duplicates, record the calls with their cards,
-and start them."""
+"""Plan requested calls, find duplicates, record the calls with their cards, and start them (steps 5
+and 6 of a run)."""
 
 from collections.abc import Set
 from dataclasses import dataclass
@@ -51,13 +51,14 @@ from tools.toolbox.isolation import run_isolated
 from tools.toolbox.permissions import Permission, Verdict
 
 MAX_CALL_DEPTH = 3
-"""The depth of nested calls; a call that the model requested has depth 0."""
+"""The most levels of nested calls; a call that the model requested has depth 0."""
 _MAX_REPEATS = 2
-"""Times that a call may be repeated after a failure that may pass."""
+"""The most repeats of a call after a temporary failure."""
 _WAITS = (EventType.RUN_WAITING, EventType.RUN_NEEDS_ATTENTION)
 _REPEATABLE_STATUSES = (CallStatus.EXPIRED, CallStatus.CANCELLED, CallStatus.DUPLICATE)
 _REPEATABLE_ERRORS = (ErrorCode.LIMIT_EXCEEDED, ErrorCode.RATE_LIMITED, ErrorCode.OUTCOME_UNKNOWN)
-"""Errors after which a call may be requested again at any time; an equal one is not a duplicate."""
+"""The errors after which an equal call is never a duplicate, so it may be requested again at any
+time."""
 _WITH_CARDS = (CallStatus.AWAITING_APPROVAL, CallStatus.APPROVED)
 _WRITES = (Level.WRITE, Level.DESTRUCTIVE)
 
@@ -76,9 +77,11 @@ class PlannedCall:
     """A requested call before it is recorded.
 
     Attributes:
-        permission, error: those of the verdict, unless something else forbids the call.
+        permission, error: the verdict's permission and error, unless something else forbids the
+            call.
         effect: the effect for the call's card; None if it needs no card.
-        preapproval: that of the standing grants to the card; None if the tool has none.
+        preapproval: the comparison of the card with standing grants; None if the tool has no
+            standing grants.
     """
 
     row: ToolCall
@@ -90,7 +93,7 @@ class PlannedCall:
 
     @property
     def is_duplicate(self) -> bool:
-        """True if an equal call of the run has the result of this one."""
+        """True if the call repeats an equal call of the run, whose result it shares."""
         return self.row.duplicate_of is not None
 
     @property
@@ -99,19 +102,19 @@ class PlannedCall:
         return self.preapproval.grant if self.preapproval else None
 
     def refuse(self, error: ToolError) -> None:
-        """Forbid the call."""
+        """Forbid the call, with this error for the model."""
         self.permission, self.error = Permission.FORBIDDEN, error
 
     def judge_again(self, verdict: Verdict) -> None:
-        """Record a later verdict about the same call."""
+        """Replace the verdict by a later one about the same call."""
         self.verdict, self.permission, self.error = verdict, verdict.permission, verdict.error
         self.row.why, self.row.judgment = verdict.reason, verdict.as_json()
 
     def replace_if_changed(self, current: "PlannedCall") -> "PlannedCall":
-        """Return the current plan if its verdict differs; otherwise this one, which has its effect
-        already.
+        """Return the current plan if its verdict differs; otherwise this plan, which already has
+        its effect.
 
-        Either way, the call keeps the facts that the current verdict used.
+        Either way, the call gets the facts that the current verdict used.
         """
         if not has_same_verdict(self.verdict, current.verdict):
             return current
@@ -128,7 +131,7 @@ class PlannedCall:
         return plan
 
     def refuse_without_preview(self) -> None:
-        """Refuse the call, which needs a card now, because there is no time for another preview."""
+        """Refuse the call: it now needs a card, but there is no time for another preview."""
         message = "Permissions changed while this call was prepared."
         self.refuse(
             ToolError(
@@ -146,7 +149,8 @@ def plan_call(
     requested: RequestedCall | CallRequest,
     occasion: Occasion = NOW,
 ) -> PlannedCall:
-    """Judge a requested call; a call that may not run gets its error."""
+    """Judge a requested call, and return it with its verdict, or with an error if it may not
+    run."""
     tool, verdict = context.judge(requested.tool, requested.arguments, occasion)
     row = ToolCall(
         organization_id=context.run.organization_id,
@@ -168,10 +172,10 @@ def plan_call(
 
 
 def preview_card(context: RunContext, plan: PlannedCall) -> None:
-    """Compute the effect for the card of a call, and the origins of its values; refuse it if its
-    preview does.
+    """Compute the effect, the origins of values and the preapproval for the card of a call; refuse
+    the call if its preview does.
 
-    It takes at most `timing().preview_s`.
+    This takes at most `timing().preview_s` seconds.
     """
     tool = context.find_tool(plan.row)
     if tool is None:
@@ -203,8 +207,8 @@ def make_limit_error(message: str) -> ToolError:
 
 
 def attach_to_parent(parent: ToolCall, planned: PlannedCall, context: RunContext) -> ToolCall:
-    """Make a call planned in this context the child of its calling call, in the same pass; needs
-    the run's lock."""
+    """Make a planned call the child of the calling call, in the same pass; call this under the
+    run's lock."""
     rows = ToolCall.objects.filter(run_id=parent.run_id, pass_number=parent.pass_number)
     number = int(rows.aggregate(last=Max("index"))["last"]) + 1
     row = planned.row
@@ -217,8 +221,8 @@ def attach_to_parent(parent: ToolCall, planned: PlannedCall, context: RunContext
 def insert_calls(
     tx: Transaction, planned: list[PlannedCall], free_slots: int, seen: Set[str] | None = None
 ) -> list[ToolCall]:
-    """Insert the calls with their cards and events, start those that need no approval, and return
-    these.
+    """Insert the calls with their cards and events, start calls that need no approval, and return
+    the started ones.
 
     Args:
         free_slots: the number of calls that may start.
@@ -251,7 +255,7 @@ def insert_calls(
 
 
 def make_cards_error(most: int) -> ToolError:
-    """Return the error of a call whose card would be one too many."""
+    """Return the error of a call whose card would exceed the limit."""
     return make_limit_error(f"At most {most} cards may wait at a time.")
 
 
@@ -270,8 +274,8 @@ def _limit_cards(run: Run, planned: list[PlannedCall]) -> None:
 
 
 def _reserve_preapprovals(tx: Transaction, planned: list[PlannedCall]) -> None:
-    """Keep only as many approvals by standing grants as they have uses left; the other calls get
-    cards."""
+    """Reserve a use of its standing grant for each preapproved call; without a use left, a person
+    must decide."""
     asking = [
         plan
         for plan in planned
@@ -306,7 +310,7 @@ def _set_status(tx: Transaction, plan: PlannedCall) -> None:
 
 
 def _insert_duplicates(rows: list[ToolCall]) -> None:
-    """Insert duplicates after the calls that they repeat, whose ids they need."""
+    """Insert duplicates, after their originals, because they need the originals' ids."""
     for row in rows:
         row.duplicate_of_id = row.duplicate_of.pk if row.duplicate_of else None
     insert_rows(rows)
@@ -352,7 +356,7 @@ def begin_execution(tx: Transaction, call: ToolCall) -> None:
 
 
 def publish_call_start(tx: Transaction, call: ToolCall) -> None:
-    """Publish the start of a call, with the tool's own summary."""
+    """Publish the start of a call, with the tool's summary of what it does."""
     tool = find_call_tool(call)
     tx.publish(ToolStarted.of(call, tool, _summarize_start(tool, call)))
 
@@ -369,7 +373,7 @@ def _summarize_start(tool: Tool | None, call: ToolCall) -> str:
 
 
 def find_call_tool(call: ToolCall) -> Tool | None:
-    """Return the tool in the version that was judged; None if it is no longer installed."""
+    """Return the call's tool in the version that was judged; None if it is no longer installed."""
     return load_toolbox(call.organization_id).get_tool(f"{call.tool}@{call.version}")
 
 
@@ -393,7 +397,7 @@ def _mark_duplicates(run_id: int, planned: list[PlannedCall], seen: Set[str]) ->
 
 
 def find_earlier_calls(run_id: int, wanted: Set[str]) -> dict[str, ToolCall]:
-    """Find, by signature, the earlier call whose result a new equal call gets."""
+    """Find, by signature, the earlier call whose result a new equal call shares."""
     if not wanted:
         return {}
     seen: dict[str, list[ToolCall]] = {}
@@ -407,7 +411,7 @@ def find_earlier_calls(run_id: int, wanted: Set[str]) -> dict[str, ToolCall]:
 
 
 def _is_still_valid(found: list[ToolCall]) -> bool:
-    """Return True if the last of these equal calls is still valid for a new one."""
+    """Return True if a new call may share the result of the last of these equal calls."""
     last = found[-1]
     if last.finished_seq is None:
         return True
@@ -422,7 +426,8 @@ def _is_still_valid(found: list[ToolCall]) -> bool:
 
 
 def _is_outdated(call: ToolCall) -> bool:
-    """Return True if the world may have changed since the call ended."""
+    """Return True if an equal call may have another result now: a message, a wait or a write came
+    since."""
     if _has_event_after(call, (EventType.MESSAGE_ADDED,)):
         return True
     if call.status == CallStatus.DENIED:
@@ -451,6 +456,6 @@ def _get_error_code(call: ToolCall) -> str:
 
 
 def is_volatile(call: ToolCall) -> bool:
-    """Return True for a call of a tool whose equal calls never count as duplicates."""
+    """Return True if the tool is volatile: its equal calls never count as duplicates."""
     tool = find_call_tool(call)
     return tool is not None and tool.volatile

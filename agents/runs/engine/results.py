@@ -1,5 +1,5 @@
-"""Results of calls (step 7 of a run): one conditional update, one tool message and one event for
-each call."""
+"""Record the results of calls (step 7 of a run): a conditional update, a tool message and an event
+for each call."""
 
 import logging
 from dataclasses import dataclass
@@ -29,13 +29,12 @@ class CallExecution:
 
 
 class NotExecuting(RuntimeError):
-    """A call that this driver started is no longer executing, although no other process may end
-    it."""
+    """A call that this driver started no longer executes, although nobody else may end it."""
 
 
 def record_result(tx: Transaction, call: ToolCall, done: CallExecution) -> bool:
-    """Store and publish the result of an executing call; return False if it does not execute in
-    this epoch."""
+    """Store and publish the result of an executing call; return False if the call does not execute
+    in this epoch."""
     changed = ToolCall.objects.filter(
         pk=call.pk, status=CallStatus.EXECUTING, exec_epoch=done.epoch
     ).update(**build_end_columns(tx, call, done.result, done.duration_ms))
@@ -49,7 +48,7 @@ def record_results(tx: Transaction, finished: list[tuple[ToolCall, CallExecution
     """Store and publish several results in one statement.
 
     Raises:
-        NotExecuting: one of them is not executing in its epoch; nothing may be written then.
+        NotExecuting: a call does not execute in its epoch; the transaction must be rolled back.
     """
     updates = []
     for call, done in finished:
@@ -65,8 +64,8 @@ def record_results(tx: Transaction, finished: list[tuple[ToolCall, CallExecution
 def build_end_columns(
     tx: Transaction, call: ToolCall, result: ToolResult, duration_ms: int = 0
 ) -> dict[str, Any]:
-    """Build the columns of a call that succeeded or failed; `finished_seq` expects its end as the
-    next event."""
+    """Build the columns of a call that succeeded or failed; the next event must be the end of the
+    call, because `finished_seq` is its number."""
     return {
         "status": CallStatus.SUCCEEDED if result.success else CallStatus.FAILED,
         "result": result.as_json(),
@@ -80,7 +79,7 @@ def build_end_columns(
 def publish_result(
     tx: Transaction, call: ToolCall, result: ToolResult, duration_ms: int = 0
 ) -> None:
-    """Publish the result, and log it if `gadget.yaml` says so."""
+    """Publish the result, and log it if `gadget.yaml` enables that."""
     if settings.GADGET_CONFIG.tools.log_calls:
         outcome = (
             "succeeded"
@@ -95,28 +94,28 @@ def publish_result(
 
 
 def keep_provenance(call: ToolCall, result: ToolResult) -> None:
-    """Remember the values from outside that a successful call stored; part of each way to settle a
-    call."""
+    """Remember the values from outside that a successful call stored; every way to settle a call
+    must do this."""
     if call.provenance and result.success:
         remember_outside_values(call, load_toolbox(call.organization_id))
 
 
 def write_tool_message(call: ToolCall, result: ToolResult) -> str:
-    """Write the tool message that the model reads; it mentions params changed by a person."""
+    """Write the tool message for the model, which mentions params changed by a person."""
     text = format_for_model(result, format_handle(call.pk))
     return "\n".join(filter(None, [describe_edited_params(call), text]))
 
 
 def describe_edited_params(call: ToolCall) -> str:
-    """Describe the params as changed by a person; empty if unchanged."""
+    """Return a sentence with the params as a person changed them; empty if unchanged."""
     if call.model_params is None:
         return ""
     return f"A person changed the params before approving, to: {canonical_json(call.params)}"
 
 
 def end_unexecuted(tx: Transaction, call: ToolCall, status: CallStatus, error: ToolError) -> bool:
-    """End a call that never ran (denied, expired, cancelled, rejected); the caller publishes the
-    event."""
+    """End a call without a run of its tool, such as a denied one; return False if its status has
+    changed. The caller publishes the event."""
     columns = {
         "status": status,
         "result": ToolResult.failed(error).as_json(),
@@ -128,6 +127,6 @@ def end_unexecuted(tx: Transaction, call: ToolCall, status: CallStatus, error: T
 
 
 def reject(tx: Transaction, call: ToolCall, error: ToolError) -> None:
-    """Reject a call that may not start."""
+    """Reject a call that may not start, and publish that."""
     if end_unexecuted(tx, call, CallStatus.REJECTED, error):
         tx.publish(ToolRejected.of(call, error))

@@ -1,5 +1,5 @@
-"""Suspended calls: they wait for a person, a colleague's run or, as recipes (step 4 of a run), for
-their own steps."""
+"""Suspend calls that wait for a person, a colleague's run or, as recipes (step 4 of a run), their
+own steps."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -63,25 +63,26 @@ from tools.toolbox.param_values import write_params
 from tools.toolbox.permissions import find_refusal
 
 MAX_DELEGATION_DEPTH = 3
-"""A person's task has depth 0, and each delegation adds one."""
+"""The most delegations in a row: a person's task has depth 0, and each delegation adds one."""
 MAX_OPEN_CHILDREN = 5
 LONGEST_QUESTION = 4_000
 LONGEST_TASK = 20_000
 LONGEST_SUMMARY = 300
 MAX_MS = 2**31 - 1
-"""The longest duration that a call's column can store: more than 24 days."""
+"""The longest duration in milliseconds that a call's column can store: more than 24 days."""
 _MS = timedelta(milliseconds=1)
 _SENTENCE_LENGTH = 1_000
 
 
 def suspend(tx: Transaction, call: ToolCall, wait: Suspend, duration_ms: int) -> None:
-    """Suspend an executing call of this driver, and ask its question or start the colleague's run.
+    """Suspend an executing call of this driver, and ask its question or start the colleague's run,
+    in this transaction.
 
-    All of it happens in this transaction. If the wait is refused, the refusal becomes the call's
-    result.
+    If the question or the delegation is refused, the refusal becomes the call's result.
 
     Raises:
-        NotExecuting: the call is not executing in the driver's epoch; nothing may be written then.
+        NotExecuting: the call does not execute in the driver's epoch; the transaction must be
+            rolled back.
     """
     mine = ToolCall.objects.filter(
         pk=call.pk, status=CallStatus.EXECUTING, exec_epoch=tx.run.lease_epoch
@@ -102,8 +103,8 @@ def suspend(tx: Transaction, call: ToolCall, wait: Suspend, duration_ms: int) ->
 
 
 def end_suspended(tx: Transaction, call: ToolCall, result: ToolResult) -> bool:
-    """Give a suspended call its result, with the time since its start; return False if it is no
-    longer suspended."""
+    """End a suspended call with its result and its duration; return False if it is no longer
+    suspended."""
     waited = (tx.now - call.started_at) / _MS if call.started_at is not None else 0
     return _end_suspended_after(tx, call, result, min(round(waited), MAX_MS))
 
@@ -125,7 +126,7 @@ def _cancel_suspended(tx: Transaction, call: ToolCall) -> None:
 
 
 def _ask_question(tx: Transaction, call: ToolCall, question: Question) -> None:
-    """Create the question's card, which the inbox shows with all others."""
+    """Create the question's card; raise ToolError if the question is not allowed."""
     text = make_storable(question.text)
     if not text.strip() or len(text) > LONGEST_QUESTION:
         raise make_refusal(
@@ -162,7 +163,7 @@ def _ask_question(tx: Transaction, call: ToolCall, question: Question) -> None:
 
 
 def _delegate(tx: Transaction, call: ToolCall, delegation: Delegation) -> None:
-    """Start the colleague's run, which gets only the task of this run."""
+    """Start the colleague's run, which gets only the task and nothing else of this run."""
     parent, colleague = tx.run, _find_colleague(tx, delegation.employee)
     task = make_storable(delegation.task).strip()
     if not task or len(task) > LONGEST_TASK:
@@ -205,10 +206,10 @@ def _find_delegated_calls(run_id: int) -> QuerySet[ToolCall]:
 
 
 def _find_colleague(tx: Transaction, name: str) -> Employee:
-    """Find the colleague of that name, if this run may delegate to them now.
+    """Find the colleague with this name.
 
     Raises:
-        ToolError: the reason why it may not.
+        ToolError: the reason why this run may not delegate to that colleague now.
     """
     run = tx.run
     allowed = list_colleagues(run.employee, load_grants(run.employee_id, run.mode).delegates)
@@ -247,7 +248,8 @@ def _list_employees_above(run: Run) -> set[int]:
 def _choose_deadline(
     parent_deadline: datetime | None, now: datetime, minutes: int | None
 ) -> datetime | None:
-    """Return the deadline of a child: its employee's own, but not later than the parent's."""
+    """Return the deadline of a child run: its employee's own, but not later than the parent's; None
+    without both."""
     own = now + timedelta(minutes=minutes) if minutes else None
     return min((at for at in (parent_deadline, own) if at is not None), default=None)
 
@@ -258,8 +260,8 @@ def make_refusal(code: ErrorCode, message: str) -> ToolError:
 
 
 def collect_delegate_results(run_id: int, wait: bool = True) -> bool:
-    """Give the run's delegating calls the results of the colleagues' runs that ended; return False
-    if none ended.
+    """End the run's delegating calls whose colleague's run has ended, with that run's result;
+    return False if there are none.
 
     Raises:
         Run.DoesNotExist: without `wait`, the run is locked.
@@ -293,18 +295,18 @@ def make_delegate_result(child: Run) -> ToolResult:
 
 
 def shorten_answer(answer: str) -> str:
-    """Shorten an answer to one line of at most 300 characters, for the summary of the call that
-    waited for it."""
+    """Shorten an answer to one line of at most 300 characters, for the summary of a call."""
     words = " ".join(answer.split())
     return words if len(words) <= LONGEST_SUMMARY else f"{words[: LONGEST_SUMMARY - 1]}…"
 
 
 def expand_recipe(lease: Lease) -> NextStep:
-    """Advance a recipe by one step, or give it its result."""
+    """Advance one of the run's recipes by a step, or end it with its result; return the run's next
+    step."""
     parent = find_expandable_recipes(lease.run_id).first()
     if parent is None:
         with lease.transaction() as tx:
-            pass  # nothing to change: leaving the transaction decides the next step
+            pass  # the end of a transaction decides the next step
         return tx.next_step
     context = load_context(lease.run_id)
     try:
@@ -324,8 +326,8 @@ def _may_continue(tx: Transaction, parent: ToolCall) -> bool:
 
 
 def _record_recipe_step(lease: Lease, parent: ToolCall, step: PlannedCalls) -> NextStep:
-    """Record a recipe's step as a call, judged by the current rules; end a recipe that they now
-    forbid."""
+    """Record a recipe's step as a call, judged by the current rules; end the recipe if these forbid
+    it."""
     for _ in step.rounds(lease):
         with lease.transaction() as tx:
             if _may_continue(tx, parent) and step.judge_again(tx) is None:
@@ -340,8 +342,8 @@ def _record_recipe_step(lease: Lease, parent: ToolCall, step: PlannedCalls) -> N
 
 
 def _find_recipe_refusal(context: RunContext, recipe: ToolCall) -> ToolError | None:
-    """Find the reason why the recipe, or a recipe above it, is no longer allowed; None if it is
-    allowed."""
+    """Find the reason why the recipe, or a recipe above it, is no longer allowed; None if all
+    are."""
     call: ToolCall | None = recipe
     while call is not None:
         tool = context.find_tool(call)
@@ -360,7 +362,7 @@ def _make_not_installed_error(call: ToolCall) -> ToolError:
 
 
 def _plan_recipe_step(context: RunContext, parent: ToolCall) -> PlannedCalls | ToolResult:
-    """Plan the recipe's next step, or return its result after the last one.
+    """Plan the recipe's next step; after the last step, return the recipe's result.
 
     Raises:
         ToolError: a step did not succeed, or the recipe itself fails.

@@ -1,4 +1,4 @@
-"""The engine's durations and limits, and the clock of leases; tests scale the durations."""
+"""The engine's durations and limits, and the clock for leases; tests shorten the durations."""
 
 import time
 from dataclasses import dataclass
@@ -10,30 +10,30 @@ from django.conf import settings
 MAX_PROVIDER_TRIES = 6
 MAX_CRASHES = 5
 MAX_ATTEMPTS = 3
-"""Attempts at a read or a draft whose workers are lost."""
+"""The most attempts at a read or a draft if workers are lost."""
 MAX_DRIFTS = 3
-"""Cards that a call's guards may send back before the call fails."""
+"""The number of cards of a call that may become outdated before the call fails."""
 MAX_OPEN_CARDS = 20
 MAX_OPEN_TICKETS = 100
-"""Open cards of one run of an agent that runs elsewhere."""
+"""The most open cards of a run, and of a key, of a remote agent."""
 MAX_DENIED_PASSES = 3
-"""Passes in a row that a person may deny before the run ends."""
+"""The number of passes in a row with denied cards of one tool after which the run ends."""
 MAX_GRACE_S = 60
-"""Longest time for which an approval can be undone."""
+"""The most seconds in which an approval can be undone."""
 _CLOCK_ID: int | None = getattr(time, "CLOCK_BOOTTIME", getattr(time, "CLOCK_MONOTONIC", None))
-"""A clock that includes sleep: the first on Linux, the second on macOS. A paused virtual machine
-may stop either."""
+"""A clock that also runs while the computer sleeps, on Linux or macOS; in a paused virtual machine,
+it may stop."""
 
 
 def clock_s() -> float:
-    """Return the seconds since some moment in the past."""
+    """Return the seconds on a clock that only moves forward, from an unspecified start."""
     return time.monotonic() if _CLOCK_ID is None else time.clock_gettime(_CLOCK_ID)
 
 
 @dataclass(frozen=True)
 class Timing:
-    """Seconds, unless the name says otherwise; `scale` multiplies the machine's waiting times, not
-    those of people."""
+    """Durations, in seconds if the name ends with `_s`; `scale` multiplies most of them, but not
+    the time that people and agents have."""
 
     scale: float = 1.0
 
@@ -60,46 +60,45 @@ class Timing:
 
     @property
     def restart_spread(self) -> timedelta:
-        """Time over which runs that lost their worker more than once restart, each at a random
+        """The period in which runs that lost their worker more than once restart, each at a random
         moment."""
         return timedelta(seconds=30 * self.scale)
 
     @property
     def hint_interval(self) -> timedelta:
-        """Shortest time between two hints for one run."""
+        """The shortest time between two hints for one run."""
         return timedelta(seconds=10 * self.scale)
 
     @property
     def count_pause(self) -> timedelta:
-        """Pause in counting the figures once everything was counted."""
+        """The pause between two rounds of counting figures, once everything is counted."""
         return timedelta(seconds=10 * self.scale)
 
     @property
     def slice_s(self) -> float:
-        """Longest time that one job drives one run before it yields to others."""
+        """The longest time that a job drives a run before it yields to other runs."""
         return 60 * self.scale
 
     @property
     def slack_s(self) -> float:
-        """Time that a step may take beyond its own timeouts before its lease is no longer
+        """The time that a step may take beyond its own timeouts before its lease is no longer
         renewed."""
         return 30 * self.scale
 
     @property
     def approval_validity(self) -> timedelta:
-        """Validity of an approval after its grace period; a call that has not started by then needs
-        another one."""
+        """The time for which an approval is valid after its grace period; a call that has not
+        started by then needs another approval."""
         return timedelta(seconds=15 * 60 * self.scale)
 
     def get_validity(self, origin: str) -> timedelta:
-        """Return the validity of an approval in a run of this origin: the receipt of an ask must
-        reach its agent."""
+        """Return how long an approval in a run of this origin is valid: longer for an ask, whose
+        receipt must reach its agent."""
         return timedelta(hours=1) if origin == "ask" else self.approval_validity
 
     @property
     def session_idle(self) -> timedelta:
-        """Time without a request after which the run of an agent that runs elsewhere ends, if
-        nothing of it is open."""
+        """The time without a request after which a remote agent's run without open calls ends."""
         return timedelta(minutes=30)
 
     @property
@@ -108,11 +107,12 @@ class Timing:
 
     @property
     def patience(self) -> timedelta:
-        """Longest time over which a failing provider is tried again."""
+        """The longest time in which a failing provider is tried again."""
         return timedelta(seconds=15 * 60 * self.scale)
 
     def backoff(self, tries: int, retry_after_s: float | None) -> timedelta:
-        """Return the pause after `tries` consecutive failures."""
+        """Return the pause after `tries` consecutive failures, at least as long as the server asks
+        for."""
         own = min(2.0**tries, 60.0)
         return timedelta(seconds=max(own, retry_after_s or 0.0) * self.scale)
 

@@ -1,5 +1,5 @@
-"""The transaction on a run: lock its row, read, change, and on exit write events, row and audit
-entries together."""
+"""The transaction on a run: lock the row, let the block change the run, then write row, events and
+audit entries together."""
 
 import math
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ from tools.contract.correlation import get_correlation_id
 _RUN_FIELDS = tuple(field.attname for field in Run._meta.concrete_fields if field.attname != "id")
 
 MACHINE = "gadget"
-"""The actor's name where no person acted."""
+"""The actor's name for actions of no person."""
 
 
 class Action(StrEnum):
@@ -49,8 +49,8 @@ class NextStep:
     """The next step of a run's driver.
 
     Attributes:
-        reason: the run's exit reason after a closing pass.
-        deadline: monotonic time at which the run must end, for an action that calls the model.
+        reason: the exit reason of the run after a closing pass.
+        deadline: the monotonic time at which the run must end.
     """
 
     action: Action
@@ -62,19 +62,21 @@ NO_STEP = NextStep(Action.LEAVE)
 
 
 class LostRace(RuntimeError):
-    """A locked row changed: the database does not lock as it should."""
+    """A locked row was changed, so the database does not lock rows as expected."""
 
 
 class Transaction:
-    """A transaction on one run: change attributes of `run`, `publish` events, `audit` actions.
+    """A transaction on one run: its block can change attributes of `run`, `publish` events and
+    `audit` actions.
 
     Attributes:
         now: the database's time when the run was locked.
-        inbox_changed: set it when a card was created or closed.
-        step_continues: set it in the middle of a step, for example while calls execute: then no
+        inbox_changed: to be set if a card is created or closed.
+        step_continues: to be set in the middle of a step, such as while calls execute, so that no
             next step is decided.
         next_step: decided on exit if the transaction is a driver's.
-        locked_counts: the tools whose calls no other run of the employee counts until the commit.
+        locked_counts: the tools whose calls no other run of the employee can count until the
+            commit.
     """
 
     def __init__(self, run: Run, now: datetime) -> None:
@@ -112,14 +114,14 @@ class Transaction:
         self.run.lease_expires_at = None
 
     def requeue(self) -> None:
-        """Put the run into the queue, due at once."""
+        """Release the lease and put the run into the queue, due at once."""
         self.release_lease()
         self.run.status = RunStatus.QUEUED
         self.run.next_wake_at = None
         self.run.hinted_at = None
 
     def write(self) -> None:
-        """Write events, row and audit entries, and send notifications after the commit."""
+        """Write events, row and audit entries, and send hints after the commit."""
         run = self.run
         changed = {
             name: value
@@ -145,10 +147,11 @@ class Transaction:
 
 @contextmanager
 def run_transaction(run_id: int, wait: bool = True) -> Iterator[Transaction]:
-    """Lock the run's row, let the block read and change it, and commit everything or nothing.
+    """Lock the run's row, let the block read and change the run, and commit everything or nothing.
 
     Raises:
-        Run.DoesNotExist: there is no such run, or without `wait` another transaction has locked it.
+        Run.DoesNotExist: there is no such run, or `wait` is False and another transaction has
+            locked it.
     """
     with transaction.atomic():
         locked = (LOCKED_RUN if wait else LOCKED_RUN_IF_FREE).fetch_one(run_id)

@@ -1,5 +1,4 @@
-"""Unknown outcomes (step 7 of a run): mark a write without a known end, and ask a person to check
-it."""
+"""Mark writes whose outcome is unknown, and ask a person to check them (step 7 of a run)."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -40,7 +39,7 @@ class UnknownOutcome:
     """The text of a card that asks a person to check a call.
 
     Attributes:
-        fact: the beginning of its sentence.
+        fact: the start of the card's sentence.
         words: the other system's own words, unverified.
     """
 
@@ -79,7 +78,8 @@ def show_unknown_card(tx: Transaction, call: ToolCall, outcome: UnknownOutcome) 
 
 
 def close_unknown_card(call: ToolCall, reason: str, by: User | None = None) -> None:
-    """Close the card of an unknown outcome: a person resolved it, or the executor reported."""
+    """Close the card of an unknown outcome, which a person has resolved or the executor has
+    reported."""
     Approval.objects.filter(
         tool_call=call, kind=ApprovalKind.UNKNOWN, status=ApprovalStatus.PENDING
     ).update(status=ApprovalStatus.CANCELLED, reason=reason, decided_by=by, decided_at=Now())

@@ -1,4 +1,4 @@
-"""Step 6 of a run, continued: count the usage of a response, also of one that could not be used."""
+"""Count the usage of responses, including those that could not be used (step 6 of a run)."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from agents.runs.model_events import AnswerUnusable
 from agents.runs.models import Run
 
 STOPPED = "stopped"
-"""The code of a response that was given up because its run was cancelled or its worker stopped."""
+"""The code of a response that was abandoned because its run was cancelled or its worker stopped."""
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class UnusableResponse:
 
     Attributes:
         reason: the provider's message.
-        text: its readable part, if it was cut off.
+        text: the received text, if the response was cut off.
     """
 
     used: Usage
@@ -29,8 +29,8 @@ class UnusableResponse:
 
 
 def count_usage(run: Run, used: Usage) -> int:
-    """Add a response's usage to the run and return its cost in millionths; needs the run's employee
-    and provider."""
+    """Add a response's usage to the run, and return its cost in micros; the run has its employee
+    and provider loaded."""
     cost = compute_usage_cost(run, used)
     run.input_tokens += used.input_tokens
     run.output_tokens += used.output_tokens
@@ -41,7 +41,7 @@ def count_usage(run: Run, used: Usage) -> int:
 
 
 def compute_usage_cost(run: Run, used: Usage) -> int:
-    """Return the cost of a response in millionths; needs the run's employee and provider."""
+    """Return the cost of a response in micros; the run has its employee and provider loaded."""
     return compute_cost(run.employee.provider, run.employee.model, used)
 
 
@@ -49,7 +49,7 @@ def count_unusable(tx: Transaction, received: UnusableResponse, is_counted: bool
     """Add a response without a pass to the run's usage and time, and publish it.
 
     Args:
-        is_counted: its usage was added on arrival.
+        is_counted: True if the usage was already added to the run.
     """
     run, used = tx.run, received.used
     price = find_price(run.employee.provider, run.employee.model)

@@ -1,5 +1,5 @@
-"""Step 3 of a run: run approved calls one by one, each judged and previewed again, and started at
-most once."""
+"""Run approved calls one by one (step 3 of a run): each is judged and previewed again, and started
+at most once."""
 
 import logging
 import time
@@ -62,11 +62,11 @@ _TRANSACTION_TRIES = 3
 
 
 def run_approved(lease: Lease) -> NextStep:
-    """Run the first approved call whose grace period is over."""
+    """Run the first approved call whose grace period is over, and return the run's next step."""
     found = STARTABLE_CARD.fetch_one(lease.run_id)
     if found is None or lease.stopped.is_set():
         with lease.transaction() as tx:
-            pass  # nothing to change: leaving the transaction decides the next step
+            pass  # the end of a transaction decides the next step
         return tx.next_step
     card = found.card
     card.tool_call, card.decided_by = found.call, found.decided_by
@@ -83,8 +83,8 @@ def run_approved(lease: Lease) -> NextStep:
 
 
 def _run_external_write(lease: Lease, due: ApprovedCall) -> NextStep:
-    """Run a call with an effect outside our database: commit the intent, run the tool, then record
-    its result."""
+    """Run a call with an effect outside our database: commit its start, run the tool, then record
+    the result."""
     due.effect = compute_effect_again(
         due.card, due.tool, due.verdict, due.context.build_tool_context(due.call)
     )
@@ -121,9 +121,9 @@ def _start_attempt(call: ToolCall, **columns: Any) -> None:
 
 
 def _use_approval(tx: Transaction, due: ApprovedCall) -> CallEffect | None:
-    """Check all guards under the run's lock and consume the approval; return the approved effect.
+    """Judge the call under the run's lock and consume its approval; return the approved effect.
 
-    If a guard fails, ask a person again or reject the call, and return None.
+    If the call no longer matches its card, ask again or reject the call, and return None.
     """
     if not tx.run.may_start or STILL_APPROVED.fetch_one(due.card.pk) is None:
         return None
@@ -174,9 +174,11 @@ def _audit_start(tx: Transaction, due: ApprovedCall) -> None:
 
 
 def _record_outcome(lease: Lease, due: ApprovedCall, done: executor.FinishedCall) -> NextStep:
-    """Record the outcome of an external write, even if the lease was lost: the effect is a fact.
+    """Record the outcome of an external write, even if the lease was lost, because the effect has
+    happened.
 
-    A busy or unavailable database must not turn a known outcome into an unknown one.
+    Retries while the database is unavailable, so that a known outcome does not become an unknown
+    one.
     """
     call = due.call
 
@@ -203,7 +205,8 @@ def _record_outcome(lease: Lease, due: ApprovedCall, done: executor.FinishedCall
 def _suspend_write(
     tx: Transaction, call: ToolCall, wait: Suspend, done: executor.FinishedCall
 ) -> None:
-    """Let an approved call wait for an answer or a colleague; an abandoned call did nothing."""
+    """Suspend an approved call that waits for an answer or a colleague; if it was given up
+    meanwhile, record that it did nothing."""
     epoch = tx.run.lease_epoch
     try:
         suspend(tx, call, wait, done.duration_ms)
@@ -212,7 +215,7 @@ def _suspend_write(
 
 
 def _report_late(epoch: int, call: ToolCall, _key: int, result: ToolResult) -> None:
-    """Record the report of an abandoned call, in the tool's own thread."""
+    """Record the result of a call that was given up, in the tool's own thread."""
 
     def record() -> None:
         with run_transaction(call.run_id) as tx:
@@ -222,10 +225,11 @@ def _report_late(epoch: int, call: ToolCall, _key: int, result: ToolResult) -> N
 
 
 def _settle_by_late_report(tx: Transaction, epoch: int, call: ToolCall, result: ToolResult) -> None:
-    """Settle a call by the late report of its executor, even if its loss has not been noticed yet.
+    """Settle a call by the late report of its worker, even if nobody has noticed yet that the
+    worker was lost.
 
-    If it was settled before, the report is only published and audited; a success is recorded as a
-    late effect.
+    If the call is already settled, the report is only published and audited, and a success is
+    recorded as a late effect.
     """
     outcome = "succeeded" if result.success else "failed"
     unsettled = (CallStatus.EXECUTING, CallStatus.OUTCOME_UNKNOWN)
@@ -249,9 +253,11 @@ def _settle_by_late_report(tx: Transaction, epoch: int, call: ToolCall, result: 
 
 
 def record_patiently(what: str, act: Callable[[], Value]) -> Value:
-    """Record something that must not be lost; retry during an outage of the database.
+    """Run a function that records something that must not be lost, and retry it as long as the
+    database is unavailable.
 
-    After any other failure of the database, or while the worker shuts down, try three times.
+    After other database errors, or while the worker is shutting down, it is tried at most three
+    times.
     """
     tries = 0
     while True:
@@ -269,7 +275,7 @@ def record_patiently(what: str, act: Callable[[], Value]) -> Value:
 
 
 def _run_transactional_write(lease: Lease, due: ApprovedCall, tool: Tool) -> NextStep:
-    """Run a write on our own database: guards, effect, result and events are one commit, so it
+    """Run a write to our own database: guards, effect, result and events are one commit, so it
     happens exactly once."""
     for attempt in range(1, _TRANSACTION_TRIES + 1):
         try:
@@ -293,7 +299,7 @@ def _run_transactional_write(lease: Lease, due: ApprovedCall, tool: Tool) -> Nex
 
 def _write_in_transaction(tx: Transaction, due: ApprovedCall, tool: Tool) -> None:
     call = due.call
-    # Lock the counts and the card before its targets.
+    # Always lock counts and card before the targets, so that two writes cannot deadlock.
     lock_counted(tx, due.context, [due.call.tool])
     list(Approval.objects.select_for_update().filter(pk=due.card.pk).values_list("pk"))
     tool_context = replace(due.context.build_tool_context(call), **_REFUSED_INSIDE)
@@ -326,7 +332,7 @@ def _write_in_transaction(tx: Transaction, due: ApprovedCall, tool: Tool) -> Non
 
 
 class _ToolFailed(Exception):
-    """The tool returned a failure: its savepoint is rolled back."""
+    """The tool returned a failure, so its savepoint is rolled back."""
 
     def __init__(self, result: ToolResult) -> None:
         super().__init__(result.summary)

@@ -1,4 +1,4 @@
-"""A run with its messages, passes, tool calls and events."""
+"""The models of runs, with their messages, passes, tool calls, approvals and events."""
 
 from agents.runs.models.approval import (
     IS_PENDING,

@@ -1,4 +1,4 @@
-"""An approval: a person's decision about one call. People see it as a card."""
+"""The models of approvals, which people see as cards, and of the votes on them."""
 
 from django.conf import settings
 from django.db import models
@@ -12,12 +12,12 @@ from agents.runs.models.tool_call import ToolCall
 IS_PENDING = models.Func(
     "status", template="%(expressions)s = 'pending'", output_field=models.BooleanField()
 )
-"""Selects the cards that wait. With the status as a parameter, a prepared statement cannot use the
-partial indexes, and reads all decided cards."""
+"""Selects the waiting cards with a constant status: with the status as a parameter, a prepared
+statement could not use the partial indexes."""
 
 
 class ApprovalStatus(models.TextChoices):
-    """The states of a card: `pending` may become any other, `approved` may become consumed,
+    """The states of a card: `pending` can become any other state; `approved` can become consumed,
     cancelled or superseded."""
 
     PENDING = "pending", "Waiting"
@@ -39,35 +39,38 @@ class ApprovalKind(models.TextChoices):
 
 
 def name_decider(username: str, standing_grant_id: int | None) -> str:
-    """Name the person who decided a card, or the standing grant that did so in this person's
-    name."""
+    """Return the name of the person who decided a card, or of the standing grant that did so in
+    this person's name."""
     return (
         f"standing grant {standing_grant_id}, made by {username}" if standing_grant_id else username
     )
 
 
 class Approval(models.Model):
-    """One card: the effect that a call would have, sealed by a digest.
+    """A card: it shows the effect that a call would have, sealed by a digest, and records the
+    decision.
 
     Attributes:
-        sequence: the number of this card among those of its call.
-        sentence: written by the server from the params, never by the model.
+        sequence: the number of this card among the cards of its call, from 1.
+        sentence: the sentence about the effect, written by the server from the params, never by the
+            model.
         preview: the sealed effect, see `tools.contract.Preview.as_json`.
-        level, params: those of the call on this card; a later card of the call may have others.
-        why: the reason why a person is asked, after changes since the replaced card.
+        level, params: the call's level and params on this card; a later card of the call may have
+            others.
+        why: the changes since the replaced card, if any, and the reason why a person is asked.
         words: the other system's own words about an unknown outcome, unverified; empty for other
             cards.
-        shape: a hash of the tool, its definition, the level and the names of the params; equal ones
-            are grouped.
+        shape: a hash of the tool, its definition, the level and the names of the params; the inbox
+            groups cards with equal shapes.
         bulk_id: the bulk decision that this decision belongs to; None if the card was decided on
             its own.
         digest: SHA-256 over organization, run, call, tool, definition, level, params and preview.
         standing_grant: the standing grant that approved the card in the name of its creator, who is
             `decided_by`.
-        ruling: the approval rules and votes by which it was approved, see `tools.toolbox.rulings`;
-            None without rules.
-        broke_glass: an admin approved it alone in an emergency, although approval rules needed
-            other people.
+        ruling: the approval rules and votes by which the card was approved, see
+            `tools.toolbox.rulings`; None without rules.
+        broke_glass: True if an admin approved the card alone in an emergency, although approval
+            rules needed other people.
         start_after: the end of the grace period, until which the decision can be undone.
         valid_until: the time by which an approved call must start.
     """
@@ -209,11 +212,11 @@ class Approval(models.Model):
 
 
 class WithheldBulk(models.Model):
-    """A bulk approval that its person has undone: none of its calls starts.
+    """A bulk approval that was undone, so that none of its calls starts.
 
-    Every start of a call reads it under the run's lock, so no approval has to be changed at once.
-    The cards are then renewed one by one. The row stays, so an approval of the same bulk that
-    arrives late does not start either.
+    Every start of a call reads this row under the run's lock, so the approvals need not be changed
+    at once; their cards are then renewed one by one. The row stays, so that a late approval of the
+    same bulk does not start a call either.
 
     Attributes:
         user: the person who approved the bulk and has undone it.
@@ -240,7 +243,7 @@ class WithheldBulk(models.Model):
         """Return the condition that an approval, or a vote that it needed, belongs to a withheld
         bulk.
 
-        `~` of it selects the approvals that may start.
+        Its negation selects the approvals that may start.
         """
         votes = Vote.select_undone().filter(approval_id=OuterRef("pk"))
         return Q(_find_withheld("organization_id", "decided_by_id")) | Q(Exists(votes.order_by()))
@@ -253,10 +256,10 @@ class Vote(models.Model):
     """A person's approval of a card under an approval rule; a single approver casts no vote.
 
     Attributes:
-        deputy_for: the person on whose behalf it was cast.
-        decision_id: repeating it by the same person casts no second vote.
-        bulk_id: the bulk approval that it is part of; undoing the bulk withdraws it.
-        withdrawn_at: the time from which it no longer counts.
+        deputy_for: the person on whose behalf the vote was cast; None if it is the voter's own.
+        decision_id: a repeated request of the same person with this id casts no second vote.
+        bulk_id: the bulk approval that the vote is part of; undoing the bulk withdraws the vote.
+        withdrawn_at: the time from which the vote no longer counts; None while it counts.
     """
 
     approval = models.ForeignKey(
@@ -290,14 +293,15 @@ class Vote(models.Model):
 
     @classmethod
     def select_cast(cls) -> models.QuerySet["Vote"]:
-        """Select the votes that were not withdrawn, one by one or with their bulk; the oldest
+        """Select the votes that were withdrawn neither separately nor with their bulk, the oldest
         first."""
         withheld = _find_withheld("approval__organization_id", "voter_id")
         return cls._default_manager.filter(~withheld, withdrawn_at=None).order_by("pk")
 
     @classmethod
     def select_undone(cls) -> models.QuerySet["Vote"]:
-        """Select the votes that must be withdrawn, because their person has undone their bulk."""
+        """Select the votes that still have to be withdrawn, because the voter has undone the
+        bulk."""
         return cls._default_manager.filter(
             _find_withheld("approval__organization_id", "voter_id"), withdrawn_at=None
         )

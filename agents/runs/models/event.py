@@ -1,4 +1,4 @@
-"""Events: the lines of the activity panel."""
+"""The model of events, which are the lines of the activity panel."""
 
 from typing import Any
 
@@ -57,8 +57,8 @@ AWAITED = frozenset(
         *(EventType.QUESTION_ASKED, EventType.QUESTION_ANSWERED, EventType.RUN_NEEDS_ATTENTION),
     }
 )
-"""The types that people and other systems wait for: readers are asked to read them at once, others
-within seconds."""
+"""The types that people and other systems wait for: readers get a hint to read them at once, and
+read others within seconds."""
 
 
 class Event(models.Model):
@@ -80,12 +80,13 @@ class Event(models.Model):
 
 
 def brief_params(params: dict[str, Any]) -> tuple[dict[str, Any], bool | None]:
-    """Return the params for an event, and True if they are left out because they exceed 4 KB."""
+    """Return the params for an event, and None; or no params, and True, if they exceed 4 KB."""
     return ({}, True) if len(canonical_json(params).encode()) > MAX_DATA_BYTES else (params, None)
 
 
 def brief_result(result: dict[str, Any]) -> dict[str, Any]:
-    """Return the result for an event; data beyond 4 KB is left out, and `truncated` is set."""
+    """Return the result for an event: parts that are too large are cut or left out, and `truncated`
+    is set."""
     shown = {
         key: result[key] for key in ("success", "summary", "data", "markdown", "error", "metadata")
     }

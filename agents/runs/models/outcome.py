@@ -1,4 +1,4 @@
-"""The outcome of a run, judged from its calls when it ends."""
+"""Judge the outcome of a run from its calls, when it ends."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ REFUSED = (CallStatus.DENIED, CallStatus.EXPIRED)
 
 
 class CallKind(NamedTuple):
-    """Calls of one pass with equal level and status; `child_outcome` is set for delegated tasks."""
+    """The shared properties of equal calls in one pass; `child_outcome` is set for delegated
+    tasks."""
 
     pass_number: int
     level: str
@@ -25,8 +26,8 @@ CALL_KIND_COLUMNS = ("pass_number", "level", "status", "child_run__outcome")
 
 
 def judge_outcome(kinds: Iterable[CallKind]) -> Outcome:
-    """Classify the work of the run. A denied change that was corrected and approved later does not
-    count as denied."""
+    """Return the outcome of a run with these calls. A denied change does not count as denied if a
+    later pass corrected it."""
     calls = list(kinds)
     changes = [call for call in calls if _asks_for_change(call)]
     is_changed = any(_has_changed_something(call) for call in changes)
@@ -40,7 +41,8 @@ def judge_outcome(kinds: Iterable[CallKind]) -> Outcome:
 
 
 def _asks_for_change(call: CallKind) -> bool:
-    """Check if the call was to change something; a read that a person denied counts too."""
+    """Return True if the call was to change something; a call whose card was denied or expired
+    always counts."""
     return call.status in REFUSED or (call.level != READ and call.child_outcome != Outcome.ANSWERED)
 
 
@@ -49,7 +51,7 @@ def _was_denied(call: CallKind) -> bool:
 
 
 def _has_changed_something(call: CallKind) -> bool:
-    """Check if the call changed something; a delegated task counts by its own run."""
+    """Return True if the call changed something; for a delegated task, if its run did."""
     if call.status != CallStatus.SUCCEEDED:
         return False
     return call.child_outcome in (None, "", Outcome.DONE, Outcome.PARTLY_DENIED)

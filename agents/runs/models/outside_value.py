@@ -1,5 +1,5 @@
-"""Values from outside that an employee stored in the organization's own data, where they stay
-values from outside."""
+"""The model of values from outside that an employee stored in the organization's own data; they
+still count as from outside."""
 
 from django.db import models
 from django.db.models.functions import Now
@@ -12,14 +12,11 @@ class OutsideValue(models.Model):
     """A value from outside that a call wrote into a record, a file or a schedule.
 
     Attributes:
-        key: the digest of the value, from `tools.toolbox.provenance`; the value itself stays in the
-            call. A file with
-        too many values to list has its own key.
-        param: the param of the call that had it, such as `changes.email`; with the call, it
-            identifies field and
-        version.
-        title: the name of the tool that first returned it.
-        call: the first call that stored it.
+        key: the digest of the value, from `tools.toolbox.provenance`, or of a file with too many
+            values to list; the value itself stays in the call.
+        param: the param of the call that had the value, such as `changes.email`.
+        title: the title of the tool that first returned the value.
+        call: the first call that stored the value.
     """
 
     organization = models.ForeignKey(

@@ -1,4 +1,4 @@
-"""A policy snapshot: the rules used to judge the calls of some passes."""
+"""The model of policy snapshots."""
 
 from django.db import models
 from django.db.models.functions import Now
@@ -7,7 +7,7 @@ from agents.accounts.models.organization import Organization
 
 
 class PolicySnapshot(models.Model):
-    """The rules used to judge an employee's calls at some time; equal rules share one row.
+    """The rules by which calls of an employee were judged; equal rules share one row.
 
     Attributes:
         hash: the SHA-256 of `rules`, by which passes name the snapshot.

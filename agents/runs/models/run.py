@@ -1,4 +1,4 @@
-"""A run, which is the whole loop from task to answer, with its messages and passes."""
+"""The models of runs, messages and passes."""
 
 from django.conf import settings
 from django.db import models
@@ -33,11 +33,12 @@ IS_UNFINISHED = models.Func(
     template=f"%(expressions)s IN ({', '.join(repr(status.value) for status in UNFINISHED)})",
     output_field=models.BooleanField(),
 )
-"""Selects the runs that have not ended, by their partial index: most of a million have ended."""
+"""Selects the runs that have not ended by their partial index, because nearly all runs have
+ended."""
 
 
 class ExitReason(models.TextChoices):
-    """Reasons why a run ended."""
+    """The reasons why a run ended."""
 
     FINAL_ANSWER = "final_answer", "Answered"
     ALL_TOOLS_DUPLICATE = "all_tools_duplicate", "Repeated earlier calls"
@@ -55,18 +56,18 @@ class ExitReason(models.TextChoices):
 
 
 class Outcome(models.TextChoices):
-    """The outcomes of a run, so that a run that did nothing never looks successful."""
+    """The result of a run, in a word, so that a run that did nothing never looks successful."""
 
     DONE = "done", "Succeeded"
-    """It created or changed something, and its last changes were approved where they had to be."""
+    """The run created or changed something, and its last changes were not denied."""
     ANSWERED = "answered", "Answered"
-    """It read data, and requested no changes."""
+    """The run read data and requested no changes."""
     UNCHANGED = "unchanged", "Finished without changes"
-    """It used no tool successfully, or none of its changes was made."""
+    """The run used no tool successfully, or none of its changes was made."""
     PARTLY_DENIED = "partly_denied", "Partly denied"
-    """Something was changed, and its last changes were denied or expired."""
+    """The run changed something, but some of its last changes were denied or expired."""
     DENIED = "denied", "Denied"
-    """All its changes were denied or expired."""
+    """The run changed nothing, and some of its last changes were denied or expired."""
 
 
 SCHEDULE_REQUEST_PREFIX = "schedule:"
@@ -78,7 +79,7 @@ ASK_REQUEST_PREFIX = "ask:"
 
 
 class Origin(models.TextChoices):
-    """Origins of a run."""
+    """The causes that can start a run."""
 
     TASK = "task", "Task"
     SCHEDULE = "schedule", "Schedule"
@@ -90,28 +91,29 @@ class Origin(models.TextChoices):
 
 
 WITHOUT_MODEL = (Origin.MCP, Origin.ASK, Origin.MANUAL)
-"""Origins of runs whose calls are not requested by the employee's model."""
+"""The origins of runs whose calls do not come from the employee's model."""
 
 
 class Run(models.Model):
-    """A task in progress or done. Only transactions (engine/transaction.py) and the lease
-    (engine/lease.py) change it.
+    """The whole loop from task to answer. Only transactions (engine/transaction.py) and the lease
+    (engine/lease.py) change its row.
 
     Attributes:
-        correlation_id: that of the request that started it, or of its parent; empty if there was
-            none.
+        correlation_id: the id of the request that started the run, or of the parent run; empty
+            without one.
         parent, parent_call: for a delegated task, the delegating run and its suspended call.
-        outcome: its outcome, judged at its last end; empty before.
+        outcome: the outcome at the last end of the run; empty before.
         stopped_because: the reason why nothing of the run may start, such as a stopped employee;
-            empty if it may.
-        session: data shared between its tools.
-        cost_micros: the cost of its model, in millionths of the organization's currency.
-        estimated_tokens: the part of its tokens that is estimated because the model's server has
-            not reported them.
-        unusable_ms: the time in which its model wrote responses that could not be used; that of
-            passes is in their rows.
-        kept_answer: the model's response whose pass could not be recorded, for the next driver; its
-            usage is counted.
+            empty if not stopped.
+        session: the data that the run's tools share.
+        cost_micros: the cost of the model's responses, in millionths of the organization's
+            currency.
+        estimated_tokens: the tokens that are estimated, because the model server has not reported
+            them.
+        unusable_ms: the time that the model spent on unusable responses; the time for passes is in
+            their rows.
+        kept_answer: a response whose pass could not be recorded, for the next driver; its usage is
+            already counted.
     """
 
     organization = models.ForeignKey(
@@ -241,7 +243,7 @@ class Run(models.Model):
 
     @property
     def may_start(self) -> bool:
-        """False once the run is cancelled or stopped: none of its calls starts then."""
+        """False once the run is cancelled or stopped, so that none of its calls starts."""
         return self.cancel_requested_at is None and not self.stopped_because
 
 
@@ -255,8 +257,8 @@ class Message(models.Model):
     """A person's message to the run; the task is number 1.
 
     Attributes:
-        client_message_id: the sender's own id for it; a repetition of the request adds no second
-            message.
+        client_message_id: the sender's own id for the message, so that a repeated request adds no
+            second one.
     """
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="messages", db_index=False)
@@ -286,21 +288,21 @@ class Message(models.Model):
 
 
 class Pass(models.Model):
-    """One model call. A recorded pass is never requested again.
+    """A recorded model call, which is never requested again.
 
     Attributes:
-        response: the provider's message, verbatim except for its reasoning, with the flags of
+        response: the model's message, verbatim except for its reasoning, with the flags of
             `engine.history.History`.
         thought: the text between <think> tags, which is never sent back.
         cut_off: the reason why the answer is incomplete; empty if it is complete.
         messages_upto: the number of the last message in the request.
-        closing: the request was for an answer without calls.
-        snapshot: the hash of the policy snapshot by which its calls were judged when they were
-            recorded; a call that was judged again later, or that another call made, names its own
-            in `ToolCall.judgment`.
+        closing: True if the request was for an answer without calls.
+        snapshot: the hash of the policy snapshot by which the pass's calls were judged when they
+            were recorded; calls that were judged again later, or that another call made, name their
+            own in `ToolCall.judgment`.
         cached_tokens: the input tokens that the server had in its cache.
-        usage_estimated: the tokens are estimated until the model's server reports them; nothing
-            else ever changes.
+        usage_estimated: True until the model server reports the real tokens; nothing else in the
+            row ever changes.
     """
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="passes", db_index=False)

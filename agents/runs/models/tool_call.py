@@ -1,4 +1,4 @@
-"""A tool call: the model's request to use a tool, with its result."""
+"""The model of tool calls."""
 
 import uuid
 
@@ -41,31 +41,31 @@ NOT_STARTED = (CallStatus.READY, CallStatus.AWAITING_APPROVAL, CallStatus.APPROV
 
 
 def new_idempotency_key() -> str:
-    """Return 32 hexadecimal digits, which all attempts at one call share."""
+    """Return a new random key of 32 hexadecimal digits, which all attempts at a call share."""
     return uuid.uuid4().hex
 
 
 class ToolCall(models.Model):
-    """One request to use a tool.
+    """A request to use a tool, with its verdict and its result.
 
-    Every index costs each call twice, at its start and at its end. So a foreign key has no index of
-    its own if that of a constraint covers it.
+    Every index is written twice for each call, at its start and at its end. So a foreign key has no
+    index of its own if a constraint's index covers it.
 
     Attributes:
         model_params: the model's params, if a person edited them; otherwise None.
-        params: canonical, which means validated and with defaults; the card shows the same values
-            that run.
-        params_hash: the hash of the params when they were sealed, kept as a record; nothing is
+        params: the validated params with defaults: the card shows exactly the values with which the
+            tool runs.
+        params_hash: the hash of the params when they were sealed; only a record, nothing is
             compared with it.
         signature: SHA-256 of `toolName::canonical JSON of params`.
         content: the tool message for the model, set when the call ends.
-        finished_seq: the number of the event of its end, to find what came after it.
-        drifts: the number of times that a guard sent the call back to its card.
+        finished_seq: the number of the event that ended the call, for finding later events.
+        drifts: how many cards of the call became outdated before its start.
         why: the verdict's reason.
         judgment: the verdict with its causes and the facts that it used, as
             `tools.toolbox.Verdict.as_json`; `snapshot` is the hash of its policy snapshot if that
             is not the one of its pass.
-        provenance: where the values of the params were seen before, as
+        provenance: the earlier places where the values of the params appeared, as
             `tools.toolbox.provenance.Provenance.as_json`; None if it was not needed, because the
             call needed no approval and no limit named it.
         late_effect: set if the call was marked as not done and its executor later reported a

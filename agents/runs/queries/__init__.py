@@ -1,1 +1,1 @@
-"""The compiled queries of runs: for the engine, for pages and sockets, and for what is due."""
+"""The compiled queries of runs, for the engine, pages, sockets and the sweeper."""

@@ -1,5 +1,5 @@
-"""The compiled queries for runs and schedules that are due, left behind or lost, and the bound of
-their wait."""
+"""The compiled queries for runs, calls and schedules that are due or lost, and the limit on how
+long runs wait."""
 
 from datetime import datetime
 from functools import partial
@@ -44,8 +44,8 @@ def _select_due_runs() -> QuerySet[Run]:
 
 
 def _select_unhinted_runs() -> QuerySet[Run]:
-    """Select due runs without a recent hint; a hint from the future was sent before the clock was
-    set back."""
+    """Select due runs without a recent hint; a hint in the future does not count, because the clock
+    was set back since."""
     is_forgotten = (
         Q(hinted_at=None) | Q(hinted_at__lt=Now() - timing().hint_interval) | Q(hinted_at__gt=Now())
     )
@@ -78,16 +78,17 @@ def _select_runs_with_wrong_stop() -> QuerySet[Run]:
 
 
 def _select_answered_calls() -> QuerySet[ToolCall]:
-    """Select suspended calls whose child run has ended, with its answer not collected yet."""
+    """Select suspended calls whose child run has ended, but whose result was not collected yet."""
     open_ = ToolCall.objects.exclude(status__in=TERMINAL_CALLS).filter(status=CallStatus.SUSPENDED)
     return open_.filter(child_run__status__in=ENDED).order_by("run_id").distinct()
 
 
 def _select_orphaned_runs(status: RunStatus) -> QuerySet[Run]:
-    """Select unfinished runs of this status whose parent call was canceled; each status has an
+    """Select runs of this unfinished status whose parent call was cancelled; each status has an
     index.
 
-    A run that had ended and was resumed by a person has no waiting parent, so it continues.
+    A run that a person resumed after its end is left out, because its parent no longer waits for it
+    anyway.
     """
     had_ended = Event.objects.filter(run_id=OuterRef("pk"), type=EventType.RUN_FINISHED)
     rows = Run.objects.filter(
@@ -100,7 +101,7 @@ def _select_orphaned_runs(status: RunStatus) -> QuerySet[Run]:
 
 
 def _select_due_schedules() -> QuerySet[Schedule]:
-    """Select schedules that are due; those of a stopped organization or employee wait until the
+    """Select schedules that are due; with a stopped organization or employee, they wait until the
     stop is lifted."""
     is_free = Q(employee=None) | Q(employee__stopped_at=None)
     due = Schedule.objects.filter(
@@ -121,7 +122,7 @@ DUE_SCHEDULES = compile_ids(_select_due_schedules)
 
 
 class ObservedLease(NamedTuple):
-    """A lease between two renewals: the next renewal creates a different one."""
+    """A lease as it was between two renewals, each of which changes it."""
 
     run_id: int
     owner: str
@@ -129,7 +130,7 @@ class ObservedLease(NamedTuple):
     expires_at: datetime
 
     def is_held_by(self, run: Run) -> bool:
-        """Return True if the run still has this lease, unrenewed."""
+        """Return True if the run still has this lease and it was not renewed."""
         mine = (run.pk, run.lease_owner, run.lease_epoch, run.lease_expires_at)
         return run.status == RunStatus.RUNNING and mine == tuple(self)
 
@@ -137,7 +138,7 @@ class ObservedLease(NamedTuple):
 HELD_LEASES = CompiledQuery(
     ObservedLease,
     lambda: Run.objects.filter(status=RunStatus.RUNNING).order_by(
-        "-lease_expires_at"  # leases from before the clock was set back expire last
+        "-lease_expires_at"  # leases that were renewed before the clock was set back come first
     )[:MAX_LEASES],
     run_id="pk",
     owner="lease_owner",

@@ -1,5 +1,5 @@
-"""The compiled queries of a driver: the run that it drives, its calls, passes and approved cards,
-and permissions."""
+"""The compiled queries of a driver, for the run, its calls, passes and approved cards, and the
+permissions."""
 
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -51,7 +51,8 @@ DUE_RUN = CompiledQuery(
     ),
     now=Now(),
 )
-"""A canceled run that a leaving worker requeued is due too: its driver ends it."""
+"""The query for a run that is due. A cancelled run that a leaving worker requeued is due, too,
+because its next driver ends it."""
 
 
 class RunWithPeople(NamedTuple):
@@ -78,7 +79,7 @@ RUN_WITH_PEOPLE = CompiledQuery(
 class GrantRow(NamedTuple):
     """A grant of an employee, with the organization's rule for the tool and the plan's features.
 
-    Its JSON is text, so that rows can be the key of a cache.
+    JSON columns are unparsed text, so that rows can be keys of a cache.
     """
 
     tool: str
@@ -124,11 +125,11 @@ OPEN_OR_LAST_CALLS = CompiledQuery(
         Q(pass_number=number) | ~Q(status__in=TERMINAL_CALLS), run_id=run_id
     ).order_by(),
 )
-"""The open calls, and all calls of the pass with this number."""
+"""The query for the open calls of a run, and all calls of the pass with this number."""
 
 
 class CallContent(NamedTuple):
-    """The result of a call, as the model gets it."""
+    """A call with its tool message for the model."""
 
     pass_number: int
     provider_call_id: str
@@ -145,7 +146,7 @@ CALLS_SINCE = CompiledQuery(
     ),
     content_of_original="duplicate_of__content",
 )
-"""The calls of all passes after the given one."""
+"""The query for the calls of all passes after the given one."""
 
 
 class PassContent(NamedTuple):
@@ -162,7 +163,7 @@ PASSES_SINCE = CompiledQuery(
     PassContent,
     lambda run_id, after: Pass.objects.filter(run_id=run_id, number__gt=after).order_by("number"),
 )
-"""The passes after the given one."""
+"""The query for the passes after the given one."""
 
 
 def _select_startable() -> QuerySet[Approval]:
@@ -188,9 +189,10 @@ STARTABLE_CARD = CompiledQuery(
     call=ModelColumns(ToolCall, "tool_call__"),
     decided_by=ModelColumns(User, "decided_by__"),
 )
-"""The run's first approved card whose grace period is over and that nobody withholds."""
+"""The query for the run's first approved card whose grace period is over and that is not
+withheld."""
 
 STILL_APPROVED = CompiledQuery(
     IdRow, lambda card_id: _select_startable().filter(pk=card_id).order_by()
 )
-"""The card, if it is approved and nobody withholds it."""
+"""The query for the card, if it is still approved and not withheld."""

@@ -44,8 +44,8 @@ CALL_COLUMNS = (
     "index", "duration_ms", "duplicate_of_id", "idempotency_key", "started_at", "definition_hash", "parent_call_id",
     "late_effect",
 )  # fmt: skip
-"""The columns of a call that lines and cards show. Results may be large, and events carry the part
-that is shown."""
+"""The columns of a call that lines and cards show. Results are left out: they may be large, and
+events contain the part that is shown."""
 
 
 class LockedRun(NamedTuple):
@@ -75,7 +75,7 @@ LOCKED_RUN_IF_FREE = _compile_lock(wait=False)
 
 
 class TaskEmployee(NamedTuple):
-    """The employee that gets a task, and its organization."""
+    """The employee that gets a task, with its organization."""
 
     employee: Employee
     organization: Organization
@@ -92,8 +92,8 @@ TASK_EMPLOYEE = CompiledQuery(
 
 
 def annotate_waits(rows: QuerySet[Run]) -> QuerySet[Run]:
-    """Add `waits_for` to each run: `decision`, `answer`, `colleague`, `agent`, or empty if no
-    action is needed."""
+    """Annotate each run with `waits_for`: `decision`, `answer`, `colleague`, `agent`, or empty if
+    no action is needed."""
     cards = Approval.objects.filter(run_id=OuterRef("pk"), status=ApprovalStatus.PENDING)
     delegated = Run.objects.filter(
         parent_id=OuterRef("pk"), parent_call__status=CallStatus.SUSPENDED
@@ -113,12 +113,13 @@ def annotate_waits(rows: QuerySet[Run]) -> QuerySet[Run]:
 
 
 def annotate_activity(rows: QuerySet[Run]) -> QuerySet[Run]:
-    """Add the columns of `annotate_waits` to each run, and its current activity and needs.
+    """Annotate each run with `waits_for`, as `annotate_waits` does, and with its current
+    activity.
 
-    The columns are `employee_name`; `decisions`, `answers` and `unknowns`, its open cards by kind;
-    `running_calls` with the tool and start of the newest, `running_tool` and `running_since`;
-    `colleague` and `colleague_run`, the first of its `colleagues` with open tasks; and
-    `last_event_at`.
+    The columns are `employee_name`; `decisions`, `answers` and `unknowns`, the numbers of open
+    cards by kind; `running_calls`, the number of executing calls, with `running_tool` and
+    `running_since` of the newest one; `colleagues`, the number of open delegated tasks, with
+    `colleague` and `colleague_run` of the first one; and `last_event_at`.
     """
     calls = ToolCall.objects.filter(
         ~Q(status__in=TERMINAL_CALLS), run_id=OuterRef("pk"), status=CallStatus.EXECUTING
@@ -148,14 +149,14 @@ def _list_cards(kind: ApprovalKind) -> QuerySet[Approval]:
 
 
 def _count(rows: QuerySet[Any, Any], key: str = "run_id") -> Coalesce:
-    """Count the rows of a subquery, which all have the same key."""
+    """Return an expression for the number of rows of a subquery, which all have the same key."""
     return Coalesce(
         Subquery(rows.order_by().values(key).annotate(number=Count("pk")).values("number")), 0
     )
 
 
 class RunStateRow(NamedTuple):
-    """The columns of a run that its state is computed from."""
+    """The columns from which the state of a run is computed."""
 
     organization_id: int
     status: str
@@ -201,8 +202,8 @@ LATER_EVENTS = CompiledQuery(
 
 
 class DisplayedCall(NamedTuple):
-    """A call as lines and cards show it; `has_card` is True if a person is or was asked about
-    it."""
+    """A call with the columns that lines and cards show; `has_card` is True if the call has or had
+    a card."""
 
     call: ToolCall
     has_card: bool
@@ -240,8 +241,7 @@ PASS_USAGE = CompiledQuery(
 
 
 class TimelineEvent(NamedTuple):
-    """An event that the timeline shows, with the fields of its payload that it needs; those that it
-    lacks are None."""
+    """An event for the timeline, with fields of its payload; missing fields are None."""
 
     run_id: int
     seq: int
@@ -292,5 +292,5 @@ LATER_TIMELINE_EVENTS = CompiledQuery(
     _list_events_of_passes,
     **TIMELINE_COLUMNS,  # type: ignore[arg-type]  # mypy takes them for `placeholders`
 )
-"""The events of a run's timeline, from the start of the pass that was current before the event of
-this number."""
+"""The query for a run's timeline events, from the start of the pass in which the event with this
+number is."""
