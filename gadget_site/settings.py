@@ -274,7 +274,7 @@ CHANNEL_LAYERS = {
 LOGGING = build_logging_settings(SITE)
 DEFAULT_EXCEPTION_REPORTER = "gadget_site.error_pages.ReporterWithoutValues"
 
-# The accent of static/css/tokens.css; 600 is used on light backgrounds, 500 on dark ones.
+# Shades of the accent in static/css/tokens.css; the admin uses 600 on light backgrounds and 500 on dark ones.
 ADMIN_ACCENT = {
     "50": "#f3f4fe",
     "100": "#e9ecfd",

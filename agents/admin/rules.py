@@ -61,7 +61,7 @@ class RuleForm(ConfirmationForm):
         if tool is not None and level and Level(level).rank <= tool.level.rank:
             self.add_error(
                 "level",
-                f"{tool.name} already has the level {tool.level.value}. Choose a higher one.",
+                f"{tool.name} already has the level {tool.level.value}. Only a higher level can be set.",
             )
         return cleaned
 

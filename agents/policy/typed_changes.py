@@ -137,7 +137,8 @@ def _read_host(text: str) -> str:
 def _read_level(tool: Tool, text: str) -> Level:
     if text not in tuple(Level) or Level(text).rank <= tool.level.rank:
         raise Invalid(
-            "level", f"{tool.title} has the level {tool.level.value}. Choose a higher one."
+            "level",
+            f"{tool.title} has the level {tool.level.value}. Only a higher level can be set.",
         )
     return Level(text)
 

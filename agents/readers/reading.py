@@ -75,8 +75,8 @@ def read_logs() -> bool:
 
 
 def find_oldest_unread() -> Iterator[tuple[str, datetime | None]]:
-    """Yield the name of each reader, with the time of the oldest row that it wants and has not
-    read; None without one."""
+    """Yield each reader's name with the time of the oldest row that it wants and has not read, or
+    None if there is no such row."""
     positions = dict(ReaderCursor.objects.values_list("reader", "position"))
     for reader in READERS:
         unread = reader.select().filter(pk__gt=positions.get(reader.name, 0)).order_by("pk")

@@ -89,7 +89,8 @@ def write_deliveries(events: Sequence[Event]) -> None:
         for event in events
         if event.run.origin == Origin.ASK and _is_undone(event)
     }
-    # These are not sent yet: they are due only once the decision can no longer be undone.
+    # Deliveries of undone decisions are not sent yet: each is due only once its decision can no
+    # longer be undone.
     if undone:
         responses = WebhookDelivery.objects.filter(run_id__in=undone, kind=WebhookKind.ASK_ANSWERED)
         responses.filter(Q(tries=0) | Q(status=WebhookDeliveryStatus.DROPPED)).delete()

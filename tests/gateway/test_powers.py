@@ -107,7 +107,7 @@ def test_an_agent_key_is_refused_by_all_sockets(approver: Approver) -> None:
     assert async_to_sync(authenticate_viewer)(scope) is None
 
 
-def test_an_agent_key_can_only_use_its_own_asks(approver: Approver) -> None:
+def test_an_agent_key_can_cancel_its_own_waiting_ask_but_not_approve_it(approver: Approver) -> None:
     ask, _ = asks.submit(approver.key, AskedRequest("deploy", {}, "write"))
     card = Approval.objects.latest("pk")
     names = dict.fromkeys((each.name for each in fields(Receipt)), "")

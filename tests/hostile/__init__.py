@@ -327,12 +327,13 @@ def hidden_in(text: str) -> set[str]:
 
 
 def squeezed(text: str, *, one_line: bool = True, counts_marks: bool = True) -> str:
-    """Return the text as a page must show it: hidden characters as tokens, and without blanks,
-    which a page may change.
+    """Return the text as a page must show it, with tokens for hidden characters; all white space
+    is removed, because a page may change it.
 
     Args:
-        one_line: line breaks and tabs become tokens as well, in a place that cannot show them.
-        counts_marks: piled-up marks on a letter are counted, as on pages, and not in downloads.
+        one_line: replace line breaks and tabs with tokens, too, for places that cannot show them.
+        counts_marks: replace piled-up marks on a letter with their number, as pages do and
+            downloads do not.
     """
     text = text.replace("\r\n", "\n")
     if counts_marks:

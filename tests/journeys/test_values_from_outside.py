@@ -58,7 +58,7 @@ def test_the_link_opens_the_call_that_returned_the_value(
     expect(visitor.page.locator(f"#call-{pk}")).to_be_in_viewport()
 
 
-def test_the_line_passes_axe_and_fits_narrow_screens(
+def test_the_origins_on_a_card_pass_axe_and_fit_narrow_screens(
     office: Office, visit: Visit, run: Run
 ) -> None:
     (card,) = office.await_cards(run.pk)

@@ -153,7 +153,7 @@ def test_other_audit_keys_are_refused(files: Path, settings: Settings) -> None:
     assert "No key in GADGET_AUDIT_KEYS signed" in refusal()
 
 
-def test_a_part_starts_after_a_backup_was_restored(files: Path) -> None:
+def test_a_process_starts_after_a_restore(files: Path) -> None:
     assert not refusal()
     call_command("after_restore", verbosity=0)
     assert not refusal()

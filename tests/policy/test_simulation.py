@@ -275,7 +275,11 @@ def test_a_limit_over_history_is_parsed_and_survives_json(
         ({"kind": "nothing"}, "kind", "Choose what to change"),
         ({"kind": "stop", "tool": "no.such"}, "tool", "Choose a tool"),
         ({"kind": "stop", "tool": SEARCH, "employee": "999999"}, "employee", "Choose an employee"),
-        ({"kind": "level", "tool": UPDATE, "level": "read"}, "level", "Choose a higher one"),
+        (
+            {"kind": "level", "tool": UPDATE, "level": "read"},
+            "level",
+            "Only a higher level can be set",
+        ),
         (
             {"kind": "limit", "tool": SEARCH, "param": "nothing", "rule": "equals"},
             "param",

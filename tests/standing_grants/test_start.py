@@ -202,7 +202,7 @@ class TestAChangeBetweenApprovalAndStart:
         assert list(recorder.effects.values()) == [1]
 
     @pytest.mark.parametrize("has_rule", [False, True])
-    def test_leaves_the_call_to_a_person_if_the_creator_writes_under_the_two_person_rule(
+    def test_leaves_the_call_to_a_person_if_the_creator_messages_the_run_under_the_two_person_rule(
         self, workshop: Workshop, recorder: Recorder, has_rule: bool
     ) -> None:
         workshop.organization.four_eyes = has_rule

@@ -465,7 +465,7 @@ class TestFilters:
                 add_trigger(workshop, filters=[row])
 
 
-class TestQuestionsOfSenders:
+class TestAConnectionTest:
     def test_questions_from_slack_about_the_address_are_answered_without_a_run(
         self, workshop: Workshop
     ) -> None:
@@ -489,12 +489,12 @@ class TestQuestionsOfSenders:
         assert first == second
         assert Run.objects.get() == first
 
-    def test_questions_from_github_are_answered_without_a_run(self, trigger: Trigger) -> None:
+    def test_from_github_is_answered_without_a_run(self, trigger: Trigger) -> None:
         body = b'{"zen": "Design for failure."}'
         taken = receive(trigger.public_id, {**sign(body), "x-github-event": "ping"}, body)
         assert (taken.response, taken.run) == ({"status": "pong"}, None)
 
-    def test_questions_in_other_forms_start_a_run(
+    def test_starts_a_run_if_it_has_the_format_of_another_service(
         self, workshop: Workshop, trigger: Trigger
     ) -> None:
         assert send(trigger, {"type": "url_verification", "challenge": "c-1"}) is not None
@@ -502,6 +502,6 @@ class TestQuestionsOfSenders:
         for body, more in ((b"[]", {}), (b"{}", {"x-github-event": "ping"})):
             assert receive(slack.public_id, {**sign_as_slack(body), **more}, body).run is not None
 
-    def test_questions_without_a_proof_are_refused(self, trigger: Trigger) -> None:
+    def test_without_a_signature_is_refused(self, trigger: Trigger) -> None:
         with pytest.raises(Unproved):
             receive(trigger.public_id, {"x-github-event": "ping"}, b"{}")

@@ -113,7 +113,9 @@ def test_the_page_says_when_notifications_close_if_the_push_service_counts_silen
     for host, says_so in (("push.example.com", False), (SILENT_PUSH_HOSTS[0], True)):
         Channel.objects.update(kind=ChannelKind.PUSH, host=host)
         html = world.client("approver").get("/notices/").content.decode()
-        assert ("closes with the next notification, or when you open Gadget" in html) is says_so
+        assert (
+            "its notification stays until the next one arrives or you open Gadget" in html
+        ) is says_so
 
 
 def test_saved_preferences_are_kept(world: World) -> None:

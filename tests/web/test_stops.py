@@ -190,7 +190,7 @@ def test_a_level_can_be_raised_in_the_admin() -> None:
     assert (rule.tool, rule.level) == ("data.getStats", "write")
     assert AuditEntry.objects.filter(action="tool_rule_added").exists()
     lower = client.post("/admin/employees/toolrule/add/", {**sent, "tool": "data.bulkDelete"})
-    assert "Choose a higher one." in lower.content.decode()
+    assert "Only a higher level can be set." in lower.content.decode()
     asked = client.post(f"/admin/employees/toolrule/{rule.pk}/change/", {"level": ""})
     assert "was raised to write for all" in asked.content.decode()
     rule.refresh_from_db()

@@ -109,7 +109,11 @@ def describe_requests(requests: Iterable[str], most: int = 5) -> str:
 def _flatten(
     params: Mapping[str, Any],
 ) -> tuple[list[Mapping[str, Any]], list[list[Any]], list[str]]:
-    """Return all objects, lists and texts in order, without recursion: params may be deep."""
+    """Return all objects, lists and texts in order; a text that holds JSON is replaced by its
+    contents.
+
+    Params may be deep, so this does not recurse.
+    """
     objects: list[Mapping[str, Any]] = []
     lists: list[list[Any]] = []
     texts: list[str] = []

@@ -153,7 +153,7 @@ class _ResultReader:
             return _parse_text(str.__str__(returned))
         if isinstance(returned, Iterator | AsyncIterator | Awaitable):
             raise _build_broken_promise(
-                self._tool, f"it is {type(returned).__name__}, which has not run"
+                self._tool, f"it is a {type(returned).__name__} that was never run or awaited"
             )
         if returned is None and not self._is_write:
             self.refuse("it is NoneType, not a ToolResult")

@@ -85,7 +85,9 @@ def prepare_call(
     """Prepare a call for the executor, with the tool in the version that was judged."""
     tool = context.find_tool(call)
     if tool is None:
-        raise LookupError(f"{call.tool}@{call.version} was not judged here")
+        raise LookupError(
+            f"the toolbox has no {call.tool}@{call.version}, with which the call was judged"
+        )
     tool_context = context.build_tool_context(call)
     key = terms.key or tool_context.idempotency_key
     inner = _InnerCalls(context, call, terms.depth + 1, key)

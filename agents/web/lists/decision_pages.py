@@ -168,7 +168,8 @@ def _compare_position(sign: str, cursor: DecisionCursor) -> Q:
     """Build `(ended_at, id) < (…)`, a row comparison that PostgreSQL reads as one range of the
     index.
 
-    SQLite reads only plain columns like this, so the condition also states the range of times.
+    SQLite uses its index only for comparisons of plain columns, so the condition also limits
+    `ended_at` alone.
     """
     moment = Value(cursor.moment, output_field=TextField())
     position = build_row(moment, Value(cursor.pk, output_field=BigIntegerField()))

@@ -274,8 +274,8 @@ def _count_choices(values: Iterable[tuple[Any, str]]) -> list[tuple[Any, str, in
 
 
 def _group_by_shape(rows: Sequence[InboxRow], *, is_sorted: bool) -> list[RowGroup]:
-    """Put the cards of equal shape together, in the place of the oldest; in other orders, only mark
-    odd ones."""
+    """Group the cards of each large shape at the place of its first card; if the member chose
+    another order, leave them in place and only mark odd ones."""
     large = find_large_shapes(rows)
     ids = [row.pk for found in large.values() for row in found]
     stored = dict(Approval.objects.filter(pk__in=ids).values_list("pk", "params")) if ids else {}

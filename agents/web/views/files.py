@@ -206,7 +206,7 @@ def _store_upload(member: Membership, folder: str, upload: UploadedFile[bytes]) 
 
     try:
         names = FILE_STORE.get().parse_file_path(path)
-        release_connection()  # this may wait for other writers
+        release_connection()  # because write_file may wait for other writers
         FILE_STORE.get().write_file(member.organization_id, names, _read_chunks(upload), confirm)
     except ToolError as error:
         return UploadOutcome(name, error.message)

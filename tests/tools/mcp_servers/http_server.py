@@ -187,7 +187,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(f"event: message\ndata: {told}\n\n".encode())
         self.wfile.flush()
         self.server.refused.wait(10)
-        time.sleep(0.2)  # until the server has received our refusal
+        time.sleep(0.2)  # gives the client time to receive the 400
         self.close_connection = True
 
     def _say(

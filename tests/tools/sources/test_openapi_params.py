@@ -76,7 +76,7 @@ def test_an_invalid_inner_value_is_reported_by_its_own_field() -> None:
         assert (refused.value.parameter, refused.value.expected) == (place, expected)
 
 
-def test_a_reference_to_itself_leaves_out_only_its_operation() -> None:
+def test_a_param_that_refers_to_itself_excludes_only_its_own_operation() -> None:
     loop = {"a": {"$ref": "#/components/parameters/a"}}
     paths = {
         "/a": {"get": {"parameters": [{"$ref": "#/components/parameters/a"}]}},

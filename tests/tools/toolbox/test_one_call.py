@@ -253,7 +253,7 @@ def test_the_cost_is_counted_as_a_number() -> None:
         (None, "NoneType, not a ToolResult"),
         (ToolResult(success=False), "contradict"),
         (ToolResult(success=1), "contradict"),  # type: ignore[arg-type]
-        (iter([1]), "list_iterator, which has not run"),
+        (iter([1]), "list_iterator that was never run or awaited"),
         (ToolResult(success=True, summary=None), "must be text"),  # type: ignore[arg-type]
         (ToolResult(success=False, error=5), "error is 5"),  # type: ignore[arg-type]
     ],

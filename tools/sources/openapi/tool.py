@@ -99,8 +99,8 @@ class OpenAPITool(ExternalTool):
 
     Args:
         level: the admin's level; None for the inferred one. An operation that embeds other requests
-            but was not inferred as destructive is destructive whatever this says, because no admin
-            has seen the reason.
+            is always destructive, unless it was already inferred as destructive: only then has the
+            admin seen the reason.
         tokens: the cache of OAuth 2 access tokens.
     """
 
