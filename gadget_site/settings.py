@@ -274,7 +274,8 @@ CHANNEL_LAYERS = {
 LOGGING = build_logging_settings(SITE)
 DEFAULT_EXCEPTION_REPORTER = "gadget_site.error_pages.ReporterWithoutValues"
 
-# Shades of the accent in static/css/tokens.css; the admin uses 600 on light backgrounds and 500 on dark ones.
+# Shades of the accent in static/css/tokens.css; the admin uses 600 on light backgrounds and 500
+# on dark ones.
 ADMIN_ACCENT = {
     "50": "#f3f4fe",
     "100": "#e9ecfd",
