@@ -1,5 +1,6 @@
 """Continuous integration runs lint, then the fixed set of tests or the whole sets."""
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -8,6 +9,7 @@ import pytest
 
 from tests.source_tree import ROOT
 
+OF_MAKE = frozenset({"MAKEFLAGS", "MAKELEVEL", "MFLAGS"})
 IDENTITY = ("-c", "user.name=a", "-c", "user.email=a@example.com")
 
 
@@ -26,8 +28,15 @@ def commit(project: Path, message: str) -> None:
 
 
 def run_ci(project: Path) -> subprocess.CompletedProcess[str]:
+    """Run it as from a terminal, even if `make` has started the tests with arguments."""
+    environment = {name: value for name, value in os.environ.items() if name not in OF_MAKE}
     return subprocess.run(
-        [project / ".ci" / "run"], capture_output=True, text=True, check=False, timeout=60
+        [project / ".ci" / "run"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        env=environment,
     )
 
 
