@@ -33,6 +33,7 @@ STILL = """(card) => {
   if (card.seenAt?.top !== top) card.seenAt = { top, at: performance.now() };
   return performance.now() - card.seenAt.at;
 }"""
+HIDE_NOTE = "(card) => card.querySelector('[data-outcome]')?.setAttribute('hidden', '')"
 
 
 class Visitor:
@@ -86,6 +87,7 @@ class Visitor:
         it moved at that moment."""
         for _ in range(3):
             self.await_stillness(card)
+            card.evaluate(HIDE_NOTE)  # a note about an earlier click says nothing about this one
             card.locator(".approve-button").click()
             if not card.get_by_text("The list just moved.").is_visible():
                 return
