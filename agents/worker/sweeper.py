@@ -55,7 +55,8 @@ Row = TypeVar("Row")
 def sweep_forever(stop: threading.Event) -> None:
     """Sweep until stopped; wait while the database is unavailable, locked, full or read-only.
 
-    After an outage, wait two heartbeats, so that workers can renew their leases first.
+    After an outage, or if the last round took so long that it may have slept through one, wait two
+    heartbeats, so that workers can renew their leases first.
     """
     sweeper, upkeep = Sweeper(), Upkeep()
     was_unavailable = False
@@ -67,10 +68,12 @@ def sweep_forever(stop: threading.Event) -> None:
             if stop.wait(2 * timing().heartbeat_s):
                 break
             sweeper = Sweeper()
+        began = clock_s()
         sweeper.sweep()
-        was_unavailable = sweeper.is_blocked
         release_connection()
         upkeep.do_what_is_due()
+        took_long = clock_s() - began > timing().lease.total_seconds() / 2
+        was_unavailable = sweeper.is_blocked or took_long
 
 
 def _try_database(for_writes: bool) -> bool:
@@ -98,7 +101,8 @@ class Sweeper:
     """Sweeps in one process, and remembers the leases that it has seen.
 
     Attributes:
-        is_blocked: True if a database outage ended the last sweep.
+        is_blocked: True if a database outage, or a wait for longer than a heartbeat, ended the last
+            sweep.
     """
 
     def __init__(self) -> None:
@@ -152,9 +156,11 @@ class Sweeper:
 
     @contextmanager
     def _surviving(self, act: str) -> Iterator[None]:
+        began = clock_s()
         with log_and_continue(act) as failure:
             yield
-        self.is_blocked = self.is_blocked or bool(failure.outage)
+        is_late = clock_s() - began > timing().heartbeat_s
+        self.is_blocked = self.is_blocked or bool(failure.outage) or is_late
 
 
 def _take_expired(run_id: int) -> bool:

@@ -1,5 +1,6 @@
 """The sweeper recovers runs after lost hints and workers; two simultaneous sweeps act only once."""
 
+import threading
 import time
 from contextlib import ExitStack
 from datetime import timedelta
@@ -12,7 +13,8 @@ from agents.runs.engine import lease
 from agents.runs.engine.ending import end_if_overdue
 from agents.runs.engine.timing import timing
 from agents.runs.models import CallStatus, ExitReason, Run, RunStatus
-from agents.worker.sweeper import _take_expired, sweep_once
+from agents.worker.sweeper import _take_expired, sweep_forever, sweep_once
+from agents.worker.upkeep import Upkeep
 from tests.queued_jobs import QueuedJob, take_jobs
 from tests.recorder import Recorder
 from tests.workshop import (
@@ -129,6 +131,30 @@ class TestARunningRun:
         assert again(run).status == RunStatus.RUNNING
         sweep_once()
         assert again(run).status == RunStatus.QUEUED
+
+    def test_is_left_to_its_worker_for_two_heartbeats_after_a_long_round(
+        self, workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The sweeper may have waited for a lock under which no lease could be renewed."""
+        run = workshop.submit()
+        assert lease.acquire(run.pk) is not None
+        stop, ended = threading.Event(), threading.Event()
+
+        def do_what_is_due(upkeep: Upkeep) -> None:
+            if not ended.is_set():
+                set_columns(run, lease_expires_at=Now() - timedelta(seconds=1))
+                long = time.monotonic() + timing().lease.total_seconds()
+                eventually(lambda: time.monotonic() > long)
+                ended.set()
+
+        monkeypatch.setattr(Upkeep, "do_what_is_due", do_what_is_due)
+        with beside(lambda: sweep_forever(stop)):
+            assert ended.wait(30)
+            began = time.monotonic()
+            eventually(lambda: again(run).status == RunStatus.QUEUED)
+            waited_s = time.monotonic() - began
+            stop.set()
+        assert waited_s >= 2 * timing().heartbeat_s
 
     def test_counts_as_alive_while_its_row_is_locked(self, workshop: Workshop) -> None:
         """The sweeper skips a locked row; if the whole database is locked, it waits and checks
