@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from html.parser import HTMLParser
 
 from tests.hostile import HOSTILE, hidden_in, squeezed
+from tools.contract.odd_letters import KINDS
 
 Shape = tuple[str, frozenset[str]]
 """An element with the names of its attributes."""
@@ -102,7 +103,7 @@ VOID = frozenset(
         "wbr",
     ]
 )
-FLAG = "⚠ mixed alphabets"
+FLAGS = tuple(f"⚠ {kind}" for kind in KINDS)
 
 
 @dataclass
@@ -130,7 +131,10 @@ class Reading(HTMLParser):
         self._pieces: list[str] = []
         self.feed(self.html)
         self.close()
-        self.text = "".join(_expand_tokens("".join(self._pieces).replace(FLAG, "")).split())
+        shown = "".join(self._pieces)
+        for flag in FLAGS:
+            shown = shown.replace(flag, "")
+        self.text = "".join(_expand_tokens(shown).split())
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         values = {name: value or "" for name, value in attrs}

@@ -7,9 +7,10 @@ from __future__ import annotations
 import pytest
 
 from agents.approvals.warnings import similar_names
-from agents.web.text.safe_text import FLAG, flag_mixed_alphabets, render_sentence, render_text
+from agents.web.text.safe_text import flag_odd_letters, render_sentence, render_text
 from tests.world import World, make_world
-from tools.contract.look_alikes import find_odd_words, reduce_to_joined_look, reduce_to_look
+from tools.contract.look_alikes import reduce_to_joined_look, reduce_to_look
+from tools.contract.odd_letters import find_odd_parts
 from tools.office.records.changes import (
     ChangeAuthor,
     build_update_target,
@@ -22,8 +23,8 @@ from tools.office.records.models import Record
 def find_card_warnings(text: str) -> list[tuple[str, str]]:
     """Return the suspicious words with their suspicious letters."""
     return [
-        (text[word.start : word.end], "".join(sorted(word.letters)))
-        for word in find_odd_words(text)
+        (text[part.start : part.end], "".join(sorted(part.letters)))
+        for part in find_odd_parts(text)
     ]
 
 
@@ -86,16 +87,16 @@ def test_a_word_of_two_alphabets_is_flagged(text: str, odd: list[tuple[str, str]
 def test_honest_text_in_several_languages_is_not_flagged(text: str) -> None:
     assert find_card_warnings(text) == []
     assert "mixed" not in render_text(text)
-    assert flag_mixed_alphabets(text) == text
+    assert flag_odd_letters(text) == text
 
 
 def test_the_flag_names_letters_and_alphabet_and_hosts_are_flagged_once() -> None:
     html = render_text("<Аcme> at раураl.com")
     assert '<span class="odd-letter" title="cyrillic capital letter a">А</span>cme' in html
-    assert 'title="А is Cyrillic">⚠ mixed alphabets' in html
+    assert 'title="А: cyrillic capital letter a">⚠ mixed alphabets' in html
     assert html.count("⚠") == 2
     assert "<Аcme>" not in html
-    assert flag_mixed_alphabets("Аcme Corp") == f"Аcme{FLAG} Corp"
+    assert flag_odd_letters("Аcme Corp") == "Аcme ⚠ mixed alphabets Corp"
 
 
 def test_bold_names_in_a_sentence_are_checked_separately() -> None:

@@ -39,15 +39,11 @@ def test_a_text_that_is_too_complex_is_shown_as_written(text: str) -> None:
     assert text in unescape(html)
 
 
-@pytest.mark.parametrize(
-    "text", ["[" * 1_000 + "\x01" * 19_000, "\x01\u0430" * 10_000], ids=["hidden", "flagged"]
-)
-def test_a_text_that_is_too_long_even_as_written_is_cut_with_a_note(text: str) -> None:
-    html = render_uncached(text)
+def test_a_text_that_is_too_long_even_as_written_is_cut_with_a_note() -> None:
+    html = render_uncached("[" * 1_000 + "\x01" * 19_000)
     assert CUT_NOTE in html
     assert len(html.encode()) <= MAX_BYTES
-    shown = html.partition("<pre>")[2]
-    assert shown.startswith(("[[[", "⟦U+0001⟧\u0430"))
+    assert html.partition("<pre>")[2].startswith("[[[")
 
 
 @pytest.mark.parametrize(

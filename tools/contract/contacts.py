@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import re
+import socket
+import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 from typing import Any
 
-from tools.contract.look_alikes import reduce_to_look
+from tools.contract.accounts import find_accounts
+from tools.contract.host_endings import ENDINGS
+from tools.contract.look_alikes import fold_characters, reduce_to_look
+from tools.contract.spelled_addresses import decode_escapes, list_readings
 
-HOST, EMAIL, ACCOUNT, RECIPIENT = "host", "email address", "account number", "recipient"
+HOST, EMAIL, ACCOUNT, RECIPIENT, HANDLE = (
+    "host",
+    "email address",
+    "account number",
+    "recipient",
+    "handle",
+)
 MAX_CONTACTS = 200
 MAX_TEXT = 200_000
 MAX_NAME = 120
@@ -20,72 +31,16 @@ MAX_LABEL = 63
 PUNYCODE = "xn--"
 
 _EMAIL = re.compile(r"(?<![\w.+'-])[\w.+'-]{1,64}@(?:[\w-]{1,63}\.){1,10}[\w-]{2,63}")
-_URL = re.compile(r"\b[a-z][a-z0-9+.-]{1,20}://([^\s/?#<>\"'\\]{1,300})", re.IGNORECASE)
-_BARE_HOST = re.compile(r"(?<![\w@./-])(?:[\w-]{1,63}\.){1,10}([\w-]{2,63})(?![\w-])(?!\.\w)")
-_ENDINGS = frozenset(
-    {
-        *(
-            "com",
-            "net",
-            "org",
-            "edu",
-            "gov",
-            "mil",
-            "int",
-            "info",
-            "biz",
-            "io",
-            "co",
-            "dev",
-            "app",
-            "ai",
-            "xyz",
-            "top",
-        ),
-        *(
-            "online",
-            "site",
-            "shop",
-            "store",
-            "cloud",
-            "tech",
-            "club",
-            "pro",
-            "me",
-            "tv",
-            "cc",
-            "ru",
-            "cn",
-            "uk",
-            "de",
-        ),
-        *(
-            "fr",
-            "nl",
-            "es",
-            "it",
-            "pl",
-            "eu",
-            "us",
-            "ca",
-            "au",
-            "jp",
-            "kr",
-            "br",
-            "mx",
-            "ch",
-            "at",
-            "be",
-            "se",
-            "no",
-        ),
-        *("dk", "fi", "cz", "ie", "pt", "gr", "tr", "ua", "example", "test"),
-    }
+_AUTHORITY = r"([^\s/?#<>\"'\\]{1,300})"
+_URL = re.compile(rf"\b[a-z][a-z0-9+.-]{{1,20}}:[/\\]{{2,}}{_AUTHORITY}", re.IGNORECASE)
+_SHORT_URL = re.compile(
+    rf"(?:\b(?:https?|wss?|ftp):[/\\]?|(?<![\w:/\\])[/\\]{{2}})(?![/\\]){_AUTHORITY}", re.IGNORECASE
 )
-"""The last labels by which a name in running text counts as a host; `report.md` does not."""
-_IBAN = re.compile(r"\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){3,7}(?: ?[A-Z0-9]{1,3})?\b")
-_WALLET = re.compile(r"\b(?:0x[0-9a-fA-F]{40}|bc1[0-9a-z]{25,60})\b")
+"""`https:host` and `//host`, which a browser opens like an address with two slashes."""
+_BARE_HOST = re.compile(r"(?<![\w@./\\%-])(?:[\w-]{1,63}\.){1,10}([\w-]{2,63})(?![\w-])(?!\.\w)")
+_HANDLE = re.compile(r"(?<![\w@./\\])@([A-Za-z_][\w.]{2,31})(?![\w(/@])")
 _WORDS = re.compile(r"[a-z]+")
+_PATH_FIELDS = frozenset({"path", "file", "filename", "folder"})
 _HOST_FIELDS = frozenset({"host", "hostname", "domain", "website", "server", "site"})
 _ACCOUNT_FIELDS = frozenset({"account", "iban", "wallet", "routing", "bic", "swift", "sortcode"})
 _RECIPIENT_FIELDS = frozenset(
@@ -105,7 +60,7 @@ class Contact:
     """A place or person that a call may reach.
 
     Attributes:
-        kind: HOST, EMAIL, ACCOUNT or RECIPIENT.
+        kind: HOST, EMAIL, ACCOUNT, RECIPIENT or HANDLE.
         value: as written, except that accounts have no spaces, and hosts and email addresses are in
             lower case.
         field: the name of the field that holds it.
@@ -144,10 +99,12 @@ def walk_texts(value: Any, field: str = "") -> Iterator[tuple[str, str]]:
 
 def _read_contacts(field: str, text: str) -> Iterator[Contact]:
     words = frozenset(_WORDS.findall(field.lower()))
-    yield from (Contact(EMAIL, found.lower(), field) for found in _EMAIL.findall(text))
-    yield from (Contact(HOST, host, field) for host in _read_hosts(words, text))
-    for found in (*_IBAN.findall(text), *_WALLET.findall(text)):
-        yield Contact(ACCOUNT, found.replace(" ", ""), field)
+    for reading in list_readings(text):
+        if "@" in reading:
+            yield from (Contact(EMAIL, found.lower(), field) for found in _EMAIL.findall(reading))
+            yield from (Contact(HANDLE, f"@{name}", field) for name in _HANDLE.findall(reading))
+        yield from (Contact(HOST, host, field) for host in _read_hosts(words, reading))
+    yield from (Contact(ACCOUNT, found, field) for found in find_accounts(fold_characters(text)))
     plain = text.strip()
     if words & _ACCOUNT_FIELDS and any(char.isdigit() for char in plain) and len(plain) <= MAX_NAME:
         yield Contact(ACCOUNT, plain.replace(" ", ""), field)
@@ -156,20 +113,46 @@ def _read_contacts(field: str, text: str) -> Iterator[Contact]:
 
 
 def _read_hosts(words: frozenset[str], text: str) -> Iterator[str]:
-    for found in _URL.finditer(text):
-        yield _cut_authority(found[1])
+    for authority in _find_authorities(text):
+        yield find_opened_host(authority)
     if words & _HOST_FIELDS and _HOST_VALUE.fullmatch(text.strip()):
         yield text.strip().lower()
         return
+    if "." not in text or words & _PATH_FIELDS:
+        return
     for found in _BARE_HOST.finditer(text):
-        if found[1].lower() in _ENDINGS or found[1].lower().startswith(PUNYCODE):
+        if found[1].lower() in ENDINGS:
             yield found.group().lower()
 
 
-def _cut_authority(authority: str) -> str:
-    """Strip user name, password and port from an authority, the part of a URL after `//`."""
-    host = authority.rpartition("@")[2].lower()
-    return host if host.startswith("[") else host.partition(":")[0].rstrip(".,;)")
+def _find_authorities(text: str) -> Iterator[str]:
+    """Yield the part after the slashes of each web address, as it is written."""
+    if ":" in text:
+        yield from (found[1] for found in _URL.finditer(text))
+    if "." in text and (":" in text or "//" in text or "\\\\" in text):
+        yield from (found[1] for found in _SHORT_URL.finditer(text) if "." in found[1])
+
+
+def find_opened_host(authority: str) -> str:
+    """Find the host that a browser opens for an authority, the part of an address after `//`.
+
+    User name, password and port do not count, escapes are decoded, and an IPv4 address in any
+    notation becomes four numbers.
+    """
+    written = decode_escapes(authority.rpartition("@")[2]).rpartition("@")[2]
+    host = unicodedata.normalize("NFKC", written).lower().replace("\u3002", ".")
+    if host.startswith("["):
+        return host
+    host = re.split(r"[/\\?#:]", host, maxsplit=1)[0].rstrip(".,;)")
+    return _read_ipv4(host) if _ADDRESS_IN_NUMBERS.fullmatch(host) else host
+
+
+def _read_ipv4(host: str) -> str:
+    """Convert an IPv4 address in any notation to four decimal numbers, as browsers do."""
+    try:
+        return socket.inet_ntoa(socket.inet_aton(host))
+    except OSError:
+        return host
 
 
 def decode_host(host: str) -> str:
@@ -190,15 +173,24 @@ def decode_label(label: str) -> str:
 
 def find_false_addresses(text: str) -> Iterator[str]:
     """Explain each web address in the text that disguises where it leads."""
-    for found in _URL.finditer(text):
-        authority = found[1]
-        host = _cut_authority(authority)
-        if "@" in authority:
-            yield f"leads to {host}, not to {authority.rpartition('@')[0].partition(':')[0]}"
+    for authority in _find_authorities(text):
+        host, written = find_opened_host(authority), authority.lower()
+        name, sign, _ = decode_escapes(authority).rpartition("@")
+        if sign:
+            yield f"leads to {host}, not to {name.partition(':')[0]}"
         elif "%" in authority:
-            yield f"{authority} hides its host in escapes"
+            yield f"{authority} hides the host {host} in escapes"
+        elif host not in written:
+            yield f"{authority} leads to {host}"
         elif _ADDRESS_IN_NUMBERS.fullmatch(host) and not _is_plain_ipv4(host):
             yield f"{host} is an IP address in disguise"
+    readings = list(list_readings(text))
+    known = set(_read_hosts(frozenset(), text)) if len(readings) > 1 else set()
+    for host in dict.fromkeys(
+        host for each in readings[1:] for host in _read_hosts(frozenset(), each)
+    ):
+        if host not in known:
+            yield f"{host} is spelled in another way"
     for contact_host in _read_hosts(frozenset(), text):
         if _TWO_HOSTS.search(contact_host):
             yield f"{contact_host} only starts like another host"

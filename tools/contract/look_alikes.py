@@ -1,110 +1,59 @@
-"""Look-alike letters: words that mix alphabets, and names that look the same.
+"""The look of a text: texts that readers can confuse have equal looks.
 
-The table is a compact form of Unicode's confusables (UTS 39), for letters that look like ASCII in
-common fonts.
+Letters and punctuation come from Unicode's confusables (UTS 39).
 """
 
-# ruff: noqa: RUF001 - the table consists of these letters
+from __future__ import annotations
+
 import re
 import unicodedata
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
-_TWINS = (
-    "аaвbсcԁdеeһhіiїiјjкkӏlмmнhоoрpԛqгrѕsтtѵvԝwхxуyАAВBСCЕEНHІIЈJКKӀlМMОOРPԚQЅSТTѴVԜWХXУYҮY"  # Cyrillic
-    "αaβbϲcεeηnιiϳjκkνvοoρpτtυuχxγyΑAΒBΕEΖZΗHΙIΚKΜMΝNΟOΡPΤTΥYΧX"  # Greek
-    "оoսuոnցgհhօoքfзz"  # Armenian, and a Cyrillic digit
-    "ᎪAᏴBᏟCᎠDᎬEᏀGᎻHᎫJᏦKᏞLᎷMᏢPᏒRᏚSᎢTᏙVᎳWᏃZ"  # Cherokee
-    "ɑaɡgɩiıiʟlɪiʀrᴀaʙbᴄcᴅdᴇeᴊjᴋkᴍmɴnᴏoᴘpᴛtᴜuᴠvᴡwʏyᴢz"  # Latin
-)
-LOOK_ALIKES = dict(zip(_TWINS[::2], _TWINS[1::2], strict=True))
-"""Maps a letter to the ASCII letter that it looks like."""
+from tools.contract.confusables import TWINS
+from tools.contract.hidden_characters import BLANKS
 
-WEAK = frozenset("вгкмнтνιυ")
-"""Lower-case letters that look like small capitals; a word with one does not pass for Latin."""
-WORD = re.compile(r"[^\W\d_](?:[^\W\d_]|[\u0300-\u036f])*")
-LATIN, GREEK, STYLED = "LATIN", "GREEK", "STYLED"
-NEUTRAL = frozenset(
-    {
-        *(
-            "CJK",
-            "HIRAGANA",
-            "KATAKANA",
-            "KATAKANA-HIRAGANA",
-            "HANGUL",
-            "BOPOMOFO",
-            "IDEOGRAPHIC",
-            "HALFWIDTH",
-            "MICRO",
-        ),
-        *("FEMININE", "MASCULINE", "MODIFIER", "SUPERSCRIPT", "SUBSCRIPT", "COMBINING", "UNKNOWN"),
-    }
-)
-"""Alphabets that mix with Latin letters in ordinary words, and characters of no alphabet."""
-SHORTEST_MIX_WITH_GREEK = 3
-"""Shorter words count as formulas: Δx, αβ."""
+_SMALL_CAPITALS = "вbкkмmнhтtβbεeηnκkτt"
+SMALL_CAPITALS = dict(zip(_SMALL_CAPITALS[::2], _SMALL_CAPITALS[1::2], strict=True))
+"""Letters that look like small capitals, which Unicode's table does not map to ASCII."""
+LOOKS = {**TWINS, **SMALL_CAPITALS, "ї": "i", "χ": "x", "Ԛ": "Q"}
+"""Maps a character to the ASCII characters that it looks like."""
+STROKES = re.compile("[\u0334-\u0338\u20d2\u20d3\u20d8-\u20da\u20dd-\u20e2\u20e4-\u20ef]")
+"""Marks that strike a letter out or enclose it."""
+LEET = {"0": "o", "1": "l", "3": "e", "4": "a", "5": "s", "7": "t", "8": "b", "@": "a", "$": "s"}
+_LEET_IN_WORD = re.compile(rf"(?<=[^\W\d_])[{''.join(LEET)}](?=[^\W\d_])")
+ALIKE_IN_NAMES = str.maketrans({"I": "l", "1": "l", "|": "l", "0": "o", "O": "o"})
 SHORTEST_JOINED = 6
 LONGEST_LOOK = 100
-ALIKE_IN_NAMES = str.maketrans({"I": "l", "1": "l", "|": "l", "0": "o", "O": "o"})
 
 
-@dataclass(frozen=True)
-class OddWord:
-    """A word that looks like another one: its position, its odd letters, and their alphabet."""
+def fold_characters(text: str) -> str:
+    """Replace each character by the ASCII characters that it looks like, if there are any.
 
-    start: int
-    end: int
-    letters: frozenset[str]
-    alphabet: str
+    Digits of all scripts and styles become 0 to 9, strokes through letters and invisible characters
+    disappear. Accents stay, as separate characters.
+    """
+    if text.isascii():
+        return text
+    plain = unicodedata.normalize("NFKD", STROKES.sub("", text))
+    return "".join(map(_fold_character, plain))
 
 
 @lru_cache(maxsize=4096)
-def name_alphabet(char: str) -> str:
-    """Name the alphabet, e.g. `CYRILLIC`; `STYLED` for styled ASCII letters, empty for none."""
-    first = unicodedata.name(char, "UNKNOWN").partition(" ")[0]
-    if first in NEUTRAL or not char.isalpha():
+def _fold_character(char: str) -> str:
+    if char.isascii():
+        return char
+    if (digit := unicodedata.digit(char, None)) is not None:
+        return str(digit)  # before the looks, in which some zeros are an O
+    if unicodedata.category(char) == "Cf" or char in BLANKS:
         return ""
-    plain = unicodedata.normalize("NFKC", char)
-    return STYLED if first != LATIN and len(plain) == 1 and plain.isascii() else first
-
-
-def find_odd_words(text: str) -> list[OddWord]:
-    """Find words that mix alphabets, and words that imitate Latin ones among Latin words."""
-    if text.isascii() or len({name_alphabet(char) for char in set(text)} - {""}) < 2:
-        return []
-    words = [(found.start(), found.end(), found.group()) for found in WORD.finditer(text)]
-    is_among_latin = any(LATIN in _list_alphabets(word) for _, _, word in words)
-    plain_scripts = {
-        name
-        for _, _, word in words
-        if not _passes_for_latin(word)
-        for name in _list_alphabets(word)
-    }
-    found = []
-    for start, end, word in words:
-        if word.isascii():
-            continue
-        alphabets = _list_alphabets(word)
-        if len(alphabets) > 1:
-            letters = _find_odd_letters(word, alphabets)
-        else:
-            is_disguised = (
-                is_among_latin and _passes_for_latin(word) and not alphabets & plain_scripts
-            )
-            letters = frozenset(word) if is_disguised else frozenset()
-        if letters:
-            found.append(OddWord(start, end, letters, name_alphabet(min(letters)).capitalize()))
-    return found
+    return STROKES.sub("", LOOKS.get(char, char))
 
 
 @lru_cache(maxsize=4096)
 def reduce_to_look(text: str) -> str:
     """Reduce a name to its look; names that readers can confuse have equal looks."""
-    plain = unicodedata.normalize("NFKD", text)
-    visible = "".join(
-        LOOK_ALIKES.get(char, char) for char in plain if unicodedata.category(char) != "Cf"
-    )
+    visible = _LEET_IN_WORD.sub(lambda found: LEET[found[0]], fold_characters(text))
     return " ".join(
         visible.translate(ALIKE_IN_NAMES).casefold().replace("rn", "m").replace("vv", "w").split()
     )
@@ -133,30 +82,3 @@ def reduce_to_joined_look(text: str) -> str:
 def compute_look(name: str) -> str:
     """Compute the stored look of a name; names that readers can confuse have equal looks."""
     return reduce_to_joined_look(name)[:LONGEST_LOOK]
-
-
-def _list_alphabets(word: str) -> frozenset[str]:
-    return frozenset(name for name in map(name_alphabet, word) if name)
-
-
-@lru_cache(maxsize=4096)
-def _passes_for_latin(word: str) -> bool:
-    """Return True if every letter has a Latin twin; a single Greek letter belongs to a formula."""
-    alphabets = _list_alphabets(word)
-    if len(alphabets) != 1 or alphabets & {LATIN, STYLED} or (GREEK in alphabets and len(word) < 2):
-        return False
-    return all(char in LOOK_ALIKES and char not in WEAK for char in word if char.isalpha())
-
-
-def _find_odd_letters(word: str, alphabets: frozenset[str]) -> frozenset[str]:
-    """Return the letters outside the word's main alphabet."""
-    counts = {name: sum(name_alphabet(char) == name for char in word) for name in alphabets}
-    main = max(alphabets, key=lambda name: (counts[name], name == LATIN))
-    odd = frozenset(char for char in word if name_alphabet(char) not in ("", main))
-    if alphabets == {LATIN, GREEK} and main == LATIN:
-        return (
-            frozenset(odd & LOOK_ALIKES.keys())
-            if len(word) >= SHORTEST_MIX_WITH_GREEK
-            else frozenset()
-        )
-    return odd

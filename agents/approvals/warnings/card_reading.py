@@ -39,18 +39,19 @@ from tools.contract.hidden_characters import (
     find_hidden_characters,
     name_character,
 )
-from tools.contract.look_alikes import find_odd_words
+from tools.contract.odd_letters import MIXED, find_odd_parts
 from tools.registries.records import RECORD_STORE
 from tools.toolbox.asked_actions import NOT_RUN_HERE
 from tools.toolbox.provenance import Provenance
 
-HIDDEN, SPACES, ALPHABETS, ADDRESS, LIKENESS, IMITATION, NAME = (
-    "hidden", "spaces", "alphabets", "address", "likeness", "imitation", "name"
+HIDDEN, SPACES, ALPHABETS, LETTERS, ADDRESS, LIKENESS, IMITATION, NAME = (
+    "hidden", "spaces", "alphabets", "letters", "address", "likeness", "imitation", "name"
 )  # fmt: skip
 LABELS = {
     HIDDEN: "Hidden characters",
     SPACES: "Unusual spaces",
     ALPHABETS: "Mixed alphabets",
+    LETTERS: "Misleading letters",
     ADDRESS: "Misleading address",
     LIKENESS: "Almost the same",
     IMITATION: "Imitates Gadget",
@@ -291,12 +292,13 @@ def _inspect_text(field: str, text: str) -> Iterator[tuple[str, str]]:
         yield from ((HIDDEN, where + detail) for detail in _describe_hidden(text))
     yield from ((SPACES, where + detail) for detail in _describe_spaces(text, is_plain=is_plain))
     if not is_plain:
-        yield from (
-            (ALPHABETS, where + quote_excerpt(text[max(0, word.start - 10) : word.end + 10]))
-            for word in find_odd_words(text)
-        )
-    if "." in text or "://" in text:
-        yield from ((ADDRESS, where + detail) for detail in find_false_addresses(text))
+        for part in find_odd_parts(text):
+            excerpt = quote_excerpt(text[max(0, part.start - 10) : part.end + 10])
+            is_mixed = part.kind == MIXED
+            detail = excerpt if is_mixed else f"{part.kind} in {excerpt}"
+            yield ALPHABETS if is_mixed else LETTERS, where + detail
+    yield from ((ADDRESS, where + detail) for detail in find_false_addresses(text))
+    if "." in text or not is_plain:
         yield from (
             (ADDRESS, f"{where}{one.value}")
             for one in (list_contacts(text) if PUNYCODE in text.lower() else ())

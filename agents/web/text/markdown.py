@@ -19,7 +19,7 @@ from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
 from typing_extensions import override
 
-from agents.web.text.safe_text import flag_mixed_alphabets, replace_hidden_characters
+from agents.web.text.safe_text import flag_odd_letters, replace_hidden_characters
 from tools.caches import Cache
 
 TAGS = {
@@ -131,7 +131,7 @@ def _format_markdown(text: str, under: int, portions: float) -> SafeString:
             token.tag = f"h{min(int(token.tag[1:]) + under, LOWEST_HEADING)}"
         elif token.type in TEXT_TOKENS:
             # Again, because the parser has turned entities into characters.
-            token.content = flag_mixed_alphabets(replace_hidden_characters(token.content))
+            token.content = flag_odd_letters(replace_hidden_characters(token.content))
             size += len(token.content)
         size += sum(len(str(value)) for value in token.attrs.values())
         if size > MAX_HTML * portions:
@@ -168,7 +168,7 @@ def _show_as_written(text: str, max_bytes: int) -> SafeString:
 
 def _escape(text: str) -> SafeString:
     """Escape a text for HTML, and show what its characters hide."""
-    return escape(flag_mixed_alphabets(replace_hidden_characters(text)))
+    return escape(flag_odd_letters(replace_hidden_characters(text)))
 
 
 def _walk_tokens(tokens: Iterable[Token]) -> Iterator[Token]:

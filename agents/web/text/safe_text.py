@@ -26,7 +26,7 @@ from tools.contract.hidden_characters import (
     is_hidden,
     name_character,
 )
-from tools.contract.look_alikes import OddWord, find_odd_words
+from tools.contract.odd_letters import MIXED, OddPart, find_odd_parts
 
 HEAD_LINES, TAIL_LINES = 5, 2
 MAX_FOLDED_CONTACTS = 5
@@ -38,9 +38,8 @@ HOST = re.compile(r"(?<![\w-])[\w-]++(?:\.[\w-]++)++")
 LINK = re.compile(r"\b(?:[a-z][a-z0-9+.-]{0,30}+://|www\.)\S+", re.IGNORECASE)
 SPACE_RUN = " " * 20
 TIMES = "\N{MULTIPLICATION SIGN}"
-FLAG = " ⚠ mixed alphabets"
+FLAG = "⚠ {}"
 HOST_FLAG = '<span class="mixed-host" title="Letters of several alphabets in one address">⚠ mixed alphabets</span>'
-ALPHABET_NAMES = {"Styled": "not plain letters"}
 MAX_NAMED = 4
 MAX_HIGHLIGHTED = 500
 """The most odd words marked in one text; more would not help a reader."""
@@ -79,7 +78,7 @@ def render_text(text: str, *, keep: str = "\n\t") -> SafeString:
     text = text.replace("\r\n", "\n")
     pieces, at = [], 0
     for odd in _find_odd_parts(text)[:MAX_HIGHLIGHTED]:
-        pieces += [escape(text[at : odd.start]), _flag_word(text, odd)]
+        pieces += [escape(text[at : odd.start]), _flag_part(text, odd)]
         at = odd.end
     return SafeString(_reveal("".join([*pieces, escape(text[at:])]), keep))
 
@@ -118,31 +117,29 @@ def _count_spaces(spaces: str) -> str:
     return f"{len(spaces)} space{'' if len(spaces) == 1 else 's'}"
 
 
-def flag_mixed_alphabets(text: str) -> str:
-    """Add a warning after each host and each word that mixes alphabets."""
+def flag_odd_letters(text: str) -> str:
+    """Add a warning after each host that mixes alphabets, and each part that passes for another."""
     if text.isascii() and PUNYCODE not in text.lower():
         return text
     pieces, at = [], 0
     for odd in _find_odd_parts(text):
-        pieces += [
-            text[at : odd.end],
-            FLAG if odd.letters or is_mixed_host(text[odd.start : odd.end]) else "",
-        ]
+        is_odd = odd.letters or is_mixed_host(text[odd.start : odd.end])
+        pieces += [text[at : odd.end], f" {FLAG.format(odd.kind)}" if is_odd else ""]
         at = odd.end
     return "".join([*pieces, text[at:]])
 
 
-def _find_odd_parts(text: str) -> list[OddWord]:
-    """Find hosts that mix alphabets or are encoded, and odd words outside them, from left to
+def _find_odd_parts(text: str) -> list[OddPart]:
+    """Find hosts that mix alphabets or are encoded, and odd parts outside them, from left to
     right."""
     hosts = [
-        OddWord(found.start(), found.end(), frozenset(), "")
+        OddPart(found.start(), found.end(), frozenset(), MIXED)
         for found in HOST.finditer(text)
         if PUNYCODE in found.group().lower() or is_mixed_host(found.group())
     ]
     host_places = {place for host in hosts for place in range(host.start, host.end)}
-    words = [word for word in find_odd_words(text) if word.start not in host_places]
-    return sorted([*hosts, *words], key=lambda odd: odd.start)
+    parts = [part for part in find_odd_parts(text) if part.start not in host_places]
+    return sorted([*hosts, *parts], key=lambda odd: odd.start)
 
 
 def render_sentence(text: str, ids: Mapping[str, str] | None = None) -> SafeString:
@@ -249,23 +246,25 @@ def _get_script(char: str) -> str:
     return unicodedata.name(char, "UNKNOWN").partition(" ")[0]
 
 
-def _flag_word(text: str, odd: OddWord) -> str:
-    """Render the host or word with its odd letters marked, followed by a warning."""
+def _flag_part(text: str, odd: OddPart) -> str:
+    """Render the host or odd part with its odd letters marked, followed by a warning."""
     part = text[odd.start : odd.end]
     if not odd.letters:
         return _flag_host(part)
     letters = "".join(_mark_letter(char) if char in odd.letters else escape(char) for char in part)
-    named = ", ".join(sorted(odd.letters)[:MAX_NAMED])
-    title = f"{named} {'is' if len(odd.letters) == 1 else 'are'} {ALPHABET_NAMES.get(odd.alphabet, odd.alphabet)}"
+    named = ", ".join(
+        f"{char}: {unicodedata.name(char, 'unknown').lower()}"
+        for char in sorted(odd.letters)[:MAX_NAMED]
+    )
     return letters + format_html(
-        '<span class="mixed-host" title="{}">{}</span>', title, FLAG.strip()
+        '<span class="mixed-host" title="{}">{}</span>', named, FLAG.format(odd.kind)
     )
 
 
 def _flag_host(host: str) -> str:
     """Render a host with its odd letters marked; an encoded one is followed by its decoded form."""
     readable = decode_host(host)
-    odd = {char for word in find_odd_words(readable) for char in word.letters}
+    odd = {char for part in find_odd_parts(readable) for char in part.letters}
     letters = "".join(_mark_letter(char) if char in odd else escape(char) for char in readable)
     flag = HOST_FLAG if is_mixed_host(host) else ""
     if readable == host:

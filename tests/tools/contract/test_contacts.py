@@ -1,0 +1,123 @@
+"""Hosts, email addresses, accounts and handles are found by their grammar, however they are
+spelled."""
+
+# ruff: noqa: RUF001 - some of the spellings consist of look-alike characters
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests import public_suffixes
+from tools.contract.contacts import (
+    ACCOUNT,
+    EMAIL,
+    HANDLE,
+    HOST,
+    find_false_addresses,
+    find_opened_host,
+    list_contacts,
+)
+
+
+def find(values: Any) -> list[tuple[str, str]]:
+    return [(contact.kind, contact.value) for contact in list_contacts(values)]
+
+
+@pytest.mark.parametrize(
+    ("text", "contact"),
+    [
+        ("see //evil.net/x", (HOST, "evil.net")),
+        ("https:evil.net", (HOST, "evil.net")),
+        ("https:\\\\evil.net", (HOST, "evil.net")),
+        ("visit evil.berlin today", (HOST, "evil.berlin")),
+        ("visit evil.xn--p1ai today", (HOST, "evil.xn--p1ai")),
+        ("visit пример.рф", (HOST, "пример.рф")),
+        ("https%3A%2F%2Fevil.net", (HOST, "evil.net")),
+        ("https%253A%252F%252Fevil.net", (HOST, "evil.net")),
+        ("evil[.]net", (HOST, "evil.net")),
+        ("evil (dot) net", (HOST, "evil.net")),
+        ("evil\uff0ecom", (HOST, "evil.com")),
+        ("https:∕∕evil。net∕x", (HOST, "evil.net")),
+        ("bob (at) evil (dot) net", (EMAIL, "bob@evil.net")),
+        ("bob [at] evil.net", (EMAIL, "bob@evil.net")),
+        ("bob at evil dot net", (EMAIL, "bob@evil.net")),
+        ("bob\uff20evil.net", (EMAIL, "bob@evil.net")),
+        ("write to @mallory_77 there", (HANDLE, "@mallory_77")),
+        ("de89 3704 0044 0532 0130 00 thanks", (ACCOUNT, "DE89370400440532013000")),
+        ("de89-3704-0044-0532-0130-00", (ACCOUNT, "DE89370400440532013000")),
+        ("4111-1111-1111-1111", (ACCOUNT, "4111111111111111")),
+        ("٤١١١ ١١١١ ١١١١ ١١١١", (ACCOUNT, "4111111111111111")),
+        ("1A1zP1eP5QGefi2DMPTfTL5SLmv7DivfNa", (ACCOUNT, "1A1zP1eP5QGefi2DMPTfTL5SLmv7DivfNa")),
+        (
+            "BC1QAR0SRRR7XFKVY5L643LYDNW9RE59GTZZWF5MDQ",
+            (ACCOUNT, "BC1QAR0SRRR7XFKVY5L643LYDNW9RE59GTZZWF5MDQ"),
+        ),
+    ],
+)
+def test_a_contact_is_found_in_every_spelling(text: str, contact: tuple[str, str]) -> None:
+    assert contact in find(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "v1.2.3, e.g. U.S., 12.50 EUR, p.m.",
+        "import @scope/pkg, @property(x)",
+        "Price (net), Meeting (in) rooms",
+        "公司。下一句",
+        "order 1234567890123456, 4111 1111 1111 1112",
+        "de12 is a flat, 1 of 2 at 3",
+        "half 1⁄2, 3∶4",
+        "a/b//c",
+    ],
+)
+def test_ordinary_text_has_no_contact(text: str) -> None:
+    assert find(text) == []
+
+
+def test_a_file_name_in_a_path_is_no_host() -> None:
+    assert find({"path": "notes.zip"}) == []
+    assert find({"text": "notes.zip"}) == [(HOST, "notes.zip")]
+
+
+@pytest.mark.parametrize(
+    ("authority", "host"),
+    [
+        ("acme.com@evil.net", "evil.net"),
+        ("acme.com%40evil.net", "evil.net"),
+        ("acme.com∕@evil.net:8080", "evil.net"),
+        ("evil%2enet", "evil.net"),
+        ("ｅｖｉｌ．ｎｅｔ", "evil.net"),
+        ("0x7f.1", "127.0.0.1"),
+        ("2130706433", "127.0.0.1"),
+        ("017700000001", "127.0.0.1"),
+        ("1.2.3.4", "1.2.3.4"),
+        ("[::1]:80", "[::1]:80"),
+    ],
+)
+def test_the_opened_host_is_the_one_that_a_browser_opens(authority: str, host: str) -> None:
+    assert find_opened_host(authority) == host
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("https://acme.com@evil.net/", "leads to evil.net, not to acme.com"),
+        ("https://acme.com%40evil.net/", "leads to evil.net, not to acme.com"),
+        ("http://2130706433/x", "2130706433 leads to 127.0.0.1"),
+        ("evil (dot) net", "evil.net is spelled in another way"),
+        ("evil․net", "evil.net is spelled in another way"),
+    ],
+)
+def test_a_misleading_address_is_explained(text: str, reason: str) -> None:
+    assert reason in list(find_false_addresses(text))
+
+
+def test_an_honest_address_needs_no_explanation() -> None:
+    assert list(find_false_addresses("See https://acme.com/a?b=1 and acme.com, 1.2.3.4.")) == []
+
+
+def test_the_endings_of_hosts_are_the_generated_ones() -> None:
+    page = public_suffixes.MODULE.read_text(encoding="utf-8")
+    assert page == public_suffixes.render(), "`python -m tests.public_suffixes` writes the module"

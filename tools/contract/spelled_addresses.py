@@ -1,0 +1,92 @@
+"""Addresses in disguise: look-alike punctuation, percent escapes, and `name (at) host (dot) net`,
+read as a browser or a person would."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from urllib.parse import unquote
+
+from tools.contract.confusables import TWINS
+from tools.contract.host_endings import ENDINGS
+
+PUNCTUATION = frozenset("./\\:?#@")
+_IDEOGRAPHIC_STOPS = dict.fromkeys("\u3002\uff61", ".")
+"""Stops of Chinese and Japanese, which browsers read as the dots of a host."""
+_PUNCTUATION_TWINS = {
+    **{char: look for char, look in TWINS.items() if look in PUNCTUATION},
+    **{
+        char: plain
+        for char in map(chr, range(0x2000, 0x10000))
+        if (plain := unicodedata.normalize("NFKC", char)) in PUNCTUATION
+    },
+    **_IDEOGRAPHIC_STOPS,
+}
+_TWINS = re.escape("".join(_PUNCTUATION_TWINS))
+_IN_ADDRESS = re.compile(rf"(?<=[A-Za-z0-9:/\\@.{_TWINS}])[{_TWINS}](?=[A-Za-z0-9/\\@.{_TWINS}])")
+MOST_ROUNDS = 3
+"""The most times that percent escapes are decoded."""
+
+
+def _build_bracketed(word: str) -> str:
+    return rf"\s{{0,2}}[\[({{<]\s?(?:{word})\s?[\])}}>]\s{{0,2}}"
+
+
+_BRACKETS = frozenset("[({<")
+_LABEL = r"[\w-]{1,63}"
+_AT = _build_bracketed(r"@|[^\W\d_]{2}|arroba|chez")
+_DOT = _build_bracketed(r"\.|[^\W\d_]{3,5}")
+_SPELLED_EMAIL = re.compile(rf"([\w.+-]{{1,64}}){_AT}({_LABEL}(?:(?:{_DOT}|\.){_LABEL}){{1,5}})")
+_SPELLED_HOST = re.compile(rf"\b{_LABEL}(?:{_build_bracketed('[.]|dot')}{_LABEL}){{1,5}}")
+_WORDS_FOR_EMAIL = re.compile(
+    rf"\b([\w.+-]{{1,64}})\sat\s({_LABEL}(?:\sdot\s{_LABEL}){{1,5}})\b", re.IGNORECASE
+)
+_GAP = re.compile(rf"{_DOT}|\sdot\s", re.IGNORECASE)
+
+
+def list_readings(text: str) -> Iterator[str]:
+    """Yield the text, and then each other text that it could be read as, if it has addresses in
+    disguise."""
+    yield text
+    plain = text if text.isascii() else replace_punctuation(text)
+    if plain != text:
+        yield plain
+    decoded = decode_escapes(plain)
+    if decoded != plain:
+        yield decoded
+    if spelled := " ".join(_find_spelled(decoded)):
+        yield spelled
+
+
+def replace_punctuation(text: str) -> str:
+    """Replace punctuation that looks like that of addresses, where it stands within one."""
+    return _IN_ADDRESS.sub(lambda found: _PUNCTUATION_TWINS[found[0]], text)
+
+
+def decode_escapes(text: str) -> str:
+    """Decode percent escapes, those of escapes as well."""
+    for _ in range(MOST_ROUNDS):
+        if "%" not in text:
+            break
+        text = unquote(text)
+    return text
+
+
+def _find_spelled(text: str) -> Iterator[str]:
+    """Yield email addresses and hosts that are spelled with words or brackets."""
+    if _BRACKETS.isdisjoint(text) and " dot " not in text.lower():
+        return
+    for pattern in (_SPELLED_EMAIL, _WORDS_FOR_EMAIL):
+        for found in pattern.finditer(text):
+            host = _join(found[2])
+            if host.rpartition(".")[2].lower() in ENDINGS:
+                yield f"{found[1]}@{host}"
+    for found in _SPELLED_HOST.finditer(text):
+        host = _join(found[0])
+        if host.rpartition(".")[2].lower() in ENDINGS:
+            yield host
+
+
+def _join(spelled: str) -> str:
+    return _GAP.sub(".", spelled)
