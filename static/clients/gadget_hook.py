@@ -806,7 +806,9 @@ def wait_for_decision(
         path = f"/api/asks/{found['id']}?wait_s={wait_s:.1f}"
         found = check_ask(call, send(config, "GET", path, wait_s=wait_s + SHORTEST_MARGIN_S))
         if found.get("status") == "waiting":
-            time.sleep(0.5)  # if too many requests are waiting, Gadget responds at once: do not poll in a tight loop
+            time.sleep(
+                0.5
+            )  # if too many requests are waiting, Gadget responds at once: do not poll in a tight loop
     return found
 
 
