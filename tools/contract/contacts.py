@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import socket
 import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -150,9 +149,17 @@ def find_opened_host(authority: str) -> str:
 def _read_ipv4(host: str) -> str:
     """Convert an IPv4 address in any notation to four decimal numbers, as browsers do."""
     try:
-        return socket.inet_ntoa(socket.inet_aton(host))
-    except OSError:
-        return host
+        *first, last = map(_read_number, host.split("."))
+        rest = last.to_bytes(_PLAIN_IPV4 - len(first), "big")
+        return ".".join(map(str, (*bytes(first), *rest)))
+    except (ValueError, OverflowError):
+        return host  # too large, or not a number
+
+
+def _read_number(part: str) -> int:
+    """Read a hexadecimal number with 0x, an octal one with 0, or else a decimal one."""
+    is_octal = part.startswith("0") and part.isdecimal()
+    return int(part, 16 if part.startswith("0x") else 8 if is_octal else 10)
 
 
 def decode_host(host: str) -> str:

@@ -19,6 +19,5 @@ def compute_looks(apps, schema_editor):
 
 
 class Migration(migrations.Migration):
-    atomic = False
     dependencies = [("records", "0001_initial")]
     operations = [migrations.RunPython(compute_looks, migrations.RunPython.noop)]
