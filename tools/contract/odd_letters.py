@@ -50,7 +50,9 @@ _DIGITS = re.compile(r"\d+")
 _ENCLOSED_DIGIT = "①-⑨⑴-⑼⒈-⒐⓪⓵-⓽⓿❶-❾➀-➈➊-➒🄀-🄊🄋🄌"
 _ENCLOSED_NUMBER = re.compile(rf"[{_ENCLOSED_DIGIT}\d]{{2,}}")
 _TOKEN = re.compile(r"\S+")
-_TURNED_NUMBERS = re.compile(r"[0-9][0-9.,]*[^\S\n]+([\u0590-\u08ff]{1,2})[^\S\n]+[0-9][0-9.,]*")
+_TURNED_NUMBERS = re.compile(
+    r"(?<![0-9.,])[0-9][0-9.,]*+[^\S\n]++([\u0590-\u08ff]{1,2})[^\S\n]++[0-9][0-9.,]*+"
+)
 FEWEST_OF_A_SENTENCE = 5
 """With fewer letters, a text that begins from right to left is no sentence of such a language."""
 _FIRST_STRONG = re.compile(r"[^\W\d_]")

@@ -103,6 +103,12 @@ def test_parts_of_one_kind_in_one_text_are_bounded() -> None:
     assert len(find("aא1 " * (MOST_PARTS + 1))) == MOST_PARTS
 
 
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("text", ["1" * 200_000 + " א", "1," * 100_000 + "א", "1 א " * 50_000])
+def test_a_long_text_is_read_in_linear_time(text: str) -> None:
+    find_odd_parts(text)
+
+
 def list_false_marks(name: str) -> tuple[list[str], int]:
     texts = json.loads((HARMLESS / name).read_text(encoding="utf-8"))
     marked = [
