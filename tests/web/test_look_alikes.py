@@ -4,6 +4,8 @@ record's."""
 # ruff: noqa: RUF001 - the tests are about such letters
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from agents.approvals.warnings import similar_names
@@ -93,10 +95,17 @@ def test_honest_text_in_several_languages_is_not_flagged(text: str) -> None:
 def test_the_flag_names_letters_and_alphabet_and_hosts_are_flagged_once() -> None:
     html = render_text("<Аcme> at раураl.com")
     assert '<span class="odd-letter" title="cyrillic capital letter a">А</span>cme' in html
-    assert 'title="А: cyrillic capital letter a">⚠ mixed alphabets' in html
+    assert 'title="cyrillic capital letter a">⚠ mixed alphabets' in html
     assert html.count("⚠") == 2
     assert "<Аcme>" not in html
     assert flag_odd_letters("Аcme Corp") == "Аcme ⚠ mixed alphabets Corp"
+
+
+def test_hidden_characters_in_an_odd_part_become_tokens_outside_its_title() -> None:
+    html = render_text("pay 1\u061c00א200, d\u0336e\u200b\u0336")
+    assert all("<" not in title for title in re.findall(r'title="([^"]*)"', html))
+    assert html.count("⟦U+061C⟧") == 1
+    assert html.count("<span") == html.count("</span>")
 
 
 def test_bold_names_in_a_sentence_are_checked_separately() -> None:

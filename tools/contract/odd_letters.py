@@ -178,7 +178,8 @@ def _find_disguised_letters(text: str, languages: Collection[str]) -> Iterator[O
             if len(found[0]) > 1 and (odd := frozenset(found[0]) - _ASCII):
                 yield OddPart(found.start(), found.end(), odd, ENCLOSED)
     for found in _STRUCK_WORD.finditer(text):
-        yield OddPart(found.start(), found.end(), frozenset(found[0]), STRUCK)
+        letters = frozenset(filter(str.isalnum, found[0]))
+        yield OddPart(found.start(), found.end(), letters, STRUCK)
 
 
 _ASCII = frozenset(map(chr, range(128)))
@@ -267,7 +268,7 @@ def _find_turned_parts(text: str) -> Iterator[OddPart]:
 
 @lru_cache(maxsize=4096)
 def _is_right_to_left(char: str) -> bool:
-    return unicodedata.bidirectional(char) in {"R", "AL"}
+    return unicodedata.bidirectional(char) in {"R", "AL"} and char.isalpha()
 
 
 def _is_latin_or_digit(char: str) -> bool:

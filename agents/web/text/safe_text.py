@@ -40,6 +40,10 @@ SPACE_RUN = " " * 20
 TIMES = "\N{MULTIPLICATION SIGN}"
 FLAG = "⚠ {}"
 HOST_FLAG = '<span class="mixed-host" title="Letters of several alphabets in one address">⚠ mixed alphabets</span>'
+WITH_MARKS = re.compile(
+    r".[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff]*", re.DOTALL
+)
+"""A character with its combining marks, which stay together so that piled-up ones are counted."""
 MAX_NAMED = 4
 MAX_HIGHLIGHTED = 500
 """The most odd words marked in one text; more would not help a reader."""
@@ -251,11 +255,13 @@ def _flag_part(text: str, odd: OddPart) -> str:
     part = text[odd.start : odd.end]
     if not odd.letters:
         return _flag_host(part)
-    letters = "".join(_mark_letter(char) if char in odd.letters else escape(char) for char in part)
-    named = ", ".join(
-        f"{char}: {unicodedata.name(char, 'unknown').lower()}"
-        for char in sorted(odd.letters)[:MAX_NAMED]
+    letters = "".join(
+        _mark_letter(each) if each[0] in odd.letters else escape(each)
+        for each in WITH_MARKS.findall(part)
     )
+    # Without the characters themselves: hidden ones would become tokens inside the attribute.
+    names = (unicodedata.name(char, "unknown").lower() for char in sorted(odd.letters)[:MAX_NAMED])
+    named = ", ".join(names)
     return letters + format_html(
         '<span class="mixed-host" title="{}">{}</span>', named, FLAG.format(odd.kind)
     )
@@ -272,10 +278,12 @@ def _flag_host(host: str) -> str:
     return f'{escape(host)} <span class="decoded">reads {letters}</span>{flag}'
 
 
-@functools.lru_cache(maxsize=4096)
-def _mark_letter(char: str) -> str:
+def _mark_letter(letter: str) -> str:
+    """Mark a letter, with the combining marks that follow it."""
     return format_html(
-        '<span class="odd-letter" title="{}">{}</span>', unicodedata.name(char, "").lower(), char
+        '<span class="odd-letter" title="{}">{}</span>',
+        unicodedata.name(letter[0], "").lower(),
+        letter,
     )
 
 
