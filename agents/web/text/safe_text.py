@@ -40,7 +40,7 @@ SPACE_RUN = " " * 20
 TIMES = "\N{MULTIPLICATION SIGN}"
 FLAG = "⚠ {}"
 HOST_FLAG = '<span class="mixed-host" title="Letters of several alphabets in one address">⚠ mixed alphabets</span>'
-WITH_MARKS = re.compile(
+CHARACTER_CLUSTER = re.compile(
     r".[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff]*", re.DOTALL
 )
 """A character with its combining marks, which stay together so that piled-up ones are counted."""
@@ -257,7 +257,7 @@ def _flag_part(text: str, odd: OddPart) -> str:
         return _flag_host(part)
     letters = "".join(
         _mark_letter(each) if each[0] in odd.letters else escape(each)
-        for each in WITH_MARKS.findall(part)
+        for each in CHARACTER_CLUSTER.findall(part)
     )
     # Without the characters themselves: hidden ones would become tokens inside the attribute.
     names = (unicodedata.name(char, "unknown").lower() for char in sorted(odd.letters)[:MAX_NAMED])
