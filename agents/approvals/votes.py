@@ -32,6 +32,7 @@ from tools.toolbox.approval_rules import (
     list_counted,
     may_decide,
 )
+from tools.toolbox.rule_matching import SchemaFacts
 from tools.toolbox.rulings import Ruling
 
 
@@ -319,6 +320,7 @@ def _describe(card: Approval, requesters: Collection[Requester]) -> RuledCard:
         params=card.params,
         requesters=frozenset(each.user_id for each in requesters),
         age=timezone.now() - call.created_at,
+        facts=SchemaFacts.of(tool.schema if tool else None, card.params),
     )
 
 

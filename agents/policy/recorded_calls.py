@@ -21,6 +21,7 @@ from tools.toolbox.permissions import Permission, Verdict
 from tools.toolbox.provenance import Provenance
 from tools.toolbox.recorded_facts import MissingFact, RecordedCall
 from tools.toolbox.snapshots import RecordedRules, judge_recorded, list_differences
+from tools.toolbox.value_readings import TODAY
 
 ROWS_AT_ONCE = 2_000
 MAX_REMEMBERED = 10_000
@@ -283,7 +284,7 @@ class RecordedJudge:
             rules = load_snapshot(organization_id, name)
         except UnreadableSnapshot as error:
             return error
-        return self._change.apply(rules, scope) if self._change else rules
+        return self._change.apply(rules.read_as(TODAY), scope) if self._change else rules
 
 
 def _is_preapproved(

@@ -21,7 +21,9 @@ from agents.standing_grants.preapprovals import USED
 from tools.contract import Level
 from tools.toolbox import Toolbox
 from tools.toolbox.approval_rules import CastVote, RuledCard, RuleTerms, Voter
+from tools.toolbox.rule_matching import SchemaFacts
 from tools.toolbox.rulings import Ruling
+from tools.toolbox.value_readings import TODAY
 
 CARDS_AT_ONCE = 500
 
@@ -139,8 +141,13 @@ class RulesOfToday:
         age = ruling.age if ruling else (row.decided_at or timezone.now()) - row.called_at
         requesters = ruling.requesters if ruling else frozenset()
         params = json.loads(row.params)
+        facts = (
+            ruling.facts
+            if ruling is not None and ruling.reading is TODAY
+            else SchemaFacts.of(tool.schema if tool else None, params)
+        )
         card = RuledCard(
-            row.tool, category, Level(row.level), row.employee_id, params, requesters, age
+            row.tool, category, Level(row.level), row.employee_id, params, requesters, age, facts
         )
         if ruling is not None:
             kept = any(rule.excludes_requesters for rule in ruling.rules)
@@ -149,7 +156,7 @@ class RulesOfToday:
                 card,
                 ruling.person,
                 ruling.votes,
-                ruling.rules,
+                tuple(rule.read_as(TODAY) for rule in ruling.rules),
                 is_kept=True,
                 has_requesters=kept,
             )

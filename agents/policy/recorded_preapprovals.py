@@ -91,11 +91,11 @@ class PreapprovalChecker:
         if key not in self._grants:
             if len(self._grants) >= MAX_REMEMBERED:
                 self._grants.clear()
-            ids = load_snapshot(organization_id, snapshot).standing_grants
+            rules = load_snapshot(organization_id, snapshot)
             rows = StandingGrant.objects.filter(
-                organization_id=organization_id, pk__in=ids
+                organization_id=organization_id, pk__in=rules.standing_grants
             ).order_by("pk")
-            self._grants[key] = [row.as_terms() for row in rows]
+            self._grants[key] = [row.as_terms().read_as(rules.reading) for row in rows]
         return self._grants[key]
 
 

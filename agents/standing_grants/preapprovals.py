@@ -29,6 +29,7 @@ from tools.contract import Level
 from tools.toolbox.approval_rules import RuledCard
 from tools.toolbox.objections import Objection
 from tools.toolbox.provenance import Provenance
+from tools.toolbox.rule_matching import SchemaFacts
 from tools.toolbox.rulings import Ruling
 from tools.toolbox.standing_grants import (
     AskingCall,
@@ -109,7 +110,12 @@ def build_ruled(asking: AskingCard) -> RuledCard:
     """Build the card in the form that approval rules compare."""
     card, tool = asking.card, asking.tool
     return RuledCard(
-        tool.name, tool.category, Level(card.level), asking.run.employee_id, card.params
+        tool.name,
+        tool.category,
+        Level(card.level),
+        asking.run.employee_id,
+        card.params,
+        facts=SchemaFacts.of(tool.schema, card.params),
     )
 
 

@@ -154,6 +154,69 @@ def find_closed_object(schema: Mapping[str, Any], param: str) -> tuple[str, list
     return None
 
 
+def find_open_objects(schema: Mapping[str, Any], params: Mapping[str, Any]) -> frozenset[str]:
+    """Find the objects of a call that may have params which the schema does not list, by path; the
+    path of the call itself is empty.
+
+    Such an object is declared to take other names, or has one. An object inside the call whose
+    schema lists no name at all is a map: its names are data.
+    """
+    return frozenset(path for path, is_open, _ in _compare(schema, params) if is_open)
+
+
+def find_unset_params(schema: Mapping[str, Any], params: Mapping[str, Any]) -> frozenset[str]:
+    """Find the params that are null by their default, so that the call may not have named them."""
+    return frozenset(path for _, _, unset in _compare(schema, params) for path in unset)
+
+
+def _compare(
+    schema: Mapping[str, Any], params: Mapping[str, Any]
+) -> Iterator[tuple[str, bool, list[str]]]:
+    """Yield the path of each object of a call, if it is open, and its params that are null by
+    default."""
+    waiting: list[tuple[str, Any, list[Mapping[str, Any]]]] = [
+        ("", params, list(_list_variants(schema, schema)))
+    ]
+    while waiting:
+        path, value, nodes = waiting.pop()
+        nodes = [item for node in nodes for item in _enter_lists(node, schema)]
+        if isinstance(value, list):
+            waiting += [(path, entry, nodes) for entry in value]
+        if not isinstance(value, Mapping):
+            continue
+        listed: dict[str, list[Any]] = {}
+        for node in nodes:
+            for name, inner in node.get("properties", {}).items():
+                listed.setdefault(name, []).append(inner)
+        is_map = path != "" and not listed
+        yield (
+            path,
+            not is_map and _is_open(nodes, set(value) - set(listed)),
+            [
+                _join(path, name)
+                for name, forms in listed.items()
+                if value.get(name, ...) is None and any(map(_is_null_by_default, forms))
+            ],
+        )
+        for name in value.keys() & listed.keys():
+            variants = [each for form in listed[name] for each in _list_variants(form, schema)]
+            waiting.append((_join(path, name), value[name], variants))
+
+
+def _is_open(nodes: list[Mapping[str, Any]], unlisted: set[str]) -> bool:
+    if any(node.get("additionalProperties") or "patternProperties" in node for node in nodes):
+        return True
+    return bool(unlisted)
+
+
+def _is_null_by_default(form: Any) -> bool:
+    return isinstance(form, Mapping) and form.get("default", ...) is None
+
+
+def _join(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
+
+
 def _may_be_null(schema: Any, root: Mapping[str, Any]) -> bool:
     """Return True if null, which counts as absent, is allowed, or if the schema does not say."""
     nodes = list(_list_variants(schema, root))

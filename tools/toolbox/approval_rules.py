@@ -5,13 +5,14 @@ matching rule, one approver decides.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
 from tools.contract import Level
 from tools.toolbox.conditions import Condition
-from tools.toolbox.rule_matching import can_meet
+from tools.toolbox.rule_matching import SchemaFacts, find_match
+from tools.toolbox.value_readings import TODAY, Reading, is_same_name
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,7 @@ class RuledCard:
     Attributes:
         requesters: the ids of the people who asked for its call or edited it.
         age: the time since it began to wait.
+        facts: what only the tool's schema tells about the params.
     """
 
     tool: str
@@ -87,6 +89,20 @@ class RuledCard:
     params: Mapping[str, Any] = field(default_factory=dict)
     requesters: frozenset[int] = frozenset()
     age: timedelta = timedelta()
+    facts: SchemaFacts = SchemaFacts()
+
+
+@dataclass(frozen=True)
+class RuleReason:
+    """The reason why a rule applies to a card.
+
+    Attributes:
+        is_sure: False if a condition of the rule can only not be ruled out.
+        why: the reason for people, such as `amount is 5000` or `it covers every card`.
+    """
+
+    is_sure: bool
+    why: str
 
 
 @dataclass(frozen=True)
@@ -95,7 +111,8 @@ class RuleTerms:
 
     Attributes:
         tool, category, level, employee_id, conditions: the cards that it is for; an empty one
-            matches every card.
+            matches every card. Names of tools and categories are compared folded.
+        reading: the version of reading names and values; stored with a recording.
         needed: the number of people.
         group: the group that they belong to; None for every approver.
         excludes_requesters: True if people who asked for the call or edited it do not count.
@@ -114,16 +131,45 @@ class RuleTerms:
     excludes_requesters: bool = False
     escalates_after: timedelta | None = None
     second_group: Group | None = None
+    reading: Reading = TODAY
 
     def matches(self, card: RuledCard) -> bool:
         """Return True if the rule is for this card."""
-        return (
-            self.tool in ("", card.tool)
-            and self.category in ("", card.category)
+        return self.find_reason(card) is not None
+
+    def find_reason(self, card: RuledCard) -> RuleReason | None:
+        """Find the reason why the rule is for this card; None if it surely is not."""
+        is_in_scope = (
+            self._names(self.tool, card.tool)
+            and self._names(self.category, card.category)
             and self.level in (None, card.level)
             and self.employee_id in (None, card.employee_id)
-            and all(can_meet(condition, card.params) for condition in self.conditions)
         )
+        if not is_in_scope:
+            return None
+        found = [find_match(each, card.params, card.facts) for each in self.conditions]
+        matches = [match for match in found if match is not None]
+        if len(matches) < len(found):
+            return None
+        why = " and ".join(match.why for match in matches) or self._describe_scope(card)
+        return RuleReason(all(match.is_sure for match in matches), why)
+
+    def read_as(self, reading: Reading) -> "RuleTerms":
+        """Return the rule as it reads names and values in this version."""
+        conditions = tuple(replace(each, reading=reading) for each in self.conditions)
+        return replace(self, conditions=conditions, reading=reading)
+
+    def _names(self, wanted: str, name: str) -> bool:
+        if wanted in ("", name):
+            return True
+        return self.reading is not Reading.FIRST and is_same_name(wanted, name)
+
+    def _describe_scope(self, card: RuledCard) -> str:
+        if self.tool or self.category:
+            return f"it covers {self.tool or self.category}"
+        if self.level is not None:
+            return f"it covers calls of the level {self.level.value}"
+        return "it covers this employee" if self.employee_id else "it covers every card"
 
     def list_groups(self, card: RuledCard) -> list[Group]:
         """List the groups whose people count for this card now; empty if every approver counts."""

@@ -24,6 +24,7 @@ from tools.toolbox.param_values import (
     is_number,
 )
 from tools.toolbox.provenance import Provenance
+from tools.toolbox.value_readings import TODAY, Reading, starts_surely
 
 LONGEST_SEARCHED = 2_000
 MOST_CALLS = 1_000_000
@@ -78,15 +79,17 @@ class Condition:
             `changes.status`.
         value: the value to compare with; a list for ONE_OF, and an object for the rules over
             history.
+        reading: the version of reading values; it is stored with the recording, not here.
     """
 
     param: str
     rule: Rule
     value: Any
     otherwise: Otherwise = Otherwise.ASK
+    reading: Reading = TODAY
 
     @classmethod
-    def from_json(cls, stored: Mapping[str, Any]) -> "Condition":
+    def from_json(cls, stored: Mapping[str, Any], reading: Reading = TODAY) -> "Condition":
         """Load and check a condition.
 
         Raises:
@@ -98,6 +101,7 @@ class Condition:
                 Rule(stored["rule"]),
                 stored["value"],
                 Otherwise(stored["otherwise"]),
+                reading,
             )
         except KeyError as error:
             raise ValueError(f"a condition needs {error.args[0]!r}") from None
@@ -130,11 +134,11 @@ class Condition:
         if self.rule in OVER_HISTORY:
             return self._find_excess(params, history)
         if self.rule is Rule.NOT_FROM_OUTSIDE:
-            return _find_doubtful_origin(self.param, provenance)
+            return _find_doubtful_origin(self.param, provenance, self.reading)
         for value in self._find_values(params):
-            if not _HOLDS[self.rule](value, self.value):
+            if not self._holds(value):
                 return Objection(
-                    f"{self.param} is {_format_value(value)}, but must be {self._describe_rule()}"
+                    f"{self.param} is {format_value(value)}, but must be {self.describe_rule()}"
                 )
         return None
 
@@ -155,7 +159,7 @@ class Condition:
 
     def describe_match(self) -> str:
         """Describe the met condition, e.g. `limit is at most 100`; not for rules over history."""
-        return f"{self.param} is {self._describe_rule()}"
+        return f"{self.param} is {self.describe_rule()}"
 
     def _describe_demand(self) -> str:
         if self.rule is Rule.CALL_COUNT:
@@ -170,7 +174,7 @@ class Condition:
             return f"Only after {tool} with {same} in this run"
         if self.rule is Rule.NOT_FROM_OUTSIDE:
             return f"{self.param} must not come from outside"
-        return f"{self.param} must be {self._describe_rule()}"
+        return f"{self.param} must be {self.describe_rule()}"
 
     def _find_excess(
         self, params: Mapping[str, Any], history: ToolHistory | None
@@ -185,7 +189,7 @@ class Condition:
             for value in self._find_values(params):
                 if not is_amount(value):
                     return Objection(
-                        f"{self.param} is {_format_value(value)}, but must be a number of 0 or more"
+                        f"{self.param} is {format_value(value)}, but must be a number of 0 or more"
                     )
             total = self._add_up(params, history)
             if total == UNCOUNTABLE:
@@ -205,7 +209,7 @@ class Condition:
         unseen = history.find_unseen(After(tool, param, self.param), values)
         if unseen is None:
             return None
-        value = _format_value(values[unseen])
+        value = format_value(values[unseen])
         return Objection(
             f"{self.param} is {value}, but {tool} has not succeeded with {param} {value} in this run"
         )
@@ -214,10 +218,17 @@ class Condition:
         earlier = history.total(self.param, Period(self.value["period"]))
         return earlier + add_amounts(self._find_values(params))
 
-    def _find_values(self, params: Mapping[str, Any]) -> list[Any]:
-        return list(find_values(params, self.param.split(".")))
+    def _holds(self, value: Any) -> bool:
+        if self.rule is Rule.PREFIX and self.reading is not Reading.FIRST:
+            return starts_surely(value, self.value, self.param)
+        return _HOLDS[self.rule](value, self.value)
 
-    def _describe_rule(self) -> str:
+    def _find_values(self, params: Mapping[str, Any]) -> list[Any]:
+        is_folded = self.reading is not Reading.FIRST
+        return list(find_values(params, self.param.split("."), is_folded=is_folded))
+
+    def describe_rule(self) -> str:
+        """Describe the comparison and its value: `at least 100`."""
         words = {
             Rule.EQUALS: "{}",
             Rule.ONE_OF: "one of {}",
@@ -228,7 +239,7 @@ class Condition:
             Rule.PREFIX: "a text that starts with {}",
             Rule.HOST: "an address at {}",
         }
-        return words[self.rule].format(_format_value(self.value))
+        return words[self.rule].format(format_value(self.value))
 
     def _check_param(self) -> None:
         if self.rule is Rule.CALL_COUNT and self.param:
@@ -379,13 +390,15 @@ def _names_call(value: Any) -> bool:
     )
 
 
-def _find_doubtful_origin(param: str, provenance: Provenance | None) -> Objection | None:
+def _find_doubtful_origin(
+    param: str, provenance: Provenance | None, reading: Reading
+) -> Objection | None:
     if provenance is None:
         return Objection(f"{param} is of unknown origin, but must not come from outside")
-    found = provenance.find_outside(param)
+    found = provenance.find_outside(param, is_folded=reading is not Reading.FIRST)
     if found is not None:
         seen = f" was first seen in {found.title}" if found.title else ""
-        return Objection(f"{param} comes from outside: {_format_value(found.value)}{seen}")
+        return Objection(f"{param} comes from outside: {format_value(found.value)}{seen}")
     if provenance.unsearched or provenance.is_partial:
         return Objection(
             f"{param} is of unknown origin: there are too many values or results to search"
@@ -446,6 +459,7 @@ _HOLDS: dict[Rule, Callable[[Any, Any], bool]] = {
 }
 
 
-def _format_value(value: Any) -> str:
+def format_value(value: Any) -> str:
+    """Write a value as JSON for people, shortened to 80 characters."""
     text = "missing" if value is ABSENT else canonical_json(value)
     return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…"

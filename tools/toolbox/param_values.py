@@ -7,6 +7,7 @@ from typing import Any
 
 from tools.contract import ErrorCode, ToolError, storable_json
 from tools.contract.plain_json import describe_value
+from tools.toolbox.value_readings import find_key
 
 ABSENT = object()
 """Stands for a value that is missing or null."""
@@ -15,17 +16,29 @@ UNCOUNTABLE = Decimal("Infinity")
 _EXACT = Context(prec=60)
 
 
-def find_values(node: Any, path: list[str]) -> Iterator[Any]:
-    """Yield every value at the path, and `ABSENT` where there is none."""
+def find_values(node: Any, path: list[str], *, is_folded: bool = False) -> Iterator[Any]:
+    """Yield every value at the path, and `ABSENT` where there is none.
+
+    Args:
+        is_folded: values under other spellings of a name are yielded as well.
+    """
     if isinstance(node, list) and path:
         for entry in node or [ABSENT]:
-            yield from find_values(entry, path)
+            yield from find_values(entry, path, is_folded=is_folded)
     elif not path:
         yield ABSENT if node is None else node
-    elif isinstance(node, Mapping) and path[0] in node:
-        yield from find_values(node[path[0]], path[1:])
+    elif isinstance(node, Mapping) and (keys := _find_keys(node, path[0], is_folded=is_folded)):
+        for key in keys:
+            yield from find_values(node[key], path[1:], is_folded=is_folded)
     else:
         yield ABSENT
+
+
+def _find_keys(node: Mapping[str, Any], name: str, *, is_folded: bool) -> list[str]:
+    """List the keys that read like the name; only other spellings beside it, never instead."""
+    if name not in node:
+        return []
+    return list(find_key(node, name)) if is_folded else [name]
 
 
 def is_number(value: Any) -> bool:

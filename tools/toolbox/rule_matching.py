@@ -1,154 +1,337 @@
-"""Matching of calls with the conditions of approval rules; if in doubt, the rule applies.
+"""Matching of calls with the conditions of approval rules; unless it surely does not, a rule
+applies.
 
 A limit treats a value that it cannot compare as broken. An approval rule asks for more people, so
 it has to apply then. Otherwise "two people from 1,000" would not apply to "5000", [5000] or
 {"value": 5000}.
 """
 
+from __future__ import annotations
+
 import math
-import posixpath
-import unicodedata
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any
-from urllib.parse import unquote
 
 from tools.contract import find_named_hosts
-from tools.toolbox.conditions import LONGEST_SEARCHED, Condition, Rule
-from tools.toolbox.param_values import ABSENT, is_number
+from tools.contract.embedded_json import TOO_DEEP, parse_embedded_json
+from tools.contract.spelled_addresses import list_readings
+from tools.schemas.param_paths import find_open_objects, find_unset_params
+from tools.toolbox import first_reading
+from tools.toolbox.conditions import LONGEST_SEARCHED, Condition, Rule, format_value
+from tools.toolbox.param_values import is_number
+from tools.toolbox.value_readings import (
+    LONGEST_READ,
+    Reading,
+    find_key,
+    goes_upwards,
+    is_same_name,
+    list_equal_spellings,
+    list_spellings,
+    read_numbers,
+)
 
 _UNREADABLE = object()
 """Stands for a value whose shape does not fit the path."""
-_EQUALITY = frozenset({Rule.EQUALS, Rule.ONE_OF})
+_MOST_VALUES = 100_000
+"""The most values of one call that are looked through; beyond, every condition may be met."""
+_NAMING_KEYS = frozenset({"name", "key", "field", "param", "parameter", "property", "path"})
+"""Keys whose value can be the name of a param, as in {"name": "amount", "value": 5}."""
 
 
-def can_meet(condition: Condition, params: Mapping[str, Any]) -> bool:
-    """Return True if a value in the condition's param meets it, or is there and cannot be compared.
+@dataclass(frozen=True)
+class SchemaFacts:
+    """The facts about a call's params that only the tool's schema tells.
 
-    Each entry of a list is judged by itself, so that no other entry hides it. A missing param does
-    not meet it.
+    Attributes:
+        open_objects: the paths of objects that may have params which the schema does not list; an
+            empty path for the call itself.
+        unset: the paths of params that are null only because the schema fills them in.
     """
+
+    open_objects: frozenset[str] = frozenset()
+    unset: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, schema: Mapping[str, Any] | None, params: Mapping[str, Any]) -> SchemaFacts:
+        """Find the facts about a call; without a schema, any param could have any name."""
+        if schema is None:
+            return cls(frozenset({""}))
+        return cls(find_open_objects(schema, params), find_unset_params(schema, params))
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the facts for storage; empty parts are left out."""
+        kept = {"open": sorted(self.open_objects), "unset": sorted(self.unset)}
+        return {name: paths for name, paths in kept.items() if paths}
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> SchemaFacts:
+        """Read stored facts."""
+        return cls(frozenset(stored.get("open", ())), frozenset(stored.get("unset", ())))
+
+
+@dataclass(frozen=True)
+class Match:
+    """The reason why a call meets a condition, or cannot be ruled out to meet it.
+
+    Attributes:
+        is_sure: True if a value surely meets it.
+        why: the reason for people: `amount is 5000`, `amount may be at least 1000: it is "5000"`.
+    """
+
+    is_sure: bool
+    why: str
+
+
+def can_meet(
+    condition: Condition, params: Mapping[str, Any], facts: SchemaFacts = SchemaFacts()
+) -> bool:
+    """Return True unless the call surely does not meet the condition."""
+    return find_match(condition, params, facts) is not None
+
+
+def find_match(
+    condition: Condition, params: Mapping[str, Any], facts: SchemaFacts = SchemaFacts()
+) -> Match | None:
+    """Find the reason why the call meets the condition or may meet it; None if it surely does not.
+
+    Each entry of a list is judged by itself, so that no other entry hides it. So is each param of
+    the same name elsewhere in the call. A missing param does not meet a condition, unless the call
+    or its schema has names that the schema does not list.
+    """
+    if condition.reading is Reading.FIRST:
+        is_met = first_reading.can_meet(condition, params)
+        return Match(is_sure=True, why=condition.describe_match()) if is_met else None
     if condition.rule not in _MAY_HOLD:
-        return True  # it depends on more than the call's params, so it cannot be ruled out
+        return Match(is_sure=False, why="it depends on more than the call’s parameters")
     try:
-        values = [
-            value
-            for value in _find_values(params, condition.param.split("."))
-            if value is not ABSENT
-        ]
-        return any(value is _UNREADABLE or _may_hold(condition, value) for value in values)
+        return _find_in_values(condition, params, facts)
     except (RecursionError, ValueError):
-        return True  # nested too deeply to be compared, or not JSON
+        return _doubt(condition, "it is nested too deeply to be compared")
 
 
-def _find_values(node: Any, path: list[str]) -> Iterator[Any]:
+def _find_in_values(
+    condition: Condition, params: Mapping[str, Any], facts: SchemaFacts
+) -> Match | None:
+    path, doubt = condition.param.split("."), None
+    for place, value in _list_values(params, path, facts.unset):
+        is_meant = place == condition.param and value is not _UNREADABLE
+        if is_meant and _holds_surely(condition, value):
+            return Match(is_sure=True, why=f"{place} is {format_value(value)}")
+        if doubt is None and (value is _UNREADABLE or _may_hold(condition, value)):
+            it = "it" if place == condition.param else place
+            is_what = "cannot be read" if value is _UNREADABLE else f"is {format_value(value)}"
+            doubt = _doubt(condition, f"{it} {is_what}")
+    if doubt is None and any(".".join(path[:at]) in facts.open_objects for at in range(len(path))):
+        return _doubt(condition, "the call may have parameters that its tool does not list")
+    return doubt
+
+
+def _doubt(condition: Condition, reason: str) -> Match:
+    return Match(
+        is_sure=False, why=f"{condition.param} may be {condition.describe_rule()}: {reason}"
+    )
+
+
+# Values
+
+
+def _list_values(
+    params: Mapping[str, Any], path: list[str], unset: frozenset[str]
+) -> Iterator[tuple[str, Any]]:
+    """Yield the place and value of each param that the path can mean: those at the path, then all
+    others of this name."""
+    seen = set[int]()
+    for place, value in _follow(params, path, ""):
+        seen.add(id(value))
+        if not (value is None and place in unset):
+            yield place, value
+    names = [".".join(path[at:]) for at in range(len(path))]
+    for place, value in _Elsewhere(names).search(params):
+        is_new = value is None or isinstance(value, bool) or id(value) not in seen
+        if is_new and not (value is None and place in unset):
+            yield place, value
+
+
+def _follow(node: Any, path: list[str], place: str) -> Iterator[tuple[str, Any]]:
     """Yield every value at the path; a name in it may contain dots."""
-    if not path or node is None:
-        yield ABSENT if node is None else node
+    if not path:
+        yield place, node
     elif isinstance(node, Mapping):
-        names = [".".join(path[:length]) for length in range(1, len(path) + 1)]
-        for length, name in enumerate(names, 1):
-            if name in node:
-                yield from _find_values(node[name], path[length:])
+        for length in range(1, len(path) + 1):
+            for key in find_key(node, ".".join(path[:length])):
+                inner = f"{place}.{key}" if place else key
+                yield from _follow(node[key], path[length:], inner)
     elif isinstance(node, list):
         for entry in node:
-            yield from _find_values(entry, path)
+            yield from _follow(entry, path, place)
     else:
-        yield _UNREADABLE
+        yield place, _UNREADABLE
+
+
+@dataclass
+class _Elsewhere:
+    """A search through a whole call for params of a name, without recursion.
+
+    Attributes:
+        names: the names that are looked for: a path and its endings.
+    """
+
+    names: list[str]
+    left: int = field(default=_MOST_VALUES)
+
+    def search(self, params: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+        """Yield the place and value of each param of the name, also in JSON inside texts."""
+        waiting: list[tuple[str, Any]] = [("", params)]
+        while waiting:
+            place, node = waiting.pop()
+            self.left -= 1
+            if self.left < 0 or node is TOO_DEEP:
+                yield place, _UNREADABLE
+                return
+            if isinstance(node, Mapping):
+                inner = [(f"{place}.{key}" if place else str(key), key) for key in node]
+                yield from ((at, node[key]) for at, key in inner if self._is_meant(str(key)))
+                yield from self._read_pair(node, place)
+                waiting += [(at, node[key]) for at, key in inner]
+            elif isinstance(node, list):
+                waiting += [(place, entry) for entry in node]
+            elif isinstance(node, str):
+                waiting += [(place, each) for each in parse_embedded_json(node)]
+
+    def _is_meant(self, name: str) -> bool:
+        return any(is_same_name(name, each) for each in self.names)
+
+    def _read_pair(self, node: Mapping[str, Any], place: str) -> Iterator[tuple[str, Any]]:
+        """Yield the values of an object that names its param in a value, as patches do."""
+        for key, name in node.items():
+            if str(key).lower() in _NAMING_KEYS and isinstance(name, str) and self._is_meant(name):
+                at = f"{place}.{name}" if place else name
+                yield from ((at, value) for other, value in node.items() if other != key)
+
+
+# Comparisons
+
+
+def _holds_surely(condition: Condition, value: Any) -> bool:
+    alone = Condition("value", condition.rule, condition.value)
+    return value is not None and not alone.find_violation({"value": value})
 
 
 def _may_hold(condition: Condition, value: Any) -> bool:
     """Return True unless the value can be compared and does not meet the condition."""
-    if not Condition("value", condition.rule, condition.value).find_violation({"value": value}):
+    if value is None or _holds_surely(condition, value):
         return True
-    is_whole = condition.rule is Rule.MAX_LENGTH or condition.rule in _EQUALITY
+    is_whole = condition.rule in (Rule.MAX_LENGTH, Rule.EQUALS, Rule.ONE_OF)
     if isinstance(value, list) and value and not is_whole:
-        return any(entry is not None and _may_hold(condition, entry) for entry in value)
+        return any(_may_hold(condition, entry) for entry in value)
     return _MAY_HOLD[condition.rule](value, condition.value)
 
 
 def _may_equal(value: Any, expected: Any) -> bool:
     """Return True if both could mean the same: values of different kinds cannot be compared."""
     if isinstance(value, Mapping) and isinstance(expected, Mapping):
-        names = {name for node in (value, expected) for name in node if node[name] is not None}
-        return all(
-            name in value and name in expected and _may_equal(value[name], expected[name])
-            for name in names
-        )
+        return _may_have_values(value, expected) and _may_have_values(expected, value)
     if isinstance(value, list):
         is_same = isinstance(expected, list) and len(value) == len(expected)
-        pairs = zip(value, expected, strict=True) if is_same else ()
-        return (is_same and all(_may_equal(*pair) for pair in pairs)) or _may_have_entry(
-            value, expected
-        )
+        return (is_same and _may_have_all(value, expected)) or _may_have_entry(value, expected)
     if isinstance(value, str) and isinstance(expected, str):
-        return bool(_read_ways(value) & _read_ways(expected))
+        return _may_be_text(value, expected)
     if isinstance(value, bool) or isinstance(expected, bool):
         return value is expected or type(value) is not type(expected)
     if is_number(value) and is_number(expected):
-        return bool(value == expected) or math.isnan(value)
+        return bool(abs(value) == abs(expected)) or math.isnan(value)
     return True
+
+
+def _may_have_values(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Return True if each param of one object that is not null may be in the other."""
+    return all(
+        any(_may_equal(other[key], value) for key in find_key(other, str(name)))
+        for name, value in one.items()
+        if value is not None
+    )
+
+
+def _may_have_all(values: list[Any], expected: list[Any]) -> bool:
+    """Return True if each expected entry may be among the values, in any order."""
+    return all(any(_may_equal(value, each) for value in values) for each in expected)
 
 
 def _may_have_entry(values: list[Any], expected: Any) -> bool:
     """Return True if an entry could be the expected value, or there is no entry to compare."""
     if isinstance(expected, list):
         return False
-    return not values or any(entry is not None and _may_equal(entry, expected) for entry in values)
+    return not values or any(each is None or _may_equal(each, expected) for each in values)
 
 
-def _is_number_outside(value: Any, bound: Any, *, is_least: bool) -> bool:
-    """Return True for a number that can be compared and lies outside the bound."""
-    return is_number(value) and bool(value < bound if is_least else value > bound)
+def _may_be_text(value: str, expected: str) -> bool:
+    if len(value) > LONGEST_READ:
+        return value.startswith(expected[:LONGEST_READ]) or len(expected) > LONGEST_READ // 10
+    if not list_equal_spellings(value).isdisjoint(list_equal_spellings(expected)):
+        return True
+    return not _read_amounts(value).isdisjoint(_read_amounts(expected))
+
+
+def _read_amounts(text: str) -> frozenset[Decimal]:
+    """Return the numbers that a text can mean, without their signs."""
+    return frozenset(map(abs, read_numbers(text)))
+
+
+def _may_be_at_least(value: Any, least: Any) -> bool:
+    """Return True unless the value is a smaller number; with the other sign, it could mean as much.
+
+    A system that books money the other way sends -5000 for 5000.
+    """
+    if not is_number(value):
+        return True
+    return not value < least or (value < 0 <= least)
+
+
+def _may_be_at_most(value: Any, most: Any) -> bool:
+    return not (is_number(value) and value > most)
 
 
 def _may_match(value: Any, pattern: Any) -> bool:
     if not isinstance(value, str) or len(value) > LONGEST_SEARCHED:
         return True
     like = Condition("value", Rule.PATTERN, f"(?i:{pattern})")
-    return any(not like.find_violation({"value": way}) for way in _read_ways(value))
+    return any(not like.find_violation({"value": each}) for each in list_spellings(value))
 
 
 def _may_start_with(value: Any, prefix: Any) -> bool:
     """Return True if the text could start with the prefix; a path that goes upwards could."""
-    if not isinstance(value, str):
+    if not isinstance(value, str) or goes_upwards(value):
         return True
-    ways, starts = _read_ways(value), tuple(_read_ways(prefix))
-    return any(way.startswith(starts) or way.partition("/")[0] == ".." for way in ways)
+    starts = tuple(list_spellings(prefix))
+    return any(each.startswith(starts) for each in list_spellings(value))
 
 
 def _may_be_at_host(value: Any, host: Any) -> bool:
-    """Return True if the value names the host, or names none and so cannot be compared."""
-    hosts = (
-        find_named_hosts({"": value}, frozenset({""})) if isinstance(value, str) else frozenset()
-    )
-    return not hosts or host.strip().lower() in hosts
-
-
-def _read_ways(text: str) -> set[str]:
-    """Return the text, and its readings without case, spaces, wide letters and path detours."""
-    plain = "".join(
-        char for char in unicodedata.normalize("NFKC", text) if unicodedata.category(char) != "Cf"
-    )
-    folded = plain.casefold().strip()
-    slashed = unquote(unquote(folded)).replace("\\", "/")
-    path = posixpath.normpath(slashed) if "/" in slashed else slashed
-    path = f"/{path.lstrip('/')}" if path.startswith("/") else path
-    return {
-        text,
-        folded,
-        "".join(folded.split()),
-        f"{path.rstrip('/')}/" if slashed.endswith("/") else path,
+    """Return True if the value names the host, or names none or one that programs read
+    differently."""
+    if not isinstance(value, str) or len(value) > LONGEST_READ:
+        return True
+    wanted = list_spellings(host)
+    found = {
+        each
+        for reading in list_readings(value)
+        for each in find_named_hosts({"": reading}, frozenset({""}))
     }
+    return not found or any(
+        each.startswith("'") or not list_spellings(each).isdisjoint(wanted) for each in found
+    )
 
 
 _MAY_HOLD: dict[Rule, Callable[[Any, Any], bool]] = {
     Rule.EQUALS: _may_equal,
     Rule.ONE_OF: lambda value, expected: any(_may_equal(value, each) for each in expected),
     Rule.PATTERN: _may_match,
-    Rule.MINIMUM: lambda value, least: not _is_number_outside(value, least, is_least=True),
-    Rule.MAXIMUM: lambda value, most: not _is_number_outside(value, most, is_least=False),
+    Rule.MINIMUM: _may_be_at_least,
+    Rule.MAXIMUM: _may_be_at_most,
     Rule.MAX_LENGTH: lambda value, _: not isinstance(value, str | list),
     Rule.PREFIX: _may_start_with,
     Rule.HOST: _may_be_at_host,
 }
-"""By rule: returns True if a value that does not meet the condition may be meant to meet it."""
+"""By rule: returns True if a value that does not surely meet the condition may be meant to."""

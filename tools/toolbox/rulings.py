@@ -13,6 +13,8 @@ from tools.contract import Level
 from tools.toolbox.approval_rules import CastVote, Group, RuledCard, RuleTerms, Voter, may_decide
 from tools.toolbox.conditions import Condition
 from tools.toolbox.objections import Objection
+from tools.toolbox.rule_matching import SchemaFacts
+from tools.toolbox.value_readings import TODAY, Reading
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,8 @@ class Ruling:
         age: the time for which the card had waited.
         breaks_glass: an admin approved it alone in an emergency, although the rules need other
             people.
+        facts: what the tool's schema told about the params.
+        reading: the version of reading values by which the rules matched the card.
     """
 
     person: Voter
@@ -37,19 +41,31 @@ class Ruling:
     requesters: frozenset[int]
     age: timedelta
     breaks_glass: bool = False
+    facts: SchemaFacts = SchemaFacts()
+    reading: Reading = TODAY
 
     @classmethod
     def of(
         cls, person: Voter, card: RuledCard, votes: Sequence[CastVote], rules: Collection[RuleTerms]
     ) -> "Ruling":
         """Build the ruling on a card; `rules` are those that match it."""
-        return cls(person, tuple(votes), tuple(rules), card.category, card.requesters, card.age)
+        return cls(
+            person,
+            tuple(votes),
+            tuple(rules),
+            card.category,
+            card.requesters,
+            card.age,
+            facts=card.facts,
+        )
 
     def find_objection(
         self, tool: str, level: Level, employee_id: int, params: Mapping[str, Any]
     ) -> Objection | None:
         """Judge the approval again; return the reason why it was not enough, None if it was."""
-        card = RuledCard(tool, self.category, level, employee_id, params, self.requesters, self.age)
+        card = RuledCard(
+            tool, self.category, level, employee_id, params, self.requesters, self.age, self.facts
+        )
         strangers = [rule.id for rule in self.rules if not rule.matches(card)]
         if strangers:
             return Objection(
@@ -76,6 +92,8 @@ class Ruling:
             "requesters": sorted(self.requesters),
             "age_s": self.age.total_seconds(),
             "breaks_glass": self.breaks_glass,
+            "facts": self.facts.as_json(),
+            "reading": self.reading.value,
         }
         return {name: value for name, value in kept.items() if value}
 
@@ -88,14 +106,17 @@ class Ruling:
         """
         person = _read_person(stored["person"])
         others = tuple(map(_read_person, stored.get("deputy_for", ())))
+        reading = Reading(stored.get("reading", Reading.FIRST))
         return cls(
             person=Voter(person.id, "", person.may_approve, person.groups, others),
             votes=tuple(CastVote(*map(_read_person, people)) for people in stored.get("votes", ())),
-            rules=tuple(map(read_rule, stored["rules"])),
+            rules=tuple(read_rule(each, reading) for each in stored["rules"]),
             category=str(stored.get("category", "")),
             requesters=frozenset(map(int, stored.get("requesters", ()))),
             age=timedelta(seconds=float(stored.get("age_s", 0))),
             breaks_glass=bool(stored.get("breaks_glass", False)),
+            facts=SchemaFacts.from_json(stored.get("facts", {})),
+            reading=reading,
         )
 
 
@@ -127,8 +148,8 @@ def store_rule(rule: RuleTerms) -> dict[str, Any]:
     }
 
 
-def read_rule(stored: Mapping[str, Any]) -> RuleTerms:
-    """Read the stored terms of a rule.
+def read_rule(stored: Mapping[str, Any], reading: Reading = TODAY) -> RuleTerms:
+    """Read the stored terms of a rule, which reads values as in this version.
 
     Raises:
         KeyError, TypeError, ValueError: they were damaged.
@@ -143,10 +164,13 @@ def read_rule(stored: Mapping[str, Any]) -> RuleTerms:
         category=str(stored.get("category", "")),
         level=Level(stored["level"]) if stored.get("level") else None,
         employee_id=stored.get("employee"),
-        conditions=tuple(map(Condition.from_json, stored.get("conditions", ()))),
+        conditions=tuple(
+            Condition.from_json(each, reading) for each in stored.get("conditions", ())
+        ),
         needed=int(stored["needed"]),
         group=None if group is None else Group(int(group), f"group {group}"),
         excludes_requesters=bool(stored.get("excludes_requesters", False)),
         escalates_after=None if after is None else timedelta(seconds=float(after)),
         second_group=None if second is None else Group(int(second), f"group {second}"),
+        reading=reading,
     )

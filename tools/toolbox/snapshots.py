@@ -10,6 +10,7 @@ from tools.toolbox.facts import ToolTraits
 from tools.toolbox.history import ToolHistory
 from tools.toolbox.permissions import Grants, Policy, Verdict, judge_facts, judge_missing_tool
 from tools.toolbox.recorded_facts import RecordedCall, RecordedFacts, RecordedTraits
+from tools.toolbox.value_readings import TODAY, Reading
 
 FORMAT = 1
 
@@ -22,12 +23,14 @@ class RecordedRules:
         tools: the traits of its tools in every installed version, by id.
         standing_grants: the ids of those in force, if a card asked for them. Their terms may have
             to be erased, and never change, so only the ids are recorded.
+        reading: the version of reading values of limits and standing grants.
     """
 
     grants: Grants
     policy: Policy
     tools: Mapping[str, RecordedTraits] = field(default_factory=dict)
     standing_grants: tuple[int, ...] = ()
+    reading: Reading = TODAY
 
     @classmethod
     def of(
@@ -51,6 +54,7 @@ class RecordedRules:
         """Return the rules as JSON; equal rules give equal JSON."""
         return {
             "format": FORMAT,
+            "reading": self.reading.value,
             "grants": _dump_grants(self.grants),
             "policy": _dump_policy(self.policy),
             "tools": [self.tools[id_].as_json() for id_ in sorted(self.tools)],
@@ -68,12 +72,22 @@ class RecordedRules:
         if stored["format"] != FORMAT:
             raise ValueError(f"the format {stored['format']!r} is unknown")
         tools = [RecordedTraits.from_json(each) for each in stored["tools"]]
+        reading = Reading(stored.get("reading", Reading.FIRST))
         return cls(
-            _load_grants(stored["grants"]),
+            _load_grants(stored["grants"], reading),
             _load_policy(stored["policy"]),
             {each.id: each for each in tools},
             tuple(map(int, stored.get("standing_grants", ()))),
+            reading,
         )
+
+    def read_as(self, reading: Reading) -> "RecordedRules":
+        """Return the rules with limits that read values as in this version."""
+        limits = {
+            tool: tuple(replace(each, reading=reading) for each in found)
+            for tool, found in self.grants.conditions.items()
+        }
+        return replace(self, grants=replace(self.grants, conditions=limits), reading=reading)
 
     def find_traits(self, call: RecordedCall) -> ToolTraits | None:
         """Return the traits of the call's tool; None if there was no such tool.
@@ -138,7 +152,7 @@ def _dump_grants(grants: Grants) -> dict[str, Any]:
     }
 
 
-def _load_grants(stored: Mapping[str, Any]) -> Grants:
+def _load_grants(stored: Mapping[str, Any], reading: Reading) -> Grants:
     return Grants(
         tools=frozenset(stored["tools"]),
         mode=stored["mode"],
@@ -146,7 +160,7 @@ def _load_grants(stored: Mapping[str, Any]) -> Grants:
         features=frozenset(stored["features"]),
         raised={tool: Level(level) for tool, level in stored["raised"].items()},
         conditions={
-            tool: tuple(map(Condition.from_json, found))
+            tool: tuple(Condition.from_json(each, reading) for each in found)
             for tool, found in stored["conditions"].items()
         },
         stopped=dict(stored["stopped"]),

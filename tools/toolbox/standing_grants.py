@@ -1,7 +1,7 @@
 """Standing grants, which approve cards in a person's name by their terms, and change no verdict."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tools.contract import Level
@@ -10,6 +10,7 @@ from tools.toolbox.conditions import Condition, Rule, find_broken_conditions
 from tools.toolbox.objections import Objection
 from tools.toolbox.permissions import Cause, CauseKind
 from tools.toolbox.provenance import Provenance
+from tools.toolbox.value_readings import Reading
 
 RULES = frozenset({Rule.EQUALS, Rule.ONE_OF, Rule.MINIMUM, Rule.MAXIMUM, Rule.PREFIX, Rule.HOST})
 """The rules that conditions of a standing grant may have."""
@@ -44,6 +45,12 @@ class GrantTerms:
     def free_params(self) -> frozenset[str]:
         """The paths of the params that have no condition."""
         return self.params - {condition.param for condition in self.conditions}
+
+    def read_as(self, reading: Reading) -> "GrantTerms":
+        """Return the terms with conditions that read values as in this version."""
+        return replace(
+            self, conditions=tuple(replace(each, reading=reading) for each in self.conditions)
+        )
 
 
 @dataclass(frozen=True)

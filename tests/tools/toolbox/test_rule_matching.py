@@ -19,9 +19,9 @@ LARGE = Condition("amount", Rule.MINIMUM, 1000)
 SPELLED = [
     "5000", "5,000", "$5000", "5e3", "\uff15\uff10\uff10\uff10", "five thousand", "", "NaN", True, False,
     float("nan"), float("inf"), 1e4, [5000], [1, 5000], [[1], [[5000]]], ["5000"], [], {}, {"value": 5000},
-    [{"value": 5000}], "2026-01-01", json.loads("[" * 600 + "1" + "]" * 600),
+    [{"value": 5000}], "2026-01-01", -5000, None, [None], [1, None], json.loads("[" * 600 + "1" + "]" * 600),
 ]  # fmt: skip
-SMALL = [0, -5000, 999, 999.99, [1, 2], [[1], [2.5]], None, [None]]
+SMALL = [0, 999, 999.99, [1, 2], [[1], [2.5]]]
 
 
 @pytest.mark.parametrize("value", SPELLED, ids=lambda value: f"{value!r}"[:30])
@@ -97,12 +97,14 @@ def test_an_incomparable_value_meets_each_comparison(
     assert can_meet(Condition("param", rule, expected), {"param": value}) is can
 
 
-@pytest.mark.parametrize("order", ["text", 5, True, ["text"], [{"amount": 1}, "text"]])
+@pytest.mark.parametrize(
+    "order", ["text", 5, True, None, ["text"], [{"amount": 1}, "text"], [{"amount": None}]]
+)
 def test_a_value_that_the_path_cannot_enter_meets_the_condition(order: Any) -> None:
     assert can_meet(Condition("order.amount", Rule.MINIMUM, 1000), {"order": order})
 
 
-@pytest.mark.parametrize("order", [None, {}, {"other": 1}, [], [{}], [{"amount": None}]])
+@pytest.mark.parametrize("order", [{}, {"other": 1}, [], [{}]])
 def test_a_path_without_a_value_does_not_meet_the_condition(order: Any) -> None:
     assert not can_meet(Condition("order.amount", Rule.MINIMUM, 1000), {"order": order})
 

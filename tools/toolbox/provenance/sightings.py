@@ -5,6 +5,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, NamedTuple
 
+from tools.toolbox.value_readings import is_same_name
+
 MAX_KEPT = 200
 """The most sightings that a call keeps; those from outside come first."""
 MAX_SHOWN = 200
@@ -115,15 +117,17 @@ class Provenance:
         found = [sighting for sighting in self.sightings if sighting.origin is SeenIn.OUTSIDE]
         return sorted(found, key=lambda sighting: not sighting.stands_out)
 
-    def find_outside(self, param: str) -> Sighting | None:
-        """Return the first sighting from outside in this param, or in a value inside it."""
-        return next(self._find_in(param), None)
+    def find_outside(self, param: str, *, is_folded: bool = True) -> Sighting | None:
+        """Return the first sighting from outside in this param, or in a value inside it.
 
-    def _find_in(self, param: str) -> Iterator[Sighting]:
+        Args:
+            is_folded: other spellings of the param's names count as well.
+        """
+        path = param.split(".")
         for sighting in self.sightings:
-            is_meant = sighting.param == param or sighting.param.startswith(f"{param}.")
-            if is_meant and sighting.origin is SeenIn.OUTSIDE:
-                yield sighting
+            if sighting.origin is SeenIn.OUTSIDE and _is_inside(sighting, path, is_folded):
+                return sighting
+        return None
 
     def list_outside_keys(self) -> list[OutsideKeys]:
         """List the keys of all values from outside, listed or not."""
@@ -165,6 +169,13 @@ class Provenance:
         return cls(
             sightings, stored["unsearched"] + stored["unlisted"], stored["is_partial"], unlisted
         )
+
+
+def _is_inside(sighting: Sighting, path: list[str], is_folded: bool) -> bool:
+    names = sighting.param.split(".")[: len(path)]
+    return names == path or (
+        is_folded and len(names) == len(path) and all(map(is_same_name, names, path))
+    )
 
 
 def _list_keys(sightings: Iterable[Sighting]) -> list[OutsideKeys]:

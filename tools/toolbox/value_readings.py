@@ -1,0 +1,284 @@
+"""Readings of values: the one place that decides which names, numbers, texts, paths and addresses
+could mean the same.
+
+Rules, limits, standing grants and provenance all compare by these readings. A rule applies if one
+reading of a value meets its condition; a limit or grant holds only if every reading does.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping
+from decimal import Decimal, InvalidOperation
+from enum import IntEnum
+from functools import lru_cache
+from typing import Any
+from urllib.parse import unquote
+
+from tools.contract.addresses import is_address_name
+from tools.contract.confusables import TWINS
+from tools.contract.contacts import find_opened_host
+from tools.contract.host_endings import ENDINGS
+from tools.contract.look_alikes import fold_characters, reduce_to_joined_look, reduce_to_look
+
+
+class Reading(IntEnum):
+    """The versions of reading values, so that recordings are judged by the one of their time."""
+
+    FIRST = 1
+    """Names exactly as written; escapes decoded twice."""
+    FOLDED = 2
+    """Names folded; escapes decoded completely; hosts read whole."""
+
+
+TODAY = Reading.FOLDED
+LONGEST_READ = 20_000
+"""Only this many characters of a text are read in all ways; no longer text imitates a short one."""
+LONGEST_NUMBER = 40
+_MOST_ROUNDS = 20
+"""The most times that escapes are decoded; a text with more layers cannot be read."""
+_PUNCTUATION = {ord(char): look for char, look in TWINS.items() if look in set("./\\:?#@%;")}
+_HIDDEN = frozenset({"Cf", "Cc"})
+_OVERLONG = re.compile(r"%(?:c([01])|e0%8([01])|f0%80%8([01]))%([89ab][0-9a-f])", re.IGNORECASE)
+"""Escapes of ASCII characters in two to four bytes, which careless servers decode."""
+_WIDE_ESCAPE = re.compile(r"(?:%|\\)u([0-9a-fA-F]{4})|&#(?:[xX]([0-9a-fA-F]{1,6})|(\d{1,7}));?")
+_SEGMENTS = re.compile(r"[/\\]")
+_NUMBER = re.compile(
+    r"(?:[A-Z]{3}|[$€£¥₹₽₩₺])?\s?([+-]?\d[\d.,'_ ]*\d|[+-]?\d+|[+-]?[\d.,]+e[+-]?\d{1,2}|0x[0-9a-f]+)"
+    r"\s?(?:[A-Z]{3}|[$€£¥₹₽₩₺])?",
+    re.IGNORECASE,
+)
+_AUTHORITY = re.compile(
+    r"\s*(?:([a-z][a-z0-9+.-]*):/{2,}|(https?|wss?|ftp):/*|()/{2,})([^/?#\s]*)(.*)",
+    re.IGNORECASE | re.DOTALL,
+)
+_EMAIL = re.compile(r"\s*(?:mailto:)?[^\s/?#@:]{1,64}@([^\s/?#@:,;<>]*)", re.IGNORECASE)
+_BARE_HOST = re.compile(r"\s*((?:[^\s/?#@:.]{1,63}\.)+([^\s/?#@:.]{2,63}))\.?(?=[/?#:\s]|$)")
+_WORDS_OF_HOST = re.compile(r"[\w-]+(?:\.[\w-]+)*\.?")
+_IP = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}|\[[0-9a-f:.]+\]", re.IGNORECASE)
+_FILE_NAMES = frozenset({"path", "file", "files", "filename", "folder", "directory", "paths"})
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+
+
+# Names
+
+
+@lru_cache(maxsize=4096)
+def list_name_forms(name: str) -> frozenset[str]:
+    """List the folded forms of a name of a param, tool or action; without case, separators and
+    look-alikes."""
+    short = name[:LONGEST_READ]
+    return frozenset({reduce_to_joined_look(short), reduce_to_joined_look(short.casefold())})
+
+
+def is_same_name(one: str, other: str) -> bool:
+    """Return True if two names have a folded form in common: `record_id`, `recordId`, `RECORD-ID`."""
+    return one == other or not list_name_forms(one).isdisjoint(list_name_forms(other))
+
+
+def find_key(node: Mapping[str, Any], name: str) -> Iterator[str]:
+    """Yield the keys of an object that read like the name."""
+    yield from (key for key in node if is_same_name(str(key), name))
+
+
+# Numbers
+
+
+@lru_cache(maxsize=4096)
+def read_numbers(text: str) -> frozenset[Decimal]:
+    """Return the numbers that a text can mean: 1,250 and 1.25 for `1,250`; empty if it is none.
+
+    Digits of all scripts and styles, signs, currencies, separators and exponents are read.
+    """
+    if len(text) > LONGEST_NUMBER:
+        return frozenset()
+    plain = fold_characters(text).strip()
+    is_negative = plain.startswith("(") and plain.endswith(")")
+    match = _NUMBER.fullmatch(plain.strip("()").strip() if is_negative else plain)
+    if match is None:
+        return frozenset()
+    digits = re.sub(r"[ '_]", "", match[1]).lower()
+    if digits.startswith("0x"):
+        return frozenset({Decimal(int(digits, 16))})
+    found = set()
+    for form in (digits.replace(",", ""), digits.replace(".", "").replace(",", ".")):
+        try:
+            found.add(-Decimal(form) if is_negative else Decimal(form))
+        except InvalidOperation:
+            continue
+    return frozenset(found)
+
+
+# Texts
+
+
+def decode_completely(text: str) -> str | None:
+    """Decode escapes until nothing changes, and fold characters as servers do; None if there are
+    too many layers.
+
+    Control characters disappear, wide and look-alike punctuation becomes plain, `\\` becomes `/`.
+    """
+    for _ in range(_MOST_ROUNDS):
+        decoded = _decode_once(text)
+        if decoded == text:
+            return text
+        text = decoded
+    return None
+
+
+def _decode_once(text: str) -> str:
+    if not (text.isascii() and text.isprintable()):
+        text = unicodedata.normalize("NFKC", text)
+        hidden = {char for char in set(text) if unicodedata.category(char) in _HIDDEN}
+        text = text.translate(_PUNCTUATION | dict.fromkeys(map(ord, hidden)))
+    if "%" in text:
+        text = unquote(_OVERLONG.sub(_read_overlong, text))
+    if "u" in text or "&#" in text:
+        text = _WIDE_ESCAPE.sub(_read_wide, text)
+    return text.replace("\\", "/")
+
+
+def _read_overlong(escape: re.Match[str]) -> str:
+    high = int(escape[1] or escape[2] or escape[3])
+    return f"%{high << 6 | int(escape[4], 16) & 0x3F:02x}"
+
+
+def _read_wide(escape: re.Match[str]) -> str:
+    number = int(escape[1] or escape[2], 16) if escape[3] is None else int(escape[3])
+    is_letter = number <= 0x10FFFF and not 0xD800 <= number <= 0xDFFF
+    return chr(number) if is_letter else escape[0]
+
+
+@lru_cache(maxsize=1024)
+def list_spellings(text: str) -> frozenset[str]:
+    """List the readings of a text: without case, spaces, hidden and wide letters, look-alikes,
+    escapes and path detours; an address as a browser opens it."""
+    text = text[:LONGEST_READ]
+    plain = "".join(
+        char for char in unicodedata.normalize("NFKC", text) if unicodedata.category(char) != "Cf"
+    )
+    folded = plain.casefold().strip()
+    found = {text, folded, "".join(folded.split()), reduce_to_look(text), reduce_to_look(folded)}
+    if (seen := decode_completely(text)) is not None:
+        seen = seen.casefold().strip()
+        path = _read_path(seen)
+        found |= {seen, path, reduce_to_look(path), *_read_address(seen)}
+    return frozenset(found)
+
+
+@lru_cache(maxsize=1024)
+def list_equal_spellings(text: str) -> frozenset[str]:
+    """List the readings by which two whole texts are compared, such as an account in any grouping."""
+    own = list_spellings(text)
+    joined = {f"\0{reduce_to_joined_look(each)}" for each in own}
+    return own | joined | {each.rstrip("/") for each in own}
+
+
+def _read_path(text: str) -> str:
+    """Return the path without detours; one slash stands for several, and a last one stays."""
+    path = posixpath.normpath(text) if "/" in text else text
+    path = f"/{path.lstrip('/')}" if path.startswith("/") else path
+    return f"{path.rstrip('/')}/" if text.endswith("/") else path
+
+
+def _read_address(text: str) -> Iterator[str]:
+    """Yield the address that a browser opens: without user and port, its path without detours."""
+    match = _AUTHORITY.match(text)
+    if match is None or not match[4]:
+        return
+    path = _read_path(match[5]) if match[5].startswith("/") else f"/{match[5]}"
+    schemes = [match[1] or match[2]] if match[1] or match[2] else ["", "http", "https"]
+    for scheme in schemes:
+        yield f"{scheme}{':' * bool(scheme)}//{find_opened_host(match[4])}{path}"
+
+
+# Paths and prefixes
+
+
+def goes_upwards(text: str) -> bool:
+    """Return True if a part of a path in the text leads upwards in any spelling of `..`, or if the
+    text cannot be read."""
+    seen = decode_completely(text)
+    return seen is None or any(
+        part[:2] == ".." and set(part) == {"."}
+        for part in map(_trim_segment, _SEGMENTS.split(seen))
+    )
+
+
+def _trim_segment(segment: str) -> str:
+    """Remove what servers ignore around the name of a folder: parameters, spaces."""
+    return re.split(r"[;?#]", segment, maxsplit=1)[0].strip()
+
+
+def starts_surely(value: Any, prefix: str, param: str = "") -> bool:
+    """Return True if a text starts with the prefix in every reading, stays below it, and the prefix
+    does not end inside a host.
+
+    Args:
+        param: the name of the value's param, which tells hosts from file names.
+    """
+    if not isinstance(value, str) or not value.startswith(prefix):
+        return False
+    seen, start = decode_completely(value), decode_completely(prefix)
+    if seen is None or start is None or not seen.startswith(start) or goes_upwards(seen):
+        return False
+    return not any(first < len(start) < end for first, end in _find_hosts_at_start(seen, param))
+
+
+def _find_hosts_at_start(text: str, param: str) -> Iterator[tuple[int, int]]:
+    """Yield where each host begins and ends that a text may start with; its user and port belong
+    to it."""
+    if match := _AUTHORITY.match(text):
+        yield match.span(4)
+    if match := _EMAIL.match(text):
+        yield match.span(1)
+    words = {word.lower() for word in _WORD.findall(param.rpartition(".")[2])}
+    if words & _FILE_NAMES:
+        return
+    match = _BARE_HOST.match(text)
+    if match and (match[2].lower() in ENDINGS or is_address_name(param.rpartition(".")[2])):
+        yield match.span(1)
+
+
+def complete_prefix(prefix: str, param: str = "") -> str:
+    """Return the prefix, with a slash after it if it ends with a whole host.
+
+    Raises:
+        ValueError: it ends inside a host, so other hosts start with it; the text is for people.
+    """
+    seen = decode_completely(prefix) or prefix
+    inside = (
+        f"{prefix!r} ends inside a host, so other hosts start with it, too: write the whole host"
+    )
+    if (match := _AUTHORITY.match(seen)) and match[4] and not match[5]:
+        if not _is_whole_host(match[4]):
+            raise ValueError(f"{inside} and a slash")
+        return f"{prefix}/"
+    email = _EMAIL.fullmatch(seen)
+    if email and email[1] and not _is_whole_host(email[1]):
+        raise ValueError(inside)
+    is_of_host = is_address_name(param.rpartition(".")[2]) and _WORDS_OF_HOST.fullmatch(seen)
+    if is_of_host and not _is_whole_host(seen):
+        raise ValueError(inside)
+    return prefix
+
+
+def _is_whole_host(authority: str) -> bool:
+    host = authority.rpartition("@")[2]
+    host = re.sub(r":\d{1,5}$", "", host)
+    if _IP.fullmatch(host) or host.lower() == "localhost":
+        return True
+    return "." in host and host.rpartition(".")[2].lower() in ENDINGS
+
+
+# Values in provenance
+
+
+def read_plainly(text: str) -> str:
+    """Return the text with escapes decoded and look-alikes replaced; an unreadable text as it is."""
+    if len(text) > LONGEST_READ or (text.isascii() and "%" not in text and "\\u" not in text):
+        return text
+    decoded = decode_completely(text) if "%" in text or "\\u" in text else text
+    return text if decoded is None else fold_characters(decoded)
