@@ -376,6 +376,7 @@ def _fill_detail(
         broke_glass=card.broke_glass,
         needs=standing.needs if standing else "",
         still_needed=standing.needs if standing else "",
+        rules_applied=standing.applied if standing else [],
         votes=[
             CardVote(
                 by=vote.voter.name, deputy_for=vote.deputy_for.name if vote.deputy_for else None

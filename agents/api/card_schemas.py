@@ -70,6 +70,9 @@ class ApprovalDetail(BaseModel):
         description="The approvals that an approval rule still needs; empty if one approver decides."
     )
     still_needed: str = Field(description="The same as `needs`.")
+    rules_applied: list[str] = Field(
+        description="The approval rules that match, each with its name and the reason."
+    )
     votes: list[CardVote] = Field(description="The approvals that count while more are needed.")
     approved_by: list[str] = Field(
         description="The people whose approvals count while more are needed."

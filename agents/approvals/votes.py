@@ -64,6 +64,12 @@ class CardStanding:
         )
 
     @property
+    def applied(self) -> list[str]:
+        """The named rules that match, each with the reason: `“Refunds” applies: amount is 700`."""
+        reasons = ((rule.name, rule.find_reason(self.ruled)) for rule in self.rules if rule.id)
+        return [f"“{name}” applies: {reason.why}" for name, reason in reasons if reason is not None]
+
+    @property
     def stuck(self) -> list[str]:
         """The names of the rules that nobody can meet."""
         return [rule.name for rule in find_stuck(self.states, self.ruled, self.voters.values())]

@@ -25,7 +25,8 @@ class PolicyDraft(models.Model):
         last_decided_at, last_card_id: the newest decision that was compared with these
             approval rules; None and 0 before the first.
         card_counts: the number of compared cards that match these rules, by outcome; `stuck` counts
-            those that nobody could have approved.
+            those that nobody could have approved, `unsure` those that a rule could not be ruled out
+            for.
     """
 
     organization = models.ForeignKey(

@@ -79,6 +79,7 @@ class JudgedCard:
         is_stuck: the current members could not meet the policy draft's rules for the card.
         is_kept: the people and groups were recorded with the approval; otherwise the current groups
             are used.
+        is_unsure: a rule of the policy draft applies only because it cannot be ruled out.
     """
 
     row: CardRow
@@ -86,6 +87,7 @@ class JudgedCard:
     needs: str = ""
     is_stuck: bool = False
     is_kept: bool = False
+    is_unsure: bool = False
 
     @property
     def is_changed(self) -> bool:
@@ -109,6 +111,12 @@ class ChangedApprovalRules:
     def list_added(self, card: RuledCard) -> list[RuleTerms]:
         """List the rules that the policy draft adds for this card."""
         return [rule for rule in self.added if rule.matches(card)]
+
+    def is_unsure(self, card: RuledCard) -> bool:
+        """Return True if one of the added rules applies to the card only because it cannot be ruled
+        out."""
+        reasons = (rule.find_reason(card) for rule in self.added)
+        return any(reason is not None and not reason.is_sure for reason in reasons)
 
     def change(self, rules: Iterable[RuleTerms], card: RuledCard) -> list[RuleTerms]:
         """Return the rules for this card as changed by the policy draft."""
@@ -176,6 +184,11 @@ class CardJudge:
         return not past.has_requesters and any(rule.excludes_requesters for rule in rules)
 
     def _judge(self, past: PastCard) -> JudgedCard:
+        judged = self._find_outcome(past)
+        is_unsure = judged.outcome not in SKIPPED and self._changed.is_unsure(past.card)
+        return replace(judged, is_unsure=is_unsure)
+
+    def _find_outcome(self, past: PastCard) -> JudgedCard:
         try:
             outcome, votes = self._compare(past)
             if outcome in (CardOutcome.ENOUGH, CardOutcome.FEWER, CardOutcome.PREAPPROVED):
@@ -239,10 +252,12 @@ class CardCounts:
 
     Attributes:
         stuck: the number of these that current members could not approve under the policy draft.
+        unsure: the number of these that a rule covers only because it cannot be ruled out.
     """
 
     outcomes: Counter[CardOutcome] = field(default_factory=Counter)
     stuck: int = 0
+    unsure: int = 0
 
     @property
     def covered(self) -> int:
@@ -256,6 +271,7 @@ class CardCounts:
         """Count a judged card by its outcome."""
         self.outcomes[judged.outcome] += 1
         self.stuck += judged.is_stuck
+        self.unsure += judged.is_unsure
 
 
 @dataclass

@@ -20,6 +20,7 @@ from agents.policy.rule_simulation import CardCounts, CardJudge, CardOutcome, Ju
 from agents.runs.models import ApprovalStatus
 
 STUCK = "stuck"
+UNSURE = "unsure"
 _DECIDED = (ApprovalStatus.APPROVED, ApprovalStatus.CONSUMED, ApprovalStatus.DENIED)
 _EARLY = timedelta(seconds=1)
 """The time by which the search for decisions starts earlier: SQLite compares times as texts, whose
@@ -63,7 +64,8 @@ def compare_decisions(
 def count_cards(policy_draft: PolicyDraft) -> CardCounts:
     """Return the counts of the compared cards that the policy draft concerns."""
     known = {outcome: policy_draft.card_counts.get(outcome.value, 0) for outcome in CardOutcome}
-    return CardCounts(Counter(known), policy_draft.card_counts.get(STUCK, 0))
+    stored = policy_draft.card_counts
+    return CardCounts(Counter(known), stored.get(STUCK, 0), stored.get(UNSURE, 0))
 
 
 def _add_counts(policy_draft: PolicyDraft, judged: Iterable[JudgedCard]) -> dict[str, int]:
@@ -71,7 +73,8 @@ def _add_counts(policy_draft: PolicyDraft, judged: Iterable[JudgedCard]) -> dict
     for each in judged:
         counts.add(each)
     found = {outcome.value: number for outcome, number in counts.outcomes.items()} | {
-        STUCK: counts.stuck
+        STUCK: counts.stuck,
+        UNSURE: counts.unsure,
     }
     return {name: number for name, number in found.items() if number}
 

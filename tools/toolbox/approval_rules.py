@@ -11,7 +11,7 @@ from typing import Any
 
 from tools.contract import Level
 from tools.toolbox.conditions import Condition
-from tools.toolbox.rule_matching import SchemaFacts, find_match
+from tools.toolbox.rule_matching import NO_FACTS, SchemaFacts, find_match
 from tools.toolbox.value_readings import TODAY, Reading, is_same_name
 
 
@@ -89,7 +89,7 @@ class RuledCard:
     params: Mapping[str, Any] = field(default_factory=dict)
     requesters: frozenset[int] = frozenset()
     age: timedelta = timedelta()
-    facts: SchemaFacts = SchemaFacts()
+    facts: SchemaFacts = NO_FACTS
 
 
 @dataclass(frozen=True)

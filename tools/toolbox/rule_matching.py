@@ -71,6 +71,10 @@ class SchemaFacts:
         return cls(frozenset(stored.get("open", ())), frozenset(stored.get("unset", ())))
 
 
+NO_FACTS = SchemaFacts()
+"""The facts about a call whose schema lists all its params."""
+
+
 @dataclass(frozen=True)
 class Match:
     """The reason why a call meets a condition, or cannot be ruled out to meet it.
@@ -85,14 +89,14 @@ class Match:
 
 
 def can_meet(
-    condition: Condition, params: Mapping[str, Any], facts: SchemaFacts = SchemaFacts()
+    condition: Condition, params: Mapping[str, Any], facts: SchemaFacts = NO_FACTS
 ) -> bool:
     """Return True unless the call surely does not meet the condition."""
     return find_match(condition, params, facts) is not None
 
 
 def find_match(
-    condition: Condition, params: Mapping[str, Any], facts: SchemaFacts = SchemaFacts()
+    condition: Condition, params: Mapping[str, Any], facts: SchemaFacts = NO_FACTS
 ) -> Match | None:
     """Find the reason why the call meets the condition or may meet it; None if it surely does not.
 

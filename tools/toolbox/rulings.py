@@ -13,7 +13,7 @@ from tools.contract import Level
 from tools.toolbox.approval_rules import CastVote, Group, RuledCard, RuleTerms, Voter, may_decide
 from tools.toolbox.conditions import Condition
 from tools.toolbox.objections import Objection
-from tools.toolbox.rule_matching import SchemaFacts
+from tools.toolbox.rule_matching import NO_FACTS, SchemaFacts
 from tools.toolbox.value_readings import TODAY, Reading
 
 
@@ -41,7 +41,7 @@ class Ruling:
     requesters: frozenset[int]
     age: timedelta
     breaks_glass: bool = False
-    facts: SchemaFacts = SchemaFacts()
+    facts: SchemaFacts = NO_FACTS
     reading: Reading = TODAY
 
     @classmethod

@@ -74,7 +74,7 @@ def list_name_forms(name: str) -> frozenset[str]:
 
 
 def is_same_name(one: str, other: str) -> bool:
-    """Return True if two names have a folded form in common: `record_id`, `recordId`, `RECORD-ID`."""
+    """Return True if two names have a folded form in common: `record_id` and `recordId`."""
     return one == other or not list_name_forms(one).isdisjoint(list_name_forms(other))
 
 
@@ -170,7 +170,7 @@ def list_spellings(text: str) -> frozenset[str]:
 
 @lru_cache(maxsize=1024)
 def list_equal_spellings(text: str) -> frozenset[str]:
-    """List the readings by which two whole texts are compared, such as an account in any grouping."""
+    """List the readings by which whole texts are compared, e.g. an account in any grouping."""
     own = list_spellings(text)
     joined = {f"\0{reduce_to_joined_look(each)}" for each in own}
     return own | joined | {each.rstrip("/") for each in own}
@@ -277,7 +277,7 @@ def _is_whole_host(authority: str) -> bool:
 
 
 def read_plainly(text: str) -> str:
-    """Return the text with escapes decoded and look-alikes replaced; an unreadable text as it is."""
+    """Return the text with escapes decoded and look-alikes replaced; unchanged if unreadable."""
     if len(text) > LONGEST_READ or (text.isascii() and "%" not in text and "\\u" not in text):
         return text
     decoded = decode_completely(text) if "%" in text or "\\u" in text else text

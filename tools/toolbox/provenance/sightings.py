@@ -1,6 +1,6 @@
 """Sightings: the origins of the values in a call's params, and their JSON for storage."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, NamedTuple
