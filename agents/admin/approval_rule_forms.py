@@ -17,11 +17,17 @@ from unfold.widgets import (
 from agents.accounts.models import Organization
 from agents.admin.available_tools import list_available_tools
 from agents.admin.confirmation import CONFIRM_FIRST, ConfirmationForm
-from agents.admin.rule_conditions import RULE_COMPARISONS, build_conditions, read_blanks
+from agents.admin.rule_conditions import (
+    RULE_COMPARISONS,
+    build_conditions,
+    read_blanks,
+    warn_of_types,
+)
 from agents.approval_rules.loading import load_voters
 from agents.approval_rules.models import MAX_NEEDED, ApprovalRule, ApproverGroup
 from agents.employees.toolboxes import load_toolbox
 from tools.contract import Level, Tool
+from tools.toolbox import Condition
 
 CONDITION = {
     "param": "condition_param",
@@ -292,6 +298,7 @@ class ApprovalRuleForm(ConfirmationForm):
     def list_consequences(self, cleaned: dict[str, Any]) -> Iterator[str]:
         """List the ways in which the rule becomes weaker: switched off, fewer cards, or fewer or
         other people."""
+        yield from self._warn_of_types(cleaned)
         if not self.instance.pk or not self.initial["is_active"]:
             return
         name = f"“{cleaned['name']}”"
@@ -303,6 +310,23 @@ class ApprovalRuleForm(ConfirmationForm):
         if cleaned["needed"] < self.initial["needed"]:
             yield f"From now on, {name} needs {cleaned['needed']} instead of {self.initial['needed']} approvals."
         yield from self._list_new_people(cleaned, name)
+
+    def _warn_of_types(self, cleaned: dict[str, Any]) -> Iterator[str]:
+        """Warn of tools whose calls a new condition covers only because it cannot be compared."""
+        conditions, organization = self.instance.conditions, find_organization(self, cleaned)
+        scope = ("tool", "category")
+        is_old = all(cleaned[name] == self.initial.get(name) for name in scope)
+        if not conditions or organization is None:
+            return
+        if self.instance.pk and is_old and conditions == self.conditions_before:
+            return
+        tools = [
+            tool
+            for tool in load_toolbox(organization.pk).tools()
+            if not tool.is_system
+            and all(cleaned[name] in ("", _read(tool, name)) for name in scope)
+        ]
+        yield from warn_of_types(Condition.from_json(conditions[0]), tools)
 
     def _list_new_people(self, cleaned: dict[str, Any], name: str) -> Iterator[str]:
         """Describe the people whose approvals count from now on and did not count before."""
@@ -323,6 +347,10 @@ class ApprovalRuleForm(ConfirmationForm):
         has_new_part = any(value and value != self.initial[name] for name, value in values.items())
         conditions = self.instance.conditions
         return has_new_part or bool(conditions and conditions != self.conditions_before)
+
+
+def _read(tool: Tool, scope: str) -> str:
+    return tool.name if scope == "tool" else tool.category
 
 
 def describe_end(what: str) -> str:

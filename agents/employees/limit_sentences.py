@@ -14,6 +14,7 @@ from tools.contract.canonical import refuse_constant
 from tools.schemas.param_paths import list_types
 from tools.toolbox import Condition, Otherwise, Rule
 from tools.toolbox.param_values import format_number, is_number
+from tools.toolbox.value_readings import complete_prefix
 
 Row = dict[str, str]
 """One sentence as a form sends it: `sentence` has its kind, each other key the text of a blank."""
@@ -159,6 +160,8 @@ def parse_condition(row: Row, catalog: Mapping[str, Tool], *, is_stored: bool = 
         if rule is None:
             raise ValueError(f"{row.get('comparison', '')!r} is not a comparison")
         value = _parse_compared(rule, param, row.get("value", ""), types)
+        if rule is Rule.PREFIX and not is_stored:
+            value = complete_prefix(value, param)
     else:
         rule = _RULE_OF[sentence]
         value = _parse_history(sentence, row)

@@ -26,6 +26,7 @@ from tools.toolbox.standing_grants import (
     list_destinations,
     list_paths,
 )
+from tools.toolbox.value_readings import complete_prefix
 
 
 @dataclass(frozen=True)
@@ -164,6 +165,18 @@ def check_terms(proposal: ProposedGrant, tool: Tool) -> None:
     _check_params(tool, proposal)
 
 
+def complete_grant_prefix(param: str, prefix: str) -> str:
+    """Return the prefix, with a slash after it if it ends with a whole host.
+
+    Raises:
+        Invalid: it ends inside a host.
+    """
+    try:
+        return complete_prefix(prefix, param)
+    except ValueError as error:
+        raise Invalid("conditions", f"{param}: {error}.") from error
+
+
 def _check_params(tool: Tool, proposal: ProposedGrant) -> None:
     known = sorted(tool.schema["properties"])
     conditioned = {condition.param for condition in proposal.conditions}
@@ -187,6 +200,8 @@ def _check_params(tool: Tool, proposal: ProposedGrant) -> None:
                 "conditions",
                 f"A standing grant cannot have the condition {condition.rule.value!r}.",
             )
+        if condition.rule is Rule.PREFIX:
+            complete_grant_prefix(condition.param, condition.value)
     free = set(proposal.params) - conditioned
     if destinations := list_destinations(free, tool.destination_params | tool.address_params):
         what = "names a recipient, a destination or an amount, so it needs a condition"

@@ -116,6 +116,23 @@ def list_types(schema: Mapping[str, Any], param: str, tool: str = "") -> frozens
     Raises:
         ValueError: the tool has no such param; the text names those that it has.
     """
+    return _list_named_types(_find_nodes(schema, param, tool))
+
+
+def list_entry_types(schema: Mapping[str, Any], param: str) -> frozenset[str]:
+    """List the JSON types of the entries of lists at the path, without null; empty if the schema
+    does not say, or for values that are no lists."""
+    entries = [
+        item
+        for node in _find_nodes(schema, param, "")
+        if "items" in node
+        for item in _enter_lists(node, schema)
+    ]
+    return _list_named_types(entries)
+
+
+def _find_nodes(schema: Mapping[str, Any], param: str, tool: str) -> list[Mapping[str, Any]]:
+    """Find the schemas of the values at the path; none if the schema does not have it."""
     nodes = list(_list_variants(schema, schema))
     so_far = tool
     for name in param.split("."):
@@ -129,9 +146,9 @@ def list_types(schema: Mapping[str, Any], param: str, tool: str = "") -> frozens
         so_far = f"{so_far}.{name}" if so_far != tool else f"{tool} {name}"
         inner = [node["properties"][name] for node in nodes if name in node.get("properties", {})]
         if not inner:
-            return frozenset()
+            return []
         nodes = [variant for each in inner for variant in _list_variants(each, schema)]
-    return _list_named_types(nodes)
+    return nodes
 
 
 def find_closed_object(schema: Mapping[str, Any], param: str) -> tuple[str, list[str]] | None:

@@ -46,9 +46,7 @@ _OVERLONG = re.compile(r"%(?:c([01])|e0%8([01])|f0%80%8([01]))%([89ab][0-9a-f])"
 _WIDE_ESCAPE = re.compile(r"(?:%|\\)u([0-9a-fA-F]{4})|&#(?:[xX]([0-9a-fA-F]{1,6})|(\d{1,7}));?")
 _SEGMENTS = re.compile(r"[/\\]")
 _NUMBER = re.compile(
-    r"(?:[A-Z]{3}|[$€£¥₹₽₩₺])?\s?([+-]?\d[\d.,'_ ]*\d|[+-]?\d+|[+-]?[\d.,]+e[+-]?\d{1,2}|0x[0-9a-f]+)"
-    r"\s?(?:[A-Z]{3}|[$€£¥₹₽₩₺])?",
-    re.IGNORECASE,
+    r"(?:[A-Z]{3})?\s?([+-]?\d[\d.,'_ ]*\d|[+-]?\d+|[+-]?[\d.,]+[eE][+-]?\d{1,2}|0x[0-9a-fA-F]+)\s?(?:[A-Z]{3})?"
 )
 _AUTHORITY = re.compile(
     r"\s*(?:([a-z][a-z0-9+.-]*):/{2,}|(https?|wss?|ftp):/*|()/{2,})([^/?#\s]*)(.*)",
@@ -94,7 +92,8 @@ def read_numbers(text: str) -> frozenset[Decimal]:
     """
     if len(text) > LONGEST_NUMBER:
         return frozenset()
-    plain = fold_characters(text).strip()
+    text = "".join(char for char in text if unicodedata.category(char) != "Sc")
+    plain = " ".join(fold_characters(text).split())
     is_negative = plain.startswith("(") and plain.endswith(")")
     match = _NUMBER.fullmatch(plain.strip("()").strip() if is_negative else plain)
     if match is None:
@@ -161,6 +160,7 @@ def list_spellings(text: str) -> frozenset[str]:
     )
     folded = plain.casefold().strip()
     found = {text, folded, "".join(folded.split()), reduce_to_look(text), reduce_to_look(folded)}
+    found.update(_read_address(folded))
     if (seen := decode_completely(text)) is not None:
         seen = seen.casefold().strip()
         path = _read_path(seen)
@@ -224,7 +224,12 @@ def starts_surely(value: Any, prefix: str, param: str = "") -> bool:
     seen, start = decode_completely(value), decode_completely(prefix)
     if seen is None or start is None or not seen.startswith(start) or goes_upwards(seen):
         return False
-    return not any(first < len(start) < end for first, end in _find_hosts_at_start(seen, param))
+    pairs = ((seen, start), (value, prefix))  # a server may decode only after splitting
+    return not any(
+        first < len(known) < end
+        for text, known in pairs
+        for first, end in _find_hosts_at_start(text, param)
+    )
 
 
 def _find_hosts_at_start(text: str, param: str) -> Iterator[tuple[int, int]]:

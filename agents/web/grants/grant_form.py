@@ -13,7 +13,7 @@ from django.http import QueryDict
 from agents.platform.refusals import Invalid
 from agents.platform.row_ids import parse_row_id_or_none
 from agents.standing_grants.coverage import build_call_schema
-from agents.standing_grants.proposals import ProposedGrant
+from agents.standing_grants.proposals import ProposedGrant, complete_grant_prefix
 from tools.contract import Tool, canonical_json, fingerprint, storable_json
 from tools.schemas.param_paths import SchemaParam
 from tools.toolbox.conditions import Condition, Rule
@@ -35,6 +35,7 @@ LIFETIMES = (
     ("1d", "1 day", timedelta(days=1)),
     ("7d", "7 days", timedelta(days=7)),
 )
+_TEXTS = (Rule.PREFIX, Rule.HOST)
 MAX_PARAMS = 200
 MAX_LINES = 6
 _TEXT = "text"
@@ -214,9 +215,9 @@ def _parse_row(row: SentenceRow) -> Iterable[Condition]:
     if rule is Rule.ONE_OF:
         value: Any = [_parse_value(row, line) for line in row.value.split("\n") if line.strip()]
     else:
-        value = (
-            row.value.strip() if rule in (Rule.PREFIX, Rule.HOST) else _parse_value(row, row.value)
-        )
+        value = row.value.strip() if rule in _TEXTS else _parse_value(row, row.value)
+    if rule is Rule.PREFIX:
+        value = complete_grant_prefix(row.path, value)
     return (_check(Condition(row.path, rule, value)),)
 
 

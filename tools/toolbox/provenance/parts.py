@@ -4,14 +4,15 @@ import hashlib
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
-from itertools import islice
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from itertools import chain, islice
 from typing import Any
 from urllib.parse import unquote
 
 from tools.contract.destinations import is_destination
 from tools.toolbox.provenance.folding import split_words
+from tools.toolbox.value_readings import LONGEST_NUMBER, read_numbers, read_plainly
 
 KEY_LENGTH = 32
 SMALLEST_NUMBER = 100
@@ -49,11 +50,10 @@ _CODE = re.compile(
     r"(?<![A-Za-z0-9])[A-Z]{0,4}\d[\dA-Za-z]*(?:[ ./()-]{1,2}(?=[A-Z]{0,4}\d)[\dA-Z]+)*(?![A-Za-z0-9])"
 )
 _DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d.*)?")
-_NUMBER = re.compile(r"(?:[A-Z]{3}|[$€£¥])?\s?([+-]?\d[\d.,' ]*\d|\d+)\s?(?:[A-Z]{3}|[$€£¥])?")
+_CODE_WITH_ZERO = re.compile(r"(?:[A-Z]{3}|[$€£¥])?\s?[+-]?0[ ']?\d[\d ']*\s?(?:[A-Z]{3}|[$€£¥])?")
 _SENTENCE_END = re.compile(r"[\r\n]+|(?<=[.!?])\s+")
 _DOMAIN_LABELS = 2
 _LONGEST_HOST = 253
-_LONGEST_NUMBER = 40
 
 
 def make_key(value: bytes) -> str:
@@ -147,8 +147,11 @@ def list_leaves(
             continue
         stands_out = is_destination(names, named)
         whole = _read_whole(value, stands_out)
-        found = islice(_list_parts(value, whole), MAX_PARTS + 1) if isinstance(value, str) else ()
-        parts = tuple(found)
+        found = _list_parts(value, whole) if isinstance(value, str) else iter(())
+        if isinstance(value, str) and (plain := read_plainly(value)) != value:
+            whole = _add_needles(value, whole, _read_whole(plain, stands_out))
+            found = chain(found, _list_parts(plain, whole))
+        parts = tuple(islice(found, MAX_PARTS + 1))
         unread += len(parts) > MAX_PARTS
         if whole or parts:
             leaves.append(Leaf(path, names, stands_out, whole, parts[:MAX_PARTS]))
@@ -200,7 +203,7 @@ def list_offered(schema: Any) -> frozenset[Any]:
 
 def _read_whole(value: str | float, stands_out: bool) -> Part | None:
     if not isinstance(value, str):
-        number = Decimal(repr(value)) if abs(value) < 10**_LONGEST_NUMBER else None
+        number = Decimal(repr(value)) if abs(value) < 10**LONGEST_NUMBER else None
         needles = [*_build_number_needles([number] if number is not None else [])]
         if isinstance(value, int) and len(str(abs(value))) >= _SHORTEST_CODE:
             needles.append(Needle(code=str(abs(value)).encode()))
@@ -217,6 +220,13 @@ def _read_whole(value: str | float, stands_out: bool) -> Part | None:
     forms = _spell_host(text) if is_host else [tuple(words)]
     code = () if is_host else _build_code_needle(text)
     return Part(text, (*map(Needle, forms), *code), is_host)
+
+
+def _add_needles(text: str, whole: Part | None, plain: Part | None) -> Part | None:
+    """Return the value with the needles of its plain reading, in which it may be found as well."""
+    if whole is None or plain is None:
+        return replace(plain, text=text) if plain is not None else whole
+    return replace(whole, needles=tuple(dict.fromkeys((*whole.needles, *plain.needles))))
 
 
 def _list_parts(text: str, whole: Part | None) -> Iterator[Part]:
@@ -345,20 +355,11 @@ def _is_common(text: str, words: list[bytes], stands_out: bool) -> bool:
 
 def _parse_numbers(text: str) -> list[Decimal] | None:
     """Return the numbers that a text can mean, such as 1,250 and 1.25; None if it means none."""
-    match = _NUMBER.fullmatch(text) if len(text) <= _LONGEST_NUMBER else None
-    if match is None or _DATE.fullmatch(text):
+    if _DATE.fullmatch(text):
         return None
-    digits = match[1].replace(" ", "").replace("'", "").lstrip("+-")
-    if re.fullmatch(r"0\d+", digits):
+    if _CODE_WITH_ZERO.fullmatch(text):
         return []  # an account or phone number, in which a leading zero counts
-    forms = {digits.replace(",", ""), digits.replace(".", "").replace(",", ".")}
-    numbers = []
-    for form in sorted(forms):
-        try:
-            numbers.append(Decimal(form))
-        except InvalidOperation:
-            continue
-    return numbers or None
+    return sorted(read_numbers(text)) or None
 
 
 def _build_number_needles(numbers: list[Decimal]) -> tuple[Needle, ...]:
@@ -369,7 +370,7 @@ def _build_code_needle(text: str) -> tuple[Needle, ...]:
     """Return the needle of an account, phone or serial number; empty for any other text."""
     words = split_words(text)
     code = b"".join(words)
-    is_long = _SHORTEST_CODE <= len(code) <= _LONGEST_NUMBER
+    is_long = _SHORTEST_CODE <= len(code) <= LONGEST_NUMBER
     has_digits = sum(48 <= byte <= 57 for byte in code) >= len(code) / 2
     is_date = _DATE.fullmatch(text.strip()) is not None
     return (Needle(code=code),) if is_long and has_digits and code.isalnum() and not is_date else ()
