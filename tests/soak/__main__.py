@@ -1,6 +1,6 @@
-"""`make soak`: random tool names and hostile Markdown; on both databases, random permissions, races
-at limits, replayed random runs, votes, notices while senders are killed, real MCP clients, and
-kills during work; cuts between four hosts with PostgreSQL during work.
+"""`make soak`: random tool names, hostile Markdown and rules with conditions; on both databases,
+random permissions, races at limits, replayed random runs, votes, notices while senders are killed,
+real MCP clients, and kills during work; cuts between four hosts with PostgreSQL during work.
 
 No two tools may look the same to a model, nothing may start without permission, nothing may be lost
 or done twice.
@@ -17,11 +17,27 @@ import sys
 from tests import services
 
 PARTS = (
-    *("names", "markdown", "permissions", "limits", "policy", "votes", "notices", "clients"),
+    *(
+        "names",
+        "markdown",
+        "rules",
+        "permissions",
+        "limits",
+        "policy",
+        "votes",
+        "notices",
+        "clients",
+    ),
     *("on_database", "hosts"),
 )
-ONCE = {"names": "sqlite", "markdown": "sqlite", "clients": "sqlite", "hosts": "postgresql"}
-"""The parts that run on one database only: three hardly need one, and a SQLite file cannot serve
+ONCE = {
+    "names": "sqlite",
+    "markdown": "sqlite",
+    "rules": "sqlite",
+    "clients": "sqlite",
+    "hosts": "postgresql",
+}
+"""The parts that run on one database only: four hardly need one, and a SQLite file cannot serve
 several hosts."""
 KILLS = 200
 CUTS = 20
@@ -58,6 +74,7 @@ def main() -> int:
     given = {
         "names": [seed],
         "markdown": [seed],
+        "rules": [seed],
         "permissions": [seed],
         "limits": [seed],
         "policy": [seed],

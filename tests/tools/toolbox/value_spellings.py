@@ -134,10 +134,14 @@ def _spell_equal_numbers() -> Iterator[Spelling]:
         True,
     )
     for value in same:
-        yield Spelling("other spelling of 100", {"amount": value}, equal, equal, True, False)
+        yield Spelling(
+            "other spelling of 100", {"amount": value}, equal, equal, applies=True, holds=False
+        )
     yield Spelling("100 itself", {"amount": 100}, equal, equal, applies=True, holds=True)
     for value in (99, 101, 100.5, 1000, 10, 0, [99, 101]):
-        yield Spelling("another number", {"amount": value}, equal, equal, False, False)
+        yield Spelling(
+            "another number", {"amount": value}, equal, equal, applies=False, holds=False
+        )
     text = Condition("code", Rule.EQUALS, "100")
     for code in (
         "100.0",
@@ -152,9 +156,11 @@ def _spell_equal_numbers() -> Iterator[Spelling]:
         100,
         100.0,
     ):
-        yield Spelling("other spelling of '100'", {"code": code}, text, text, True, False)
+        yield Spelling(
+            "other spelling of '100'", {"code": code}, text, text, applies=True, holds=False
+        )
     for code in ("99", "1001", "1e3", "abc", "200.0"):
-        yield Spelling("another code", {"code": code}, text, text, False, False)
+        yield Spelling("another code", {"code": code}, text, text, applies=False, holds=False)
 
 
 # Texts: rule, limit and grant name one text.
@@ -189,9 +195,9 @@ CHANGES: dict[str, Callable[[str], str]] = {
     "sans-serif": _style(0x1D5A0),
     "monospace": _style(0x1D670),
     "circled": _style(0x24B6),
-    "zero width": lambda text: "\u200b".join(text),
-    "soft hyphens": lambda text: "\u00ad".join(text),
-    "word joiners": lambda text: "\u2060".join(text),
+    "zero width": "\u200b".join,
+    "soft hyphens": "\u00ad".join,
+    "word joiners": "\u2060".join,
     "struck out": lambda text: "".join(f"{char}\u0336" for char in text),
     "escaped": quote,
     "all escaped": _escape_all,
@@ -220,7 +226,9 @@ def _spell_texts() -> Iterator[Spelling]:
     yield Spelling("the text itself", {"to": NAME}, equal, equal, applies=True, holds=True)
     for other in ("Globex", "Globex Freight Ltd", "Initech", "Globe Freight", ["Acme", "Initech"]):
         found = {"planted": letter, "is_found": False if other == "Initech" else None}
-        yield Spelling("another text", {"to": other}, equal, equal, False, False, **found)
+        yield Spelling(
+            "another text", {"to": other}, equal, equal, applies=False, holds=False, **found
+        )
 
 
 # Paths: the rule covers /srv/keys, the limit and the grant allow /srv/reports/.
@@ -290,7 +298,10 @@ def _spell_addresses() -> Iterator[Spelling]:
         "%2eevil.test",
         ":8443/x",
         "。evil.test",
-        "\\@evil.test/", "%2f@evil.test", "%252f@evil.test", "%5c@evil.test",
+        "\\@evil.test/",
+        "%2f@evil.test",
+        "%252f@evil.test",
+        "%5c@evil.test",
     ):
         url, is_evil = f"https://files.acme.example{rest}", "@evil" in rest
         yield build("prefix inside a host", url, evil, applies=is_evil, holds=False)
@@ -345,7 +356,8 @@ def _spell_names() -> Iterator[Spelling]:
         yield _about_calls("beside another name", both, applies=True)
     for elsewhere in (
         {"order": {"amount": 5000}}, {"orders": [{"x": 1}, {"amount": 5000}]}, {"data": '{"amount": 5000}'},
-        {"patch": [{"op": "replace", "path": "/amount", "value": 5000}]}, {"fields": [{"name": "amount", "value": 5000}]},
+        {"patch": [{"op": "replace", "path": "/amount", "value": 5000}]},
+        {"fields": [{"name": "amount", "value": 5000}]},
         {"order": {"details": {"AMOUNT": "5000"}}}, {"amount": 5, "order": {"amount": 5000}},
     ):  # fmt: skip
         holds = elsewhere.get("amount") == 5
