@@ -12,7 +12,7 @@ from django.test import Client
 from agents.accounts.models import AuditEntry, Membership, Role
 from agents.approval_rules.loading import load_rules
 from agents.approval_rules.models import ApprovalRule, ApproverGroup
-from tests.admin.rows import address, faults, filled_form
+from tests.admin.rows import address, consequences, faults, filled_form
 from tests.admin.ruling import added, asked, make_group, make_rule, new_rule, refusal, saved
 from tests.features import feature
 from tests.world import DELETE, UPDATE, World
@@ -99,6 +99,36 @@ def test_a_condition_survives_a_round_trip_through_its_sentence(
         ({"condition_param": ""}, "fill in “Parameter”"),
         ({"condition_value": "many"}, "'many' is not a number"),
         ({"tool": UPDATE, "condition_param": "nonsense"}, "nonsense"),
+        (
+            {"tool": UPDATE, "condition_param": "record_id"},
+            "record_id of data.updateRecord is not a number",
+        ),
+        (
+            {
+                "tool": UPDATE,
+                "condition_param": "changes.score",
+                "condition_comparison": "equals",
+                "condition_value": '"many"',
+            },
+            "changes.score of data.updateRecord is integer, so",
+        ),
+        (
+            {
+                "tool": "content.generateSummary",
+                "condition_param": "record_ids",
+                "condition_comparison": "prefix",
+                "condition_value": "7",
+            },
+            "record_ids of content.generateSummary is array, so “starts with '7'” can never apply",
+        ),
+        (
+            {
+                "condition_param": "url",
+                "condition_comparison": "prefix",
+                "condition_value": "https://files.acme",
+            },
+            "ends inside a host",
+        ),
     ],
 )
 def test_an_unusable_condition_is_refused(
@@ -108,6 +138,15 @@ def test_an_unusable_condition_is_refused(
         "condition_param"
     ]
     assert reason in message
+    added(admin, ApprovalRule, new_rule(world, **GREAT))
+
+
+def test_a_rule_on_a_param_that_tools_hold_as_a_text_warns(world: World, admin: Client) -> None:
+    sent = new_rule(world, **{**GREAT, "condition_param": "record_id"})
+    response = admin.post(address(ApprovalRule, "add"), sent)
+    assert list(faults(response)) == ["confirmed"]
+    (sentence,) = consequences(response).values()
+    assert "does not say that record_id can be compared like this" in sentence
     added(admin, ApprovalRule, new_rule(world, **GREAT))
 
 

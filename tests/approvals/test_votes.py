@@ -414,6 +414,9 @@ def test_rest_shows_the_missing_approvals_and_a_bulk_decision_reports_a_vote_as_
     )
     page = client.get(f"/approvals/{card.pk}/").content.decode()
     assert "Still needed:" in page
+    (applied,) = detail["rules_applied"]
+    assert applied == "“payments” applies: it covers probe.effect"
+    assert f"{applied}." in page
     assert "data-is-barred" in page
     client.force_login(fred.user)
     response = client.post(

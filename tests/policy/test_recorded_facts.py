@@ -18,6 +18,7 @@ from tools.toolbox.facts import ToolTraits
 from tools.toolbox.provenance import OwnData, Provenance
 from tools.toolbox.recorded_facts import MissingFact, RecordedCall, RecordedTraits
 from tools.toolbox.snapshots import RecordedRules, judge_recorded, list_differences
+from tools.toolbox.value_readings import TODAY, Reading
 
 NAME = Echo.name
 GRANTED = Grants(tools=frozenset({NAME}))
@@ -149,3 +150,15 @@ def test_other_rules_change_the_verdict_on_the_same_facts() -> None:
         "reason",
         "causes",
     ]
+
+
+def test_rules_of_an_older_snapshot_read_values_as_in_their_time() -> None:
+    limit = Condition("url", Rule.PREFIX, "https://acme.example")
+    rules = RecordedRules.of(Grants(conditions={"a": (limit,)}), Policy(), {})
+    stored = rules.as_json()
+    assert RecordedRules.from_json(stored) == rules
+    old = RecordedRules.from_json(
+        {name: each for name, each in stored.items() if name != "reading"}
+    )
+    assert old.grants.conditions["a"][0].reading is Reading.FIRST
+    assert old.read_as(TODAY) == rules

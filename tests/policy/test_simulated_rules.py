@@ -105,6 +105,14 @@ def test_only_cards_matching_the_rule_count(workshop: Workshop) -> None:
     )
 
 
+def test_cards_that_a_rule_covers_in_doubt_are_counted_apart(workshop: Workshop) -> None:
+    approve(workshop, workshop.approver)
+    from_five = (Condition("name", Rule.MINIMUM, 5),)
+    for conditions, unsure in ((from_five, 1), ((), 0)):
+        report = run_simulation(workshop, propose(needed=2, conditions=conditions))
+        assert (report.total.covered, report.total.unsure) == (1, unsure)
+
+
 def test_current_groups_are_used_without_a_recorded_ruling(
     workshop: Workshop, finance: ApproverGroup
 ) -> None:

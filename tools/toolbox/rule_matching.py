@@ -219,8 +219,11 @@ class _Elsewhere:
 
 
 def _holds_surely(condition: Condition, value: Any) -> bool:
+    """Return True if the value, or an entry of a list, meets the condition."""
     alone = Condition("value", condition.rule, condition.value)
-    return value is not None and not alone.find_violation({"value": value})
+    if value is not None and not alone.find_violation({"value": value}):
+        return True
+    return isinstance(value, list) and any(_holds_surely(condition, entry) for entry in value)
 
 
 def _may_hold(condition: Condition, value: Any) -> bool:

@@ -160,10 +160,9 @@ def _put(
 
 
 def _build(chance: random.Random, depth: int = 0) -> Built:
-    make: tuple[Callable[[random.Random], Built], ...] = (_build_number, _build_text, _build_other)
-    kind = chance.choices((*make, None), (4, 4, 1, 2 if depth < 2 else 0))[0]
-    if kind is not None:
-        return kind(chance)
+    make: list[Callable[[random.Random], Built]] = [_build_number, _build_text, _build_other]
+    if depth == 2 or chance.random() < 0.8:
+        return chance.choices(make, (4, 4, 1))[0](chance)
     entries = [_build(chance, depth + 1) for _ in range(chance.randint(0, 3))]
     return Built([entry.value for entry in entries], entries)
 
@@ -175,8 +174,8 @@ def _build_number(chance: random.Random) -> Built:
 
 def _build_text(chance: random.Random) -> Built:
     text = chance.choice(TEXTS)
-    change = chance.choice((str, *CHANGES.values()))
-    return Built(change(text), text)
+    changes: list[Callable[[str], str]] = [str, *CHANGES.values()]
+    return Built(chance.choice(changes)(text), text)
 
 
 def _build_other(chance: random.Random) -> Built:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,8 +13,9 @@ from hypothesis import strategies as st
 from tools.contract import Level
 from tools.toolbox.approval_rules import RuledCard, RuleTerms, Voter
 from tools.toolbox.conditions import Condition, Rule
-from tools.toolbox.rule_matching import can_meet
+from tools.toolbox.rule_matching import SchemaFacts, can_meet, find_match
 from tools.toolbox.rulings import Ruling
+from tools.toolbox.value_readings import Reading, complete_prefix
 
 LARGE = Condition("amount", Rule.MINIMUM, 1000)
 SPELLED = [
@@ -121,6 +123,71 @@ def test_the_recorded_ruling_agrees_with_the_live_ruling() -> None:
         )
 
 
+@pytest.mark.parametrize(
+    ("schema", "call", "applies"),
+    [
+        (
+            {"properties": {"note": {}, "amount": {}}, "additionalProperties": False},
+            {"note": "x"},
+            False,
+        ),
+        ({"properties": {"note": {}, "amount": {}}}, {"note": "x"}, False),
+        ({"properties": {"note": {}, "amount": {}}}, {"note": "x", "Betrag": 5000}, True),
+        (
+            {"properties": {"note": {}, "amount": {}}, "additionalProperties": True},
+            {"note": "x"},
+            True,
+        ),
+        ({"properties": {"amount": {"default": None}}}, {"amount": None}, False),
+        ({"properties": {"amount": {"type": ["number", "null"]}}}, {"amount": None}, True),
+        ({"properties": {"changes": {"type": "object"}}}, {"changes": {"status": "x"}}, False),
+        (None, {"note": "x"}, True),
+    ],
+)
+def test_an_absent_param_meets_a_condition_only_under_an_open_schema(
+    schema: dict[str, Any] | None, call: dict[str, Any], *, applies: bool
+) -> None:
+    facts = SchemaFacts.of(schema, call)
+    assert can_meet(LARGE, call, facts) is applies
+    assert SchemaFacts.from_json(json.loads(json.dumps(facts.as_json()))) == facts
+
+
+@pytest.mark.parametrize(
+    ("params", "why", "is_sure"),
+    [
+        ({"amount": 5000}, "amount is 5000", True),
+        ({"amount": [1, 5000]}, "amount is [1,5000]", True),
+        ({"amount": "5000"}, 'amount may be at least 1000: it is "5000"', False),
+        ({"order": {"amount": 5000}}, "amount may be at least 1000: order.amount is 5000", False),
+        ({"amount": None}, "amount may be at least 1000: it is null", False),
+    ],
+)
+def test_a_match_names_the_value_and_its_doubt(
+    params: dict[str, Any], why: str, *, is_sure: bool
+) -> None:
+    match = find_match(LARGE, params)
+    assert match is not None
+    assert (match.why, match.is_sure) == (why, is_sure)
+
+
+@pytest.mark.parametrize("name", ["Bank.Pay", "bank_pay", "BANK.PAY", "b\u0430nk.pay"])
+def test_a_rule_covers_a_tool_under_another_spelling_of_its_name(name: str) -> None:
+    rule = RuleTerms(1, "two", tool="bank.pay")
+    assert rule.matches(RuledCard(name, "bank", Level.WRITE, 1))
+    assert not rule.matches(RuledCard("bank.read", "bank", Level.WRITE, 1))
+    assert not replace(rule, reading=Reading.FIRST).matches(RuledCard(name, "bank", Level.WRITE, 1))
+
+
+def test_a_recorded_ruling_is_judged_by_the_reading_of_its_time() -> None:
+    card = RuledCard("bank.pay", "bank", Level.WRITE, 1, {"amount": None})
+    rule = RuleTerms(1, "one", conditions=(LARGE,))
+    stored = Ruling.of(Voter(1, "Ann"), card, (), [rule]).as_json()
+    old = {name: value for name, value in stored.items() if name != "reading"}
+    for kept, is_strange in ((stored, False), (old, True)):
+        objection = Ruling.from_json(kept).find_objection("bank.pay", Level.WRITE, 1, card.params)
+        assert (objection is not None) is is_strange
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
     lambda inner: (
@@ -148,3 +215,38 @@ def test_a_value_that_satisfies_a_limit_meets_the_same_rule(
     except ValueError:
         return
     assert can_meet(condition, {"p": value}) or not holds
+
+
+@pytest.mark.parametrize(
+    ("prefix", "param", "completed"),
+    [
+        ("https://files.acme.example", "url", "https://files.acme.example/"),
+        ("https://files.acme.example:8443", "url", "https://files.acme.example:8443/"),
+        ("//10.0.0.1", "url", "//10.0.0.1/"),
+        ("https://files.acme.example/a", "url", "https://files.acme.example/a"),
+        ("https://", "url", "https://"),
+        ("reports/", "path", "reports/"),
+        ("ann@", "to", "ann@"),
+        ("acme.example", "host", "acme.example"),
+    ],
+)
+def test_a_prefix_that_ends_with_a_whole_host_is_completed(
+    prefix: str, param: str, completed: str
+) -> None:
+    assert complete_prefix(prefix, param) == completed
+
+
+@pytest.mark.parametrize(
+    ("prefix", "param"),
+    [("https://files.acme", "url"), ("https:files", "url"), ("ann@acme", "to"), ("acme", "host")],
+)
+def test_a_prefix_that_ends_inside_a_host_is_refused(prefix: str, param: str) -> None:
+    with pytest.raises(ValueError, match="ends inside a host"):
+        complete_prefix(prefix, param)
+
+
+def test_a_limit_reads_a_prefix_as_in_the_time_of_its_recording() -> None:
+    inside = {"url": "https://files.acme.example.evil.test/"}
+    limit = Condition("url", Rule.PREFIX, "https://files.acme.example")
+    assert limit.find_violation(inside)
+    assert not replace(limit, reading=Reading.FIRST).find_violation(inside)

@@ -7,13 +7,14 @@ The right side follows from how a spelling is built, never from the code under t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import quote
 
 from tools.toolbox.conditions import Condition, Rule
 
 NAME = "Globex Freight"
+LETTER = f"Send it to {NAME} at once."
 """A text that is neither short nor common, so that provenance looks for it."""
 
 
@@ -75,7 +76,7 @@ FORMATS = (
     "$5000", "$5,000", "€5000", "£5,000", "¥5000", "₹5,000", "₽5000", "5000€", "5000 EUR", "USD 5000", "EUR 5.000",
     "5e3", "5E3", "5.0e3", "50e2", "0x1388",
 )  # fmt: skip
-UNREADABLE = (
+UNREADABLE: tuple[Any, ...] = (
     "", "NaN", "null", "five thousand", "5k", "V thousand", "5000 or more", "2026-01-01", True, False, [], {}, None,
     [None], [[]], [{}], [1, None], {"value": None}, -5000, -1, [-5000], [1, -5000],
 )  # fmt: skip
@@ -88,18 +89,18 @@ def _spell_amounts() -> Iterator[Spelling]:
         holds = isinstance(value, int | float) and not isinstance(value, bool) and value <= 1000
         return _about_amount(kind, value, applies=True, holds=holds, planted=pay, is_found=is_found)
 
-    for value in (*FORMATS, *(_translate("5000", zero) for zero in DIGITS.values())):
-        yield build("number as text", value, is_found=True)
-        yield build("text in a list", [1, value])
-    for value in (5000, 5000.0, 1000, 1000.5, 1e6, 10**30):
-        yield build("number", value, is_found=True if value in (5000, 5000.0) else None)
-        yield build("number in a list", [1, value])
-        yield build("number in an object", {"value": value})
+    for text in (*FORMATS, *(_translate("5000", zero) for zero in DIGITS.values())):
+        yield build("number as text", text, is_found=True)
+        yield build("text in a list", [1, text])
+    for number in (5000, 5000.0, 1000, 1000.5, 1e6, 10**30):
+        yield build("number", number, is_found=True if number == 5000 else None)
+        yield build("number in a list", [1, number])
+        yield build("number in an object", {"value": number})
     for value in UNREADABLE:
         yield build("incomparable", value)
-    for value in (0, 1, 2.5, 100, 999, 999.99, -0.0):
-        yield _about_amount("smaller", value, applies=False, holds=True)
-        yield _about_amount("smaller in a list", [value, 1], applies=False, holds=False)
+    for small in (0, 1, 2.5, 100, 999, 999.99, -0.0):
+        yield _about_amount("smaller", small, applies=False, holds=True)
+        yield _about_amount("smaller in a list", [small, 1], applies=False, holds=False)
 
 
 def _about_amount(kind: str, value: Any, *, applies: bool, holds: bool, **more: Any) -> Spelling:
@@ -211,24 +212,23 @@ CHANGES: dict[str, Callable[[str], str]] = {
 
 def _spell_texts() -> Iterator[Spelling]:
     equal, one_of = Condition("to", Rule.EQUALS, NAME), Condition("to", Rule.ONE_OF, ["X", NAME])
-    letter = f"Send it to {NAME} at once."
+    start = Condition("to", Rule.PREFIX, "Globex")
     for kind, change in CHANGES.items():
         value = change(NAME)
-        found = {"planted": letter, "is_found": True}
-        yield Spelling(kind, {"to": value}, equal, equal, applies=True, holds=False, **found)
+        yield Spelling(kind, {"to": value}, equal, equal, True, False, LETTER, is_found=True)  # noqa: FBT003 - the columns
         yield Spelling(kind, {"to": ["Acme", value]}, one_of, one_of, applies=True, holds=False)
-        for prefix in ("Globex",):
-            start = Condition("to", Rule.PREFIX, prefix)
-            holds = value.startswith(prefix) and kind != "struck out"
-            yield Spelling(kind, {"to": value}, start, start, applies=True, holds=holds)
+        holds = value.startswith("Globex")
+        yield Spelling(kind, {"to": value}, start, start, applies=True, holds=holds)
     for other in (None, 5, True, {}, [], {"name": NAME}, [[NAME]]):
         yield Spelling("another type", {"to": other}, equal, equal, applies=True, holds=False)
     yield Spelling("the text itself", {"to": NAME}, equal, equal, applies=True, holds=True)
-    for other in ("Globex", "Globex Freight Ltd", "Initech", "Globe Freight", ["Acme", "Initech"]):
-        found = {"planted": letter, "is_found": False if other == "Initech" else None}
-        yield Spelling(
-            "another text", {"to": other}, equal, equal, applies=False, holds=False, **found
-        )
+    for name in ("Globex", "Globex Freight Ltd", "Globe Freight", ["Acme", "Initech"]):
+        yield Spelling("another text", {"to": name}, equal, equal, applies=False, holds=False)
+    yield replace(
+        Spelling("another text", {"to": "Initech"}, equal, equal, applies=False, holds=False),
+        planted=LETTER,
+        is_found=False,
+    )
 
 
 # Paths: the rule covers /srv/keys, the limit and the grant allow /srv/reports/.
