@@ -30,7 +30,7 @@ class _PassCall(NamedTuple):
     """A call of a pass; a duplicate has the status of the call whose result it shares."""
 
     pk: int
-    index: int
+    place: int
     parent_call_id: int | None
     organization_id: int
     tool: str
@@ -139,5 +139,5 @@ def _build_path(calls: Mapping[int, _PassCall], pk: int | None) -> tuple[int, ..
     path: tuple[int, ...] = ()
     while pk is not None:
         found = calls[pk]
-        path, pk = (found.index, *path), found.parent_call_id
+        path, pk = (found.place, *path), found.parent_call_id
     return path
