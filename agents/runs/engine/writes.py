@@ -22,7 +22,6 @@ from agents.runs.engine.cards import (
     hash_params,
     replace_after_drift,
     replace_card,
-    seal,
     withdraw,
 )
 from agents.runs.engine.context import load_context
@@ -134,9 +133,10 @@ def _use_approval(tx: Transaction, due: ApprovedCall) -> CallEffect | None:
         return None
     effect = due.effect
     assert isinstance(effect, CallEffect)
-    if due.card.standing_grant_id is not None and _waits_for_earlier_write(tx, due.card, effect):
+    is_granted = objection is None and due.card.standing_grant_id is not None
+    if is_granted and _waits_for_earlier_write(tx, due.card, effect):
         return None
-    if objection is None and (withdrawn := due.find_grant_objection()) is not None:
+    if is_granted and (withdrawn := due.find_grant_objection()) is not None:
         get_preapprover().end(withdrawn.ended)
         why = f"The standing grant that approved this no longer covers it: {withdrawn.why}."
         replace_card(tx, due.card, effect, why)
@@ -164,9 +164,7 @@ def _waits_for_earlier_write(tx: Transaction, card: Approval, effect: CallEffect
 def _ask_again(
     tx: Transaction, due: ApprovedCall, effect: CallEffect, objection: Objection
 ) -> None:
-    if due.tool is not None and not (due.matches_card and due.keeps_limits):
-        due.context.record_verdict(due.call, due.verdict)
-        seal(due.call, due.tool, due.verdict.params)
+    due.seal_changes(due.call)
     replace_after_drift(tx, due.card, effect, objection.why)
 
 
