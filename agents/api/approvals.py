@@ -391,5 +391,6 @@ def _fill_detail(
         reason=card.reason,
         bulk_id=card.bulk_id,
         start_after=card.start_after,
+        after=None if card.after_id is None else str(card.after_id),
         next_approval_id=None if next_id is None else str(next_id),
     )

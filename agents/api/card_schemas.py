@@ -84,6 +84,9 @@ class ApprovalDetail(BaseModel):
     reason: str
     bulk_id: UUID | None = Field(description="The bulk decision that the decision belongs to.")
     start_after: datetime | None = Field(description="The approval can be undone until then.")
+    after: str | None = Field(
+        description="The call, an earlier write of the same pass, for whose success the start waits."
+    )
     next_approval_id: str | None = Field(description="The card that replaced this one.")
 
 

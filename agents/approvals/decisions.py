@@ -15,7 +15,7 @@ from agents.approvals.break_glass import require_glass
 from agents.approvals.closed_cards import find_next_card, refuse_closed
 from agents.approvals.edited_calls import EditedCall
 from agents.approvals.own_cards import find_own_card, lock_own_card, require_approver
-from agents.approvals.unstarted_cards import compute_effect_to_show
+from agents.approvals.unstarted_cards import CurrentCall, judge_current
 from agents.approvals.votes import (
     cast_vote,
     find_standings,
@@ -28,7 +28,6 @@ from agents.approvals.warnings.reach import reaches_far
 from agents.employees.toolboxes import load_toolbox
 from agents.platform.refusals import Conflict, Invalid, StaleDigest
 from agents.runs.engine import next_step
-from agents.runs.engine.card_sentences import CallEffect
 from agents.runs.engine.cards import is_sealed, publish_decision, replace_card, seal
 from agents.runs.engine.context import load_context
 from agents.runs.engine.results import end_unexecuted
@@ -232,7 +231,7 @@ def undo(member: Membership, approval_id: int, decision_id: str = "") -> Approva
     before = find_own_card(member, approval_id)
     if before.status == ApprovalStatus.PENDING and (withdrawn := _withdraw(member, approval_id)):
         return withdrawn
-    effect = compute_effect_to_show(before)
+    current = judge_current(before)
     with lock_own_card(member, approval_id) as (tx, card):
         if replacement := _find_undone(member, card, decision_id):
             return replacement
@@ -242,14 +241,16 @@ def undo(member: Membership, approval_id: int, decision_id: str = "") -> Approva
             raise Conflict("a later decision replaced this one", approval_status=card.status)
         if card.decided_by_id != member.user_id and not has_voted(member, card):
             raise Conflict("only a person who approved it can undo it")
-        return renew_undone(tx, card, effect, member.user)
+        return renew_undone(tx, card, current, member.user)
 
 
-def renew_undone(tx: Transaction, card: Approval, effect: CallEffect, user: User) -> Approval:
+def renew_undone(tx: Transaction, card: Approval, current: CurrentCall, user: User) -> Approval:
     """Replace a card whose approval this person undoes; the new card keeps the votes of other
     people."""
     tx.audit(f"user:{user.get_username()}", "decision_undone", f"approval:{card.pk}")
-    replacement = replace_card(tx, card, effect, f"{user.get_username()} undid the approval.")
+    why = f"{user.get_username()} undid the approval."
+    current.seal_changes(card.tool_call)
+    replacement = replace_card(tx, card, current.effect, why)
     keep_votes(card, replacement, without_user_id=user.pk)
     return replacement
 

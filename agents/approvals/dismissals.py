@@ -13,7 +13,7 @@ from agents.approvals.decisions import (
     refuse_undecidable,
 )
 from agents.approvals.own_cards import find_own_card, lock_own_card, require_approver
-from agents.approvals.unstarted_cards import compute_current_effect
+from agents.approvals.unstarted_cards import CurrentCall, judge_current
 from agents.approvals.warnings.done_already import is_shown_as_done
 from agents.platform.refusals import Conflict, StaleDigest
 from agents.runs.engine import next_step
@@ -40,9 +40,10 @@ def dismiss(member: Membership, approval_id: int, decision: Decision) -> Approva
     if is_repeated(member, card, decision, (ApprovalStatus.ANSWERED,)):
         return card
     refuse_undecidable(card, decision.digest)
-    effect = compute_current_effect(card)
+    current = judge_current(card)
+    effect = current.computed
     if not isinstance(effect, CallEffect) or not effect.preview.is_done:
-        return _refuse(member, card, decision, effect)
+        return _refuse(member, decision, current)
     with lock_own_card(member, approval_id) as (tx, card):
         if is_repeated(member, card, decision, (ApprovalStatus.ANSWERED,)):
             return card
@@ -59,14 +60,14 @@ def dismiss(member: Membership, approval_id: int, decision: Decision) -> Approva
     return find_own_card(member, approval_id)
 
 
-def _refuse(
-    member: Membership, card: Approval, decision: Decision, effect: CallEffect | ToolError
-) -> Approval:
+def _refuse(member: Membership, decision: Decision, current: CurrentCall) -> Approval:
     """Refuse to dismiss a card whose call is still needed; replace the card first if it is
     outdated."""
+    card, effect = current.card, current.computed
     if is_shown_as_done(card) and isinstance(effect, CallEffect):
         with lock_own_card(member, card.pk) as (tx, locked):
             refuse_undecidable(locked, decision.digest)
+            current.seal_changes(locked.tool_call)
             newest = replace_card(
                 tx, locked, effect, "This was done already, but the target has changed since."
             )

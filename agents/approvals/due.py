@@ -30,7 +30,9 @@ def _select_unstarted_cards() -> QuerySet[Approval]:
     """Select approved cards whose calls did not start in time, in random order: one that fails must
     not block the others."""
     late = Approval.objects.filter(
-        status=ApprovalStatus.APPROVED, start_after__lt=Now() - timing().approval_validity
+        status=ApprovalStatus.APPROVED,
+        after=None,
+        start_after__lt=Now() - timing().approval_validity,
     )
     return late.exclude(run__origin=Origin.ASK).order_by("?")
 

@@ -1,5 +1,7 @@
 """Replace the cards of approved calls that did not start in time."""
 
+from dataclasses import dataclass
+
 from agents.employees.toolboxes import load_toolbox
 from agents.runs.engine.approved_calls import ApprovedCall
 from agents.runs.engine.card_sentences import CallEffect
@@ -14,9 +16,50 @@ from agents.runs.engine.context import load_context
 from agents.runs.engine.next_step import wake_if_possible
 from agents.runs.engine.results import reject
 from agents.runs.engine.transaction import run_transaction
-from agents.runs.models import Approval, ApprovalStatus, CallStatus
+from agents.runs.models import Approval, ApprovalStatus, CallStatus, ToolCall
 from tools.contract import ErrorCode, Preview, ToolError
 from tools.toolbox.asked_actions import find_asked_action
+
+
+@dataclass(frozen=True)
+class CurrentCall:
+    """The call of a card as it would run now.
+
+    Attributes:
+        computed: its effect, or the error with which the gate forbids it.
+        due: its judgment; None for asks, which the gate does not judge.
+    """
+
+    card: Approval
+    computed: CallEffect | ToolError
+    due: ApprovedCall | None = None
+
+    @property
+    def effect(self) -> CallEffect:
+        """The effect to show: if the gate refuses the call, it says so."""
+        if isinstance(self.computed, CallEffect):
+            return self.computed
+        call = self.card.tool_call
+        tool = load_toolbox(self.card.organization_id).get_called_tool(call.tool, call.version)
+        return describe_refusal(tool, self.card, self.computed)
+
+    def seal_changes(self, call: ToolCall) -> None:
+        """Seal the call as it would run now; see `ApprovedCall.seal_changes`."""
+        if self.due is not None:
+            self.due.seal_changes(call)
+
+
+def judge_current(card: Approval) -> CurrentCall:
+    """Judge the card's call and compute its effect, outside transactions.
+
+    The gate does not judge asks; their effect stays as shown.
+    """
+    call = card.tool_call
+    if find_asked_action(call.tool):
+        return CurrentCall(card, CallEffect(card.sentence, Preview.from_json(card.preview)))
+    due = ApprovedCall(load_context(call.run_id), card)
+    context = due.context.build_tool_context(call)
+    return CurrentCall(card, compute_effect_again(card, due.tool, due.verdict, context), due)
 
 
 def replace_unstarted_card(card_id: int, why: str) -> bool:
@@ -25,62 +68,24 @@ def replace_unstarted_card(card_id: int, why: str) -> bool:
 
     A call that the gate now forbids is rejected instead.
     """
-    card = Approval.objects.select_related("tool_call").get(pk=card_id)
-    due, effect = _judge(card)
-    with run_transaction(card.run_id) as tx:
+    current = judge_current(Approval.objects.select_related("tool_call").get(pk=card_id))
+    due, effect = current.due, current.computed
+    if isinstance(effect, ToolError):  # the rules may allow the call again once the run is locked
+        effect = CallEffect(current.card.sentence, Preview.from_json(current.card.preview))
+    with run_transaction(current.card.run_id) as tx:
         card = Approval.objects.select_related("tool_call", "decided_by").get(pk=card_id)
         if card.status != ApprovalStatus.APPROVED or card.tool_call.status != CallStatus.APPROVED:
             return False
+        if due is not None:
+            due.effect = effect
         objection = None if due is None else due.judge_again(tx)
         if objection is None or objection.error is None:
+            current.seal_changes(card.tool_call)
             replace_card(tx, card, effect, why)
         elif withdraw(tx, card, objection.error.message):
             reject(tx, card.tool_call, objection.error)
             wake_if_possible(tx)
         return True
-
-
-def _judge(card: Approval) -> tuple[ApprovedCall | None, CallEffect]:
-    """Judge the card's call and compute its effect, outside transactions; None for asks, which the
-    gate does not judge.
-
-    If the gate forbids the call, return the effect that the card shows: the rules may allow the
-    call again once the run is locked.
-    """
-    shown = CallEffect(card.sentence, Preview.from_json(card.preview))
-    call = card.tool_call
-    if find_asked_action(call.tool):
-        return None, shown
-    due = ApprovedCall(load_context(call.run_id), card)
-    computed = compute_effect_again(
-        card, due.tool, due.verdict, due.context.build_tool_context(call)
-    )
-    due.effect = effect = computed if isinstance(computed, CallEffect) else shown
-    return due, effect
-
-
-def compute_current_effect(card: Approval) -> CallEffect | ToolError:
-    """Compute the card's effect again, outside transactions; return an error if the gate now
-    forbids the call.
-
-    The gate does not judge asks; their effect stays unknown.
-    """
-    call = card.tool_call
-    if find_asked_action(call.tool):
-        return CallEffect(card.sentence, Preview.from_json(card.preview))
-    context = load_context(call.run_id)
-    tool, verdict = context.judge_start(call.tool, call)
-    return compute_effect_again(card, tool, verdict, context.build_tool_context(call))
-
-
-def compute_effect_to_show(card: Approval) -> CallEffect:
-    """Compute the card's effect again; if the gate refuses the call, the effect says so."""
-    effect = compute_current_effect(card)
-    if isinstance(effect, CallEffect):
-        return effect
-    call = card.tool_call
-    tool = load_toolbox(card.organization_id).get_called_tool(call.tool, call.version)
-    return describe_refusal(tool, card, effect)
 
 
 def compute_effect_now(card: Approval) -> CallEffect | ToolError:

@@ -16,7 +16,7 @@ from agents.accounts import audit
 from agents.accounts.models import Membership
 from agents.approvals.decisions import renew_undone, withdraw
 from agents.approvals.own_cards import require_approver
-from agents.approvals.unstarted_cards import compute_effect_to_show
+from agents.approvals.unstarted_cards import judge_current
 from agents.platform import notify
 from agents.platform.error_boundary import log_and_continue
 from agents.platform.refusals import Conflict, NotFound
@@ -147,13 +147,13 @@ def _renew(card_id: int) -> bool:
     card = cards.first()
     if card is None:
         return False
-    effect = compute_effect_to_show(card)
+    current = judge_current(card)
     with run_transaction(card.run_id) as tx:
         card = cards.first()
         if card is None or card.decided_by is None:
             return False
         vote = Vote.select_undone().filter(approval=card).select_related("voter").first()
-        renew_undone(tx, card, effect, vote.voter if vote else card.decided_by)
+        renew_undone(tx, card, current, vote.voter if vote else card.decided_by)
         return True
 
 

@@ -14,7 +14,7 @@ from agents.accounts.models import Membership, Role
 from agents.employees.models import Employee
 from agents.platform.refusals import Conflict, Invalid, NotFound
 from agents.runs.actions import check_text
-from agents.triggers.models import Scheme, Trigger
+from agents.triggers.models import PARTS, Scheme, Trigger
 from agents.triggers.schemes import WrongSecret, check_secret, make_secret
 from agents.triggers.templates import check_template
 from tools.contract import storable_json
@@ -120,8 +120,9 @@ def switch_trigger(member: Membership, trigger_id: int, *, is_active: bool) -> T
         trigger = _lock(member, trigger_id)
         trigger.is_active = is_active
         if is_active:
+            trigger.part_authors = _get_part_authors(trigger)
             trigger.created_by = member.user
-        trigger.save(update_fields=["is_active", "created_by"])
+        trigger.save(update_fields=["is_active", "created_by", "part_authors"])
         _audit(member, "trigger_switched_on" if is_active else "trigger_switched_off", trigger)
     return trigger
 
@@ -164,6 +165,7 @@ def _write(member: Membership, trigger: Trigger, terms: TriggerTerms, secret: st
     Raises:
         NotFound, Invalid
     """
+    authors, before = _get_part_authors(trigger), _read_parts(trigger)
     name = " ".join(terms.name.split())
     if not name or len(name) > 80 or not name.isprintable():
         raise Invalid("name", "name must have 1 to 80 visible characters")
@@ -193,6 +195,19 @@ def _write(member: Membership, trigger: Trigger, terms: TriggerTerms, secret: st
         secret,
     )
     trigger.repeat_hours, trigger.max_queued = terms.repeat_hours, terms.max_queued
+    after = _read_parts(trigger)
+    changed = {part: member.user_id for part in PARTS if after[part] != before[part]}
+    trigger.part_authors = authors | changed
+
+
+def _get_part_authors(trigger: Trigger) -> dict[str, int | None]:
+    """Return the id of the person who last changed each part; if an older version created the
+    trigger, that of its owner."""
+    return trigger.part_authors or dict.fromkeys(PARTS, trigger.created_by_id)
+
+
+def _read_parts(trigger: Trigger) -> dict[str, list[Any]]:
+    return {part: [getattr(trigger, name) for name in names] for part, names in PARTS.items()}
 
 
 def _clean_header(terms: TriggerTerms) -> str:

@@ -22,6 +22,15 @@ class Scheme(models.TextChoices):
     HMAC = "hmac", "HMAC-SHA256 in a header"
 
 
+PARTS = {
+    "employee": ("employee_id",),
+    "filters": ("filters",),
+    "sender": ("scheme", "header"),
+    "limits": ("repeat_hours", "max_queued"),
+}
+"""The parts of a trigger that name the person who last changed them, with their columns."""
+
+
 class Trigger(models.Model):
     """An address at which messages of another system start runs of an employee, on behalf of a
     person.
@@ -40,6 +49,8 @@ class Trigger(models.Model):
             on.
         made_by, task_by, secret_by: the people who created it, last wrote its task, and last set or
             saw its secret; they count as requesters of the runs.
+        part_authors: the id of the person who last changed each of PARTS; they count as requesters,
+            too, whoever switches it on later. None if an older version created it.
         refusal_told_at: when a refusal was last written to the log of the organization.
         removed_at: the time since which it is hidden; its messages are kept, because they name
             requesters.
@@ -73,6 +84,7 @@ class Trigger(models.Model):
     secret_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+"
     )
+    part_authors = models.JSONField(null=True)
     refusal_told_at = models.DateTimeField(null=True)
     removed_at = models.DateTimeField(null=True)
     created_at = models.DateTimeField(db_default=Now())

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, TypeVar
 
+from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import Model, Q
 from django.db.models.functions import Now
@@ -263,7 +264,14 @@ def _list_requesters(trigger: Trigger, received: ReceivedMessage) -> list[tuple[
         (trigger.secret_by, "set or saw the trigger's secret"),
         (received.by, "sent the message again"),
     )
-    return [(user.pk, user.get_username(), act) for user, act in people if user is not None]
+    found = [(user.pk, user.get_username(), act) for user, act in people if user is not None]
+    known = {trigger.created_by_id, *(user_id for user_id, _, _ in found)}
+    parts = {pk: part for part, pk in (trigger.part_authors or {}).items() if pk not in known}
+    others = User.objects.filter(pk__in=parts) if parts else ()
+    return found + [
+        (user.pk, user.get_username(), f"last changed the trigger's {parts[user.pk]}")
+        for user in others
+    ]
 
 
 def _find_member(trigger: Trigger) -> Membership:

@@ -3,9 +3,11 @@ dismissed."""
 
 from __future__ import annotations
 
+from datetime import timedelta
 from uuid import uuid4
 
 import pytest
+from django.db.models import F
 from django.db.models.functions import Now
 
 from agents.accounts.models import AuditEntry
@@ -29,7 +31,7 @@ from agents.runs.models import (
 )
 from tests.features import feature
 from tests.model_server import Call, ModelServer, Response
-from tests.workshop import Workshop, again, asking, call, calls, statuses
+from tests.workshop import Workshop, again, asking, call, calls, make_due, statuses
 from tools.contract import Preview, Target
 from tools.office.records.changes import ChangeAuthor, update_records
 from tools.office.records.models import Record, RecordList
@@ -250,6 +252,28 @@ class TestFactsChangedByABulk:
             RunStatus.SUCCEEDED
         }
 
+    def test_do_not_reopen_cards_that_were_decided_after_the_first_call_had_run(
+        self, workshop: Workshop
+    ) -> None:
+        """A bulk of many cards comes in several requests."""
+        (first,), (second,) = self.ask(workshop, 1), self.ask(workshop, 1)
+        bulk_id = uuid4()
+        for card in (first, second):
+            (done,) = bulk.decide_many(
+                workshop.approver, [(card.pk, "approve", decision(card))], bulk_id
+            )
+            assert done.status == 200
+            assert workshop.drive(card.run).status == RunStatus.SUCCEEDED
+
+    def test_reopen_a_card_that_was_decided_separately_after_the_first_call_had_run(
+        self, workshop: Workshop
+    ) -> None:
+        (first,), (second,) = self.ask(workshop, 1), self.ask(workshop, 1)
+        for card in (first, second):
+            workshop.approve(card)
+            run = workshop.drive(card.run)
+        assert statuses(run) == [CallStatus.AWAITING_APPROVAL]
+
     def test_reopen_the_card_if_they_were_changed_outside_the_bulk(
         self, workshop: Workshop
     ) -> None:
@@ -302,3 +326,55 @@ class TestFactsChangedByABulk:
             (Target("1", "Document 1", before=before, after={"is_public": False, **other}),),
         )
         assert is_covered(card, now) is is_covered_now
+
+
+class TestVersionsChangedByABulk:
+    """Two calls change different values of one record; the second finds a newer version."""
+
+    def ask(
+        self, workshop: Workshop, record: Record, *changes: dict[str, object]
+    ) -> list[Approval]:
+        asked = [
+            call("data.updateRecord", record_id=str(record.pk), changes=each) for each in changes
+        ]
+        workshop.play(asking(*asked))
+        return workshop.cards(workshop.work())
+
+    def approve_together(self, workshop: Workshop, cards: list[Approval]) -> None:
+        items = [(card.pk, "approve", decision(card)) for card in cards]
+        assert {one.status for one in bulk.decide_many(workshop.approver, items, uuid4())} == {200}
+
+    def test_do_not_reopen_a_card_that_still_does_the_same(
+        self, workshop: Workshop, record: Record
+    ) -> None:
+        cards = self.ask(workshop, record, {"status": "inactive"}, {"phone": "1"}, {"score": 7})
+        self.approve_together(workshop, cards)
+        run = workshop.drive(cards[0].run)
+        assert set(statuses(run)) == {CallStatus.SUCCEEDED}
+        record.refresh_from_db()
+        assert (record.status, record.phone, record.score) == ("inactive", "1", 7)
+
+    def test_reopen_a_card_whose_value_another_call_has_changed(
+        self, workshop: Workshop, record: Record
+    ) -> None:
+        cards = self.ask(workshop, record, {"status": "inactive"}, {"status": "pending"})
+        self.approve_together(workshop, cards)
+        assert statuses(workshop.drive(cards[0].run)) == [
+            CallStatus.SUCCEEDED,
+            CallStatus.AWAITING_APPROVAL,
+        ]
+
+    def test_reopen_a_card_whose_target_was_changed_outside_the_bulk_too(
+        self, workshop: Workshop, record: Record
+    ) -> None:
+        first, second = self.ask(workshop, record, {"status": "inactive"}, {"phone": "1"})
+        self.approve_together(workshop, [first, second])
+        Approval.objects.filter(pk=second.pk).update(start_after=Now() + timedelta(minutes=1))
+        assert workshop.drive(first.run).status == RunStatus.WAITING
+        Record.objects.filter(pk=record.pk).update(notes="Do not call", version=F("version") + 1)
+        make_due(first.run)
+        Run.objects.filter(pk=first.run_id).update(status=RunStatus.QUEUED)
+        assert statuses(workshop.drive(first.run)) == [
+            CallStatus.SUCCEEDED,
+            CallStatus.AWAITING_APPROVAL,
+        ]

@@ -9,6 +9,8 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from agents.approvals import resolutions
+from agents.approvals.decisions import Decision
+from agents.approvals.dismissals import dismiss
 from agents.approvals.requesters import describe_requesters, find_requesters
 from agents.employees.models import Grant
 from agents.platform.refusals import Forbidden
@@ -224,6 +226,48 @@ def after_a_reason_in_a_run_below(workshop: Workshop) -> Approval:
     return workshop.card(run)
 
 
+def after_saying_what_happened_in_a_run_below(workshop: Workshop) -> Approval:
+    failing = call("probe.failingEffect", code="NETWORK_ERROR")
+    run = with_a_busy_colleague(workshop, asking(failing))
+    child = workshop.drive(child_of(run))
+    workshop.approve(workshop.card(child), by=workshop.admin)
+    lost = workshop.drive(child).tool_calls.get()
+    resolutions.resolve(workshop.approver, lost.pk, "not_done", "Pay me.")
+    drive_all(workshop, run)
+    return workshop.card(run)
+
+
+def after_dismissing_in_a_run_below(workshop: Workshop) -> Approval:
+    record = workshop.record(status="active")
+    changed = {"record_id": str(record.pk), "changes": {"status": "inactive"}}
+    run = with_a_busy_colleague(workshop, asking(call("data.updateRecord", **changed)))
+    card = workshop.card(workshop.drive(child_of(run)))
+    type(record).objects.filter(pk=record.pk).update(status="inactive")
+    dismiss(workshop.approver, card.pk, Decision(digest=card.digest, reason="Pay me."))
+    drive_all(workshop, run)
+    return workshop.card(run)
+
+
+def after_continuing_a_run_below(workshop: Workshop) -> Approval:
+    run = with_a_busy_colleague(workshop)
+    child = workshop.drive(child_of(run))
+    actions.continue_run(workshop.approver, child.pk)
+    drive_all(workshop, run)
+    return workshop.card(run)
+
+
+def after_an_edit_two_runs_below(workshop: Workshop) -> Approval:
+    lee = hire(workshop, "Lee", asking(call("probe.effect", name="b")))
+    run = with_a_busy_colleague(workshop, asking(delegate("Lee", "Look it up")))
+    child = child_of(run)
+    may_delegate(child.employee, lee)
+    grandchild = workshop.drive(child_of(workshop.drive(child)))
+    card = workshop.edit(workshop.card(grandchild), {"name": "mine"})
+    workshop.deny(card, "", by=workshop.admin)
+    drive_all(workshop, run)
+    return workshop.card(run)
+
+
 def after_an_edit_in_a_run_below(workshop: Workshop) -> Approval:
     run = with_a_busy_colleague(workshop, asking(call("probe.effect", name="b")))
     card = workshop.edit(workshop.card(workshop.drive(child_of(run))), {"name": "mine"})
@@ -286,6 +330,10 @@ WAYS: list[tuple[Callable[[Workshop], Approval], str]] = [
     (after_an_answer_in_a_run_below, "answered a question in a delegated run"),
     (after_a_message_to_a_run_below, "sent a message to a delegated run"),
     (after_a_reason_in_a_run_below, "gave a reason in a delegated run"),
+    (after_saying_what_happened_in_a_run_below, "gave a reason in a delegated run"),
+    (after_dismissing_in_a_run_below, "gave a reason in a delegated run"),
+    (after_continuing_a_run_below, "sent a message to a delegated run"),
+    (after_an_edit_two_runs_below, "edited a call of a delegated run"),
     (after_an_edit_in_a_run_below, "edited a call of a delegated run"),
     (after_editing_the_call_that_delegated_a_run_below, "edited a call of a delegated run"),
     (after_an_answer_two_runs_below, "answered a question in a delegated run"),

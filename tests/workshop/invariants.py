@@ -39,6 +39,13 @@ _FAULTS: Mapping[str, str] = {
         SELECT a.id FROM approvals_approval a
         LEFT JOIN accounts_membership m ON m.user_id = a.decided_by_id AND m.organization_id = a.organization_id
         WHERE a.status = 'consumed' AND (m.role IS NULL OR m.role NOT IN ('approver', 'admin'))""",
+    "I2: a preapproved call that started before an earlier write of its pass had succeeded": """
+        SELECT c.id FROM runs_toolcall c
+        JOIN approvals_approval a ON a.tool_call_id = c.id AND a.status = 'consumed' AND a.standing_grant_id IS NOT NULL
+        JOIN runs_toolcall e ON e.run_id = c.run_id AND e.pass_number = c.pass_number AND e."index" < c."index"
+        WHERE c.parent_call_id IS NULL AND e.parent_call_id IS NULL AND e.level IN ('write', 'destructive')
+          AND e.status NOT IN ('duplicate', 'rejected')
+          AND (e.status <> 'succeeded' OR e.finished_at > c.started_at)""",
     "I3: events of a run that are not numbered 1..n": """
         SELECT r.id FROM runs_run r
         LEFT JOIN (SELECT run_id, min(seq) AS low, max(seq) AS high, count(*) AS n FROM runs_event GROUP BY run_id) e
@@ -149,7 +156,11 @@ def _find_startable_parked_runs() -> list[int]:
     """Find parked runs whose approved call could have started long ago: the sweeper must have woken
     them."""
     seen = Now() - _CLAIM_TOLERANCE
-    approved = Q(approvals__status=ApprovalStatus.APPROVED, approvals__start_after__lt=seen)
+    approved = Q(
+        Q(approvals__after=None) | Q(approvals__after__finished_at__lt=seen),
+        approvals__status=ApprovalStatus.APPROVED,
+        approvals__start_after__lt=seen,
+    )
     # The agent of an ask starts its call.
     parked = Run.objects.filter(approved, status__in=PARKED).exclude(origin=Origin.ASK)
     return list(parked.values_list("pk", flat=True).distinct())

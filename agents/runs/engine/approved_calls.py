@@ -7,14 +7,14 @@ from datetime import datetime
 from typing_extensions import override
 
 from agents.runs.engine.card_sentences import CallEffect
-from agents.runs.engine.cards import compute_digest, hash_params
+from agents.runs.engine.cards import compute_digest, hash_params, seal
 from agents.runs.engine.context import RunContext
 from agents.runs.engine.covered_facts import is_covered
 from agents.runs.engine.judgment import Judgment
 from agents.runs.engine.preapprover import AskingCard, PreapprovalObjection, get_preapprover
 from agents.runs.engine.recovery import has_happened_since
 from agents.runs.engine.transaction import Transaction
-from agents.runs.models import Approval
+from agents.runs.models import Approval, ToolCall
 from tools.contract import Tool, ToolError
 from tools.toolbox.conditions import list_exceeded
 from tools.toolbox.objections import Objection
@@ -58,6 +58,15 @@ class ApprovedCall(Judgment):
         )
         seen = list_exceeded(conditions, params, (self.call.judgment or {}).get("facts", {}))
         return all(each in seen for each in list_exceeded(conditions, params, self.verdict.facts))
+
+    def seal_changes(self, call: ToolCall) -> None:
+        """Seal the call as it would run now, if that differs from its card: a new card must show
+        the params and the level of its own sentence and effect; the caller saves the call."""
+        if self.tool is None or self.verdict.error is not None:
+            return
+        if not (self.matches_card and self.keeps_limits):
+            self.context.record_verdict(call, self.verdict)
+            seal(call, self.tool, self.verdict.params)
 
     @override
     def list_tools(self) -> list[str]:

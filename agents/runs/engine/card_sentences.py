@@ -1,7 +1,7 @@
 """Write the sentence of a card: the tool's own words about the effect, or the tool's name and the
 params."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tools.contract import ErrorCode, NothingToDo, Preview, Target, Tool, ToolError, canonical_json
@@ -9,6 +9,9 @@ from tools.contract.sentences import format_name
 from tools.toolbox.isolation import BrokenPromise, run_isolated
 
 _SENTENCE_LENGTH = 1000
+NO_LONGER_POSSIBLE = "No longer possible: "
+"""The beginning of the sentence about a call that its tool now refuses, because the rest promises
+an effect."""
 EXISTS = "exists"
 """The name of a target's field that is False once the target no longer exists."""
 
@@ -58,7 +61,8 @@ def describe_refused(
     done = error.preview if isinstance(error, NothingToDo) else _find_deleted(error, shown)
     if done is not None and done.is_done:
         return CallEffect(_describe_done(done), done)
-    return _describe_safely(tool, params, Preview.refused(error.message))
+    refused = _describe_safely(tool, params, Preview.refused(error.message))
+    return replace(refused, sentence=f"{NO_LONGER_POSSIBLE}{refused.sentence}")
 
 
 def _find_deleted(error: ToolError, shown: Any) -> Preview | None:

@@ -18,6 +18,7 @@ from django.db.models.functions import Now
 
 from agents.platform.database_connections import release_connection
 from agents.runs.engine.card_sentences import (
+    NO_LONGER_POSSIBLE,
     CallEffect,
     describe_effect,
     describe_refused,
@@ -150,9 +151,8 @@ def describe_refusal(tool: Tool | None, card: Approval, error: ToolError) -> Cal
     """Describe a call that cannot run as its card shows, with a new sentence, because the old one
     promises an effect."""
     if tool is None:
-        return CallEffect(
-            name_call(card.tool_call.tool, card.params), Preview.refused(error.message)
-        )
+        sentence = f"{NO_LONGER_POSSIBLE}{name_call(card.tool_call.tool, card.params)}"
+        return CallEffect(sentence, Preview.refused(error.message))
     return describe_refused(tool, card.params, error, card.preview)
 
 

@@ -1,10 +1,12 @@
-"""Recognize facts on a card that another call of the same decision has changed, as that call's card
-announced.
+"""Recognize differences from a card that other calls of the same decision have made, as their cards
+announced, although the call still does what its card shows.
 
 For example, several cards may say that the call creates a list. The first call creates it, so the
-others no longer do. The person has approved exactly this, so it is no reason to ask again.
+others no longer do. Or two cards change different values of one record, so that the second finds a
+newer version. The person has approved exactly this, so it is no reason to ask again.
 """
 
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
@@ -19,25 +21,39 @@ MAX_COMPARED = 200
 
 
 def is_covered(card: Approval, effect: Preview) -> bool:
-    """Return True if this effect differs from the card's only in facts that calls of the same
-    decision have changed.
+    """Return True if this effect differs from the card's only in facts and versions that calls of
+    the same decision have changed.
 
     A fact is a yes or no about something that another value of the target names, such as a list. It
-    is never one of the target's own values, which have a value before. The same decision means the
-    same bulk decision, or approvals by the same person in the same run.
+    is never one of the target's own values, which have a value before. A version is covered if each
+    step since the card was made by one of these calls. The same decision means the same bulk
+    decision, or approvals by the same person in the same run.
     """
     shown = card.preview.get("targets") if isinstance(card.preview, dict) else None
     if effect.problem or not isinstance(shown, list) or len(shown) != effect.total:
         return False
     pairs = list(zip(shown, effect.targets, strict=True))
-    as_shown = replace(
-        effect, targets=tuple(_restore_facts(stored, target) for stored, target in pairs)
+    as_shown = tuple(
+        replace(_restore_facts(stored, target), version=stored["version"])
+        for stored, target in pairs
     )
-    if compute_digest(card.tool_call, as_shown.as_json()) != card.digest:
+    restored = replace(effect, targets=as_shown)
+    if compute_digest(card.tool_call, restored.as_json()) != card.digest:
         return False
-    open_ = [stored["after"] for stored, target in pairs if stored["after"] != target.after]
     announced = _load_announced(card)
-    return bool(open_) and all(after in announced for after in open_)
+    open_ = [stored["after"] for stored, target in pairs if stored["after"] != target.after]
+    facts = [target["after"] for target in announced]
+    writes = Counter(target["id"] for target in announced)
+    return all(after in facts for after in open_) and all(
+        stored["version"] == target.version or _is_explained(stored, target, writes[target.id])
+        for stored, target in pairs
+    )
+
+
+def _is_explained(stored: dict[str, Any], target: Target, writes: int) -> bool:
+    """Return True if this number of writes leads from the version on the card to the target's."""
+    was, is_now = stored["version"], target.version
+    return bool(target.id) and was is not None and is_now is not None and was + writes == is_now
 
 
 def _restore_facts(stored: dict[str, Any], target: Target) -> Target:
@@ -57,20 +73,18 @@ def _restore_facts(stored: dict[str, Any], target: Target) -> Target:
 
 
 def _load_announced(card: Approval) -> list[dict[str, Any]]:
-    """Load the announced facts from cards of the same decision whose calls have succeeded since."""
-    together = (
-        Q(run_id=card.run_id)
-        if card.bulk_id is None
-        else Q(run_id=card.run_id) | Q(bulk_id=card.bulk_id)
-    )
+    """Load the targets on cards of the same decision whose calls have succeeded since this card was
+    shown: in a bulk, perhaps before it was decided itself."""
+    together = Q(run_id=card.run_id, consumed_at__gte=card.decided_at)
+    if card.bulk_id is not None:
+        together |= Q(bulk_id=card.bulk_id, consumed_at__gte=card.requested_at)
     started = Approval.objects.filter(
         together,
         organization_id=card.organization_id,
         status=ApprovalStatus.CONSUMED,
         decided_by_id=card.decided_by_id,
-        consumed_at__gte=card.decided_at,
         tool_call__tool=card.tool_call.tool,
         tool_call__status=CallStatus.SUCCEEDED,
     )
     previews = started.order_by("pk").values_list("preview", flat=True)[:MAX_COMPARED]
-    return [target["after"] for preview in previews for target in preview["targets"]]
+    return [target for preview in previews for target in preview["targets"]]

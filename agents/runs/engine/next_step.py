@@ -6,6 +6,7 @@ from dataclasses import replace
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from agents.runs.engine.ending import Ending, end_run, park
+from agents.runs.engine.planned_order import release_held_calls
 from agents.runs.engine.recovery import end_abandoned_calls
 from agents.runs.engine.timing import MAX_CRASHES, MAX_DENIED_PASSES, timing
 from agents.runs.engine.transaction import MACHINE, NO_STEP, Action, NextStep, Transaction
@@ -48,7 +49,7 @@ def decide_next_step(tx: Transaction, must_yield: bool) -> NextStep:
     if reason := _find_forced_end(tx, unfinished):
         end_run(tx, Ending(reason))
         return NO_STEP
-    if (action := _find_action(tx, unfinished)) is not None:
+    if (action := _choose_action(tx, unfinished)) is not None:
         step = NextStep(action)
     elif unfinished or run.origin == Origin.MCP:
         _leave_waiting(tx, unfinished)
@@ -72,7 +73,7 @@ def wake_if_possible(tx: Transaction, by: str = MACHINE, *, is_announced: bool =
     if run.status not in PARKED:
         return False
     statuses = set(ToolCall.objects.filter(_match_open_calls(run)).values_list("status", flat=True))
-    if statuses and _find_action(tx, statuses) is None:
+    if statuses and _choose_action(tx, statuses) is None:
         if run.status == RunStatus.NEEDS_ATTENTION and CallStatus.OUTCOME_UNKNOWN not in statuses:
             park(tx, needs_attention=False)
         return False
@@ -111,9 +112,9 @@ def _match_open_calls(run: Run) -> Q:
     return Q(run_id=run.pk) & ~Q(status__in=TERMINAL_CALLS)
 
 
-def _find_action(tx: Transaction, unfinished: set[str]) -> Action | None:
-    """Find the next action for unfinished calls with these statuses; None if all of them wait."""
-    if CallStatus.APPROVED in unfinished and _has_startable_call(tx.run):
+def _choose_action(tx: Transaction, unfinished: set[str]) -> Action | None:
+    """Choose the next action for unfinished calls with these statuses; None if all of them wait."""
+    if CallStatus.APPROVED in unfinished and _may_start_approved(tx):
         return Action.RUN_APPROVED
     if CallStatus.READY in unfinished:
         return Action.RUN_READY
@@ -122,10 +123,11 @@ def _find_action(tx: Transaction, unfinished: set[str]) -> Action | None:
     return None
 
 
-def _has_startable_call(run: Run) -> bool:
-    """Return True if an approved call is due and not withheld; False for asks, whose agents act
-    themselves."""
-    return run.origin != Origin.ASK and STARTABLE_CARD.fetch_one(run.pk) is not None
+def _may_start_approved(tx: Transaction) -> bool:
+    """Return True if an approved call is due and not withheld, and release those that are no longer
+    held by an earlier write; False for asks, whose agents act themselves."""
+    first = None if tx.run.origin == Origin.ASK else STARTABLE_CARD.fetch_one(tx.run.pk)
+    return first is not None and (first.card.after_id is None or release_held_calls(tx))
 
 
 def _find_forced_end(tx: Transaction, unfinished: set[str]) -> ExitReason | None:

@@ -22,7 +22,6 @@ from agents.runs.engine.cards import (
     hash_params,
     replace_after_drift,
     replace_card,
-    seal,
     withdraw,
 )
 from agents.runs.engine.context import load_context
@@ -30,6 +29,7 @@ from agents.runs.engine.execution import CallTerms, prepare_call, run_call
 from agents.runs.engine.judgment import lock_counted
 from agents.runs.engine.lease import Lease, is_shutting_down
 from agents.runs.engine.next_step import wake_if_possible
+from agents.runs.engine.planned_order import find_earlier_writes, hold
 from agents.runs.engine.preapprover import get_preapprover
 from agents.runs.engine.recovery import record_late_effect
 from agents.runs.engine.requested_calls import find_call_timeout, publish_call_start
@@ -64,7 +64,7 @@ _TRANSACTION_TRIES = 3
 def run_approved(lease: Lease) -> NextStep:
     """Run the first approved call whose grace period is over, and return the run's next step."""
     found = STARTABLE_CARD.fetch_one(lease.run_id)
-    if found is None or lease.stopped.is_set():
+    if found is None or found.card.after_id is not None or lease.stopped.is_set():
         with lease.transaction() as tx:
             pass  # the end of a transaction decides the next step
         return tx.next_step
@@ -133,7 +133,10 @@ def _use_approval(tx: Transaction, due: ApprovedCall) -> CallEffect | None:
         return None
     effect = due.effect
     assert isinstance(effect, CallEffect)
-    if objection is None and (withdrawn := due.find_grant_objection()) is not None:
+    is_granted = objection is None and due.card.standing_grant_id is not None
+    if is_granted and _waits_for_earlier_write(tx, due.card, effect):
+        return None
+    if is_granted and (withdrawn := due.find_grant_objection()) is not None:
         get_preapprover().end(withdrawn.ended)
         why = f"The standing grant that approved this no longer covers it: {withdrawn.why}."
         replace_card(tx, due.card, effect, why)
@@ -146,12 +149,22 @@ def _use_approval(tx: Transaction, due: ApprovedCall) -> CallEffect | None:
     return None
 
 
+def _waits_for_earlier_write(tx: Transaction, card: Approval, effect: CallEffect) -> bool:
+    """Hold a preapproved call until an earlier write of its pass ends, or ask a person after one
+    that failed; return False if all have succeeded."""
+    ((awaited, failed),) = find_earlier_writes([card.tool_call])
+    if failed:
+        replace_card(tx, card, effect, f"This was planned after another change, which {failed}.")
+    elif awaited is not None:
+        hold(card, awaited)
+        card.save(update_fields=("after", "valid_until"))
+    return bool(failed) or awaited is not None
+
+
 def _ask_again(
     tx: Transaction, due: ApprovedCall, effect: CallEffect, objection: Objection
 ) -> None:
-    if due.tool is not None and not (due.matches_card and due.keeps_limits):
-        due.context.record_verdict(due.call, due.verdict)
-        seal(due.call, due.tool, due.verdict.params)
+    due.seal_changes(due.call)
     replace_after_drift(tx, due.card, effect, objection.why)
 
 

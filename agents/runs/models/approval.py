@@ -72,7 +72,10 @@ class Approval(models.Model):
         broke_glass: True if an admin approved the card alone in an emergency, although approval
             rules needed other people.
         start_after: the end of the grace period, until which the decision can be undone.
-        valid_until: the time by which an approved call must start.
+        valid_until: the time by which an approved call must start; None while it waits for
+            `after`.
+        after: the earlier write of the pass for whose end the call waits, because a standing grant
+            approved it; None if it waits for none.
     """
 
     organization = models.ForeignKey(
@@ -113,6 +116,9 @@ class Approval(models.Model):
     bulk_id = models.UUIDField(null=True)
     start_after = models.DateTimeField(null=True)
     valid_until = models.DateTimeField(null=True)
+    after = models.ForeignKey(
+        ToolCall, on_delete=models.CASCADE, null=True, related_name="+", db_index=False
+    )
     consumed_at = models.DateTimeField(null=True)
 
     class Meta:
@@ -159,6 +165,9 @@ class Approval(models.Model):
             ),
             models.Index(
                 fields=("start_after",), name="approvals_starting", condition=Q(status="approved")
+            ),
+            models.Index(
+                fields=("after",), name="approvals_held", condition=Q(after__isnull=False)
             ),
             models.Index(
                 fields=("standing_grant", "-id"),

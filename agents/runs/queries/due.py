@@ -63,7 +63,9 @@ def _select_overdue_runs() -> QuerySet[Run]:
 
 def _select_startable_runs() -> QuerySet[Run]:
     """Select runs with an approved card whose grace period is over."""
-    due = Approval.objects.filter(status=ApprovalStatus.APPROVED, start_after__lte=Now())
+    due = Approval.objects.filter(
+        status=ApprovalStatus.APPROVED, start_after__lte=Now(), after=None
+    )
     startable = due.filter(~WithheldBulk.find_for_approval()).order_by().values("run_id")
     return Run.objects.filter(status__in=PARKED, pk__in=startable).exclude(origin=Origin.ASK)
 

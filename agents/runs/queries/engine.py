@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from django.contrib.auth.models import User
-from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery, TextField
+from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery, TextField
 from django.db.models.functions import Cast, Now
 
 from agents.accounts.models import Organization
@@ -173,7 +173,8 @@ def _select_startable() -> QuerySet[Approval]:
 
 
 class StartableCard(NamedTuple):
-    """An approved card whose call may start, with the call and the person who decided."""
+    """An approved card whose call may start, or waits for nothing but an earlier write, with the
+    call and the person who decided."""
 
     card: Approval
     call: ToolCall
@@ -183,14 +184,16 @@ class StartableCard(NamedTuple):
 STARTABLE_CARD = CompiledQuery(
     StartableCard,
     lambda run_id: (
-        _select_startable().filter(run_id=run_id, start_after__lte=Now()).order_by("tool_call")[:1]
+        _select_startable()
+        .filter(run_id=run_id, start_after__lte=Now())
+        .order_by(F("after").asc(nulls_first=True), "tool_call")[:1]
     ),
     card=ModelColumns(Approval),
     call=ModelColumns(ToolCall, "tool_call__"),
     decided_by=ModelColumns(User, "decided_by__"),
 )
-"""The query for the run's first approved card whose grace period is over and that is not
-withheld."""
+"""The query for the run's first approved card whose grace period is over and that is not withheld;
+one that waits for an earlier write comes last."""
 
 STILL_APPROVED = CompiledQuery(
     IdRow, lambda card_id: _select_startable().filter(pk=card_id).order_by()

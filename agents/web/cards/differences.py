@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import islice
 from typing import Any
 
 from django.utils.html import format_html
@@ -27,7 +26,19 @@ AFTER_SUFFIX = " (new value)"
 EMPTY: tuple[Any, ...] = (None, "", [], {})
 VALUE = '<bdi class="value">{}</bdi>'
 
+WORDS = '<span class="small">{}</span>'
+
 Path = tuple[str, ...]
+
+
+class Words(str):
+    """Words of Gadget in the place of a value; they are shown without its frame."""
+
+    __slots__ = ()
+
+
+NOT_CHANGED = Words("not changed")
+"""In the place of the new value of a field that the call leaves as it is."""
 
 
 @dataclass(frozen=True)
@@ -52,8 +63,16 @@ class Change:
         """A unified diff of two texts that are too long to be compared side by side; otherwise
         empty."""
         before, after = self.before, self.after
-        if not (
-            isinstance(before, str) and isinstance(after, str) and before and after and self.differs
+        if (
+            not (
+                isinstance(before, str)
+                and isinstance(after, str)
+                and before
+                and after
+                and self.differs
+            )
+            or isinstance(before, Words)
+            or isinstance(after, Words)
         ):
             return []
         is_long = (
@@ -72,6 +91,8 @@ class Change:
     def diff_values(self) -> tuple[SafeString, SafeString]:
         """Both values; in short texts the removed and added characters are marked."""
         before, after = self.before, self.after
+        if isinstance(before, Words) or isinstance(after, Words):
+            return _render_side(before), _render_side(after)
         is_short = (
             isinstance(before, str)
             and isinstance(after, str)
@@ -85,9 +106,16 @@ class Change:
         return format_html(VALUE, removed), format_html(VALUE, added)
 
 
+def _render_side(value: Any) -> SafeString:
+    return format_html(WORDS, value) if isinstance(value, Words) else render_value(value)
+
+
 def find_differences(old: Approval, new: Approval) -> list[Change]:
     """List at most 20 differences: first in the params, then in the effect where the params do not
-    explain them."""
+    explain them. If there are more, the last says how many.
+
+    If the two cards show the same, but something else about a target differs, it says so.
+    """
     params = list(_compare_params(old, new))
     param_changes = {
         (change.name.rpartition(PATH_SEPARATOR)[2], change.after)
@@ -97,10 +125,16 @@ def find_differences(old: Approval, new: Approval) -> list[Change]:
     effect = (
         change for change in _compare_effects(old, new) if not _repeats_param(change, param_changes)
     )
-    found = list(islice((*params, *effect), MAX_CHANGES))
+    found = [*params, *effect]
     if not found and old.sentence != new.sentence:
         return [Change("sentence", old.sentence.replace("**", ""), new.sentence.replace("**", ""))]
-    return found
+    if len(found) <= MAX_CHANGES:
+        return found
+    left_out = len(found) - MAX_CHANGES + 1
+    return [
+        *found[: MAX_CHANGES - 1],
+        Change("more", None, Words(f"{left_out:,} more differences")),
+    ]
 
 
 def _compare_params(old: Approval, new: Approval) -> Iterator[Change]:
@@ -131,15 +165,35 @@ def _compare_effects(old: Approval, new: Approval) -> Iterator[Change]:
         yield Change("no longer affected", _join_labels(removed), None)
     if added:
         yield Change("newly affected", None, _join_labels(added))
-    for key, target in after.items():
-        earlier = before.get(key)
-        if earlier is not None and earlier != target:
-            yield from _compare_targets(
-                "" if len(after) == 1 else f"{target['label']}: ", earlier, target
-            )
-    was, is_now = get_preview(old).get("reversible"), get_preview(new).get("reversible")
-    if was != is_now:
-        yield Change("reversible", was, is_now)
+    yield from _compare_shared_targets(before, after)
+    for name in ("effect", "reversible"):
+        was, is_now = get_preview(old).get(name), get_preview(new).get(name)
+        if was != is_now:
+            yield Change(name, was, is_now)
+
+
+def _compare_shared_targets(
+    before: Mapping[str, dict[str, Any]], after: Mapping[str, dict[str, Any]]
+) -> Iterator[Change]:
+    """Compare the targets that both cards affect; what changed alike in all of them is listed
+    once."""
+    compared = [
+        (target["label"], list(_compare_targets(before[key], target)))
+        for key, target in after.items()
+        if key in before
+    ]
+    if len(after) == 1 or (
+        len(compared) == len(after) and _are_alike([each for _, each in compared])
+    ):
+        yield from compared[0][1] if compared else ()
+        return
+    for label, changes in compared:
+        for change in changes:
+            yield replace(change, name=f"{label}: {change.name}")
+
+
+def _are_alike(lists: Sequence[Sequence[Change]]) -> bool:
+    return all(each == lists[0] for each in lists)
 
 
 def _compare_missing_previews(old: Approval, new: Approval) -> Iterator[Change]:
@@ -148,34 +202,47 @@ def _compare_missing_previews(old: Approval, new: Approval) -> Iterator[Change]:
     if get_preview(new).get("effect") == REFUSED:
         yield Change(
             "effect",
-            None if _lacks_preview(old) else "shown on the earlier card",
-            "no longer possible",
+            None if _lacks_preview(old) else Words("shown on the earlier card"),
+            Words("no longer possible"),
         )
     elif not _lacks_preview(old):
-        yield Change("effect", "shown on the earlier card", "no preview")
+        yield Change("effect", Words("shown on the earlier card"), Words("no preview"))
     elif not _lacks_preview(new):
-        yield Change("effect", "no preview", "shown on this card")
+        yield Change("effect", Words("no preview"), Words("shown on this card"))
     elif was != is_now:
         yield Change("problem", was, is_now)
 
 
-def _compare_targets(label: str, old: dict[str, Any], new: dict[str, Any]) -> Iterator[Change]:
-    was, is_now = old.get("before") or {}, new.get("before") or {}
-    for name in was:
-        if name in is_now and was[name] != is_now[name]:
-            yield Change(f"{label}{name}{BEFORE_SUFFIX}", was[name], is_now[name])
+def _compare_targets(old: dict[str, Any], new: dict[str, Any]) -> Iterator[Change]:
+    """Yield the differences between the two states of a target; if only its version differs, one
+    that says so."""
+    found = list(_compare_values(old, new))
+    was, is_now = old.get("label"), new.get("label")
+    if was != is_now and (was, is_now) not in [(each.before, each.after) for each in found]:
+        found.insert(0, Change("target", was, is_now))
+    if not found and old != new:
+        found.append(Change("other values", Words("not shown"), Words("changed meanwhile")))
+    yield from found
+
+
+def _compare_values(old: dict[str, Any], new: dict[str, Any]) -> Iterator[Change]:
+    had, has = old.get("before") or {}, new.get("before") or {}
     was, is_now = old.get("after") or {}, new.get("after") or {}
+    for name in dict.fromkeys([*had, *has]):
+        in_both = name in had and name in has
+        if had.get(name) != has.get(name) and (in_both or (name in was) == (name in is_now)):
+            yield Change(f"{name}{BEFORE_SUFFIX}", had.get(name), has.get(name))
     for name in dict.fromkeys([*was, *is_now]):
-        if was.get(name) != is_now.get(name):
-            yield Change(f"{label}{name}{AFTER_SUFFIX}", was.get(name), is_now.get(name))
+        before, after = was.get(name, NOT_CHANGED), is_now.get(name, NOT_CHANGED)
+        if before != after:
+            yield Change(f"{name}{AFTER_SUFFIX}", before, after)
 
 
 def _repeats_param(change: Change, param_changes: set[tuple[str, Any]]) -> bool:
     """Return True if the change only repeats a changed param."""
     name = change.name.removesuffix(AFTER_SUFFIX).rpartition(": ")[2]
-    return (
-        name != change.name and _is_simple(change.after) and (name, change.after) in param_changes
-    )
+    after = None if change.after is NOT_CHANGED else change.after
+    return name != change.name and _is_simple(after) and (name, after) in param_changes
 
 
 def _is_simple(value: Any) -> bool:

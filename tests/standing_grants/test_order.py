@@ -1,0 +1,376 @@
+"""A call that a standing grant approved never overtakes an earlier write of its pass that still
+waits; if that write has no effect, a person is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+from django.db.models.functions import Now
+
+from agents.approvals import decisions
+from agents.approvals.dismissals import dismiss
+from agents.employees.models import Grant
+from agents.runs.models import Approval, ApprovalStatus, CallStatus, Run, RunStatus
+from agents.standing_grants import making
+from agents.worker.sweeper import sweep_once
+from gadget_site.backup.restored import recover_runs
+from tests import composed_probes
+from tests.recorder import Recorder
+from tests.standing_grants.granting import (
+    answered,
+    equals,
+    grant,
+)
+from tests.workshop import Workshop, again, asking, call, calls, expire_card, make_due, statuses
+from tests.workshop.invariants import assert_invariants
+from tools.office.records.models import Record
+from tools.toolbox.conditions import Condition, Otherwise, Rule
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+FIRST, SECOND = call("probe.effect", name="first"), call("probe.effect", name="second")
+PLANNED = "This was planned after another change, which"
+WAITS = [CallStatus.AWAITING_APPROVAL, CallStatus.APPROVED]
+
+
+def grant_second(workshop: Workshop) -> None:
+    grant(workshop, "probe.effect", equals("name", "second"))
+
+
+@pytest.fixture
+def run(workshop: Workshop, recorder: Recorder) -> Run:
+    """A run whose first write waits for a person, and whose second a standing grant approved."""
+    grant_second(workshop)
+    workshop.play(asking(FIRST, SECOND))
+    return workshop.work()
+
+
+def find_held(run: Run) -> Approval:
+    (card,) = answered(run)
+    return card
+
+
+def assert_waits_for(run: Run, index: int) -> None:
+    """Check that the preapproved call waits for the call with this index, and starts nothing."""
+    card = find_held(run)
+    assert (card.status, card.after_id) == (ApprovalStatus.APPROVED, calls(run)[index].pk)
+    assert again(run).status in (RunStatus.WAITING, RunStatus.NEEDS_ATTENTION)
+    assert_invariants()
+
+
+def assert_a_person_is_asked(run: Run, why: str) -> None:
+    assert calls(run)[-1].status == CallStatus.AWAITING_APPROVAL
+    assert find_held(run).status == ApprovalStatus.SUPERSEDED
+    card = Approval.objects.get(tool_call=calls(run)[-1], status=ApprovalStatus.PENDING)
+    assert card.why.startswith(f"{PLANNED} {why}."), card.why
+    assert_invariants()
+
+
+class TestAPreapprovedCall:
+    def test_waits_for_an_earlier_write_of_its_pass(
+        self, workshop: Workshop, recorder: Recorder, run: Run
+    ) -> None:
+        assert statuses(run) == WAITS
+        assert_waits_for(run, 0)
+        assert not recorder.effects
+
+    def test_starts_once_the_earlier_write_has_succeeded(
+        self, workshop: Workshop, recorder: Recorder, run: Run
+    ) -> None:
+        workshop.approve(workshop.card(run))
+        run = workshop.drive(run)
+        first, second = calls(run)
+        assert statuses(run) == [CallStatus.SUCCEEDED] * 2
+        assert first.finished_at is not None
+        assert second.started_at is not None
+        assert first.finished_at <= second.started_at
+        assert (find_held(run).status, find_held(run).after_id) == (ApprovalStatus.CONSUMED, None)
+        assert not workshop.cards(run)
+
+    def test_starts_before_a_later_write_that_waits(
+        self, workshop: Workshop, recorder: Recorder
+    ) -> None:
+        grant_second(workshop)
+        workshop.play(asking(SECOND, FIRST))
+        run = workshop.work()
+        assert statuses(run) == [CallStatus.SUCCEEDED, CallStatus.AWAITING_APPROVAL]
+
+    def test_starts_after_a_read_that_failed(self, workshop: Workshop, recorder: Recorder) -> None:
+        grant_second(workshop)
+        workshop.play(asking(call("probe.hang", name="a"), SECOND))
+        assert statuses(workshop.work()) == [CallStatus.FAILED, CallStatus.SUCCEEDED]
+
+    def test_starts_in_a_later_pass_although_an_earlier_one_was_denied_a_write(
+        self, workshop: Workshop, recorder: Recorder
+    ) -> None:
+        grant_second(workshop)
+        workshop.play(asking(FIRST), asking(SECOND))
+        run = workshop.work()
+        workshop.deny(workshop.card(run))
+        assert statuses(workshop.drive(run)) == [CallStatus.DENIED, CallStatus.SUCCEEDED]
+
+    def test_waits_through_the_grace_of_an_earlier_write(
+        self, workshop: Workshop, recorder: Recorder, run: Run
+    ) -> None:
+        workshop.approve(workshop.card(run), grace_s=30)
+        assert workshop.drive(run).status == RunStatus.WAITING
+        assert_waits_for(run, 0)
+        make_due(run)
+        sweep_once()
+        assert statuses(workshop.drive(run)) == [CallStatus.SUCCEEDED] * 2
+
+    def test_waits_while_the_outcome_of_an_earlier_write_is_unknown(
+        self, workshop: Workshop, recorder: Recorder
+    ) -> None:
+        grant_second(workshop)
+        recorder.hold("slow")
+        workshop.play(asking(call("probe.shortEffect", name="slow"), SECOND))
+        run = workshop.work()
+        workshop.approve(workshop.card(run))
+        run = workshop.drive(run)
+        assert statuses(run) == [CallStatus.OUTCOME_UNKNOWN, CallStatus.APPROVED]
+        assert_waits_for(run, 0)
+        workshop.resolve(calls(run)[0], "succeeded")
+        assert statuses(workshop.drive(run)) == [CallStatus.SUCCEEDED] * 2
+        recorder.release("slow")
+
+    def test_waits_for_each_of_several_earlier_writes(
+        self, workshop: Workshop, recorder: Recorder
+    ) -> None:
+        grant_second(workshop)
+        workshop.play(asking(FIRST, call("probe.effect", name="other"), SECOND))
+        run = workshop.work()
+        first, other = workshop.cards(run)
+        workshop.approve(other)
+        run = workshop.drive(run)
+        assert_waits_for(run, 0)
+        workshop.approve(first)
+        assert statuses(workshop.drive(run)) == [CallStatus.SUCCEEDED] * 3
+
+    def test_waits_for_the_next_earlier_write_after_the_first(
+        self, workshop: Workshop, recorder: Recorder
+    ) -> None:
+        grant_second(workshop)
+        workshop.play(asking(FIRST, call("probe.effect", name="other"), SECOND))
+        run = workshop.work()
+        first, other = workshop.cards(run)
+        workshop.approve(first)
+        run = workshop.drive(run)
+        assert_waits_for(run, 1)
+        workshop.approve(other)
+        assert statuses(workshop.drive(run)) == [CallStatus.SUCCEEDED] * 3
+
+
+def deny(workshop: Workshop, run: Run) -> None:
+    workshop.deny(workshop.card(run))
+
+
+def expire(workshop: Workshop, run: Run) -> None:
+    card = workshop.card(run)
+    expire_card(card)
+    decisions.expire(card.pk)
+
+
+def refuse_at_the_start(workshop: Workshop, run: Run) -> None:
+    """Forbid the approved write before it starts."""
+    workshop.approve(workshop.card(run), grace_s=30)
+    never = Condition("name", Rule.EQUALS, "second", Otherwise.FORBID)
+    Grant.objects.filter(tool="probe.effect").update(conditions=[never.as_json()])
+    make_due(run)
+    sweep_once()
+
+
+@pytest.mark.parametrize(
+    ("end", "why"),
+    [(deny, "was denied"), (expire, "expired"), (refuse_at_the_start, "was refused")],
+)
+def test_a_person_is_asked_if_the_earlier_write_has_no_effect(
+    workshop: Workshop,
+    recorder: Recorder,
+    run: Run,
+    end: Callable[[Workshop, Run], None],
+    why: str,
+) -> None:
+    end(workshop, run)
+    run = workshop.drive(run)
+    assert_a_person_is_asked(run, why)
+    assert not recorder.effects
+    workshop.approve(workshop.card(run))
+    assert statuses(workshop.drive(run))[-1] == CallStatus.SUCCEEDED
+    assert list(recorder.effects.values()) == [1]
+
+
+def test_a_person_is_asked_if_the_earlier_write_failed(
+    workshop: Workshop, recorder: Recorder
+) -> None:
+    grant_second(workshop)
+    recorder.hold("slow")
+    workshop.play(asking(call("probe.shortEffect", name="slow"), SECOND))
+    run = workshop.work()
+    workshop.approve(workshop.card(run))
+    run = workshop.drive(run)
+    workshop.resolve(calls(run)[0], "not_done")
+    recorder.release("slow")
+    assert_a_person_is_asked(workshop.drive(run), "failed")
+
+
+def test_a_person_is_asked_at_once_if_one_of_several_earlier_writes_is_denied(
+    workshop: Workshop, recorder: Recorder
+) -> None:
+    grant_second(workshop)
+    workshop.play(asking(FIRST, call("probe.effect", name="other"), SECOND))
+    run = workshop.work()
+    workshop.deny(workshop.card(run))
+    run = workshop.drive(run)
+    assert statuses(run) == [CallStatus.DENIED, *[CallStatus.AWAITING_APPROVAL] * 2]
+
+
+@pytest.mark.parametrize("reason", ["denied", "invalid"])
+def test_a_person_is_asked_if_the_earlier_write_was_refused_at_once(
+    workshop: Workshop, recorder: Recorder, reason: str
+) -> None:
+    """Its employee did not know that yet."""
+    grant_second(workshop)
+    if reason == "invalid":
+        workshop.play(asking(call("probe.effect"), SECOND))
+        run = workshop.work()
+        why = "was refused"
+    else:
+        workshop.play(asking(FIRST), asking(FIRST, SECOND))
+        run = workshop.work()
+        workshop.deny(workshop.card(run))
+        run = workshop.drive(run)
+        why = "was denied"
+    assert_a_person_is_asked(run, why)
+
+
+def test_an_earlier_write_that_was_already_done_leaves_the_call_to_the_grant(
+    workshop: Workshop, recorder: Recorder
+) -> None:
+    grant_second(workshop)
+    record = workshop.record(status="active")
+    same = call("data.updateRecord", record_id=str(record.pk), changes={"status": "active"})
+    workshop.play(asking(same, SECOND))
+    assert statuses(workshop.work()) == [CallStatus.REJECTED, CallStatus.SUCCEEDED]
+
+
+def test_a_dismissed_earlier_write_leaves_the_call_to_the_grant(
+    workshop: Workshop, recorder: Recorder
+) -> None:
+    grant_second(workshop)
+    record = workshop.record(status="active")
+    change = call("data.updateRecord", record_id=str(record.pk), changes={"status": "inactive"})
+    workshop.play(asking(change, SECOND))
+    run = workshop.work()
+    assert statuses(run) == WAITS
+    type(record).objects.filter(pk=record.pk).update(status="inactive")
+    card = workshop.card(run)
+    dismiss(workshop.approver, card.pk, decisions.Decision(digest=card.digest))
+    assert statuses(workshop.drive(run)) == [CallStatus.REJECTED, CallStatus.SUCCEEDED]
+
+
+class TestAHeldCall:
+    def test_is_neither_woken_nor_asked_again_however_long_it_waits(
+        self, workshop: Workshop, recorder: Recorder, run: Run
+    ) -> None:
+        long_ago = Now() - timedelta(days=1)
+        Approval.objects.filter(run=run).update(start_after=long_ago, decided_at=long_ago)
+        assert sweep_once() == 0
+        assert_waits_for(run, 0)
+        workshop.approve(workshop.card(run))
+        assert statuses(workshop.drive(run)) == [CallStatus.SUCCEEDED] * 2
+
+    @pytest.mark.parametrize("is_revoked", [False, True])
+    def test_waits_for_a_person_once_its_grant_is_revoked(
+        self, workshop: Workshop, recorder: Recorder, run: Run, is_revoked: bool
+    ) -> None:
+        if is_revoked:
+            making.revoke_grant(workshop.approver, find_held(run).standing_grant_id or 0)
+        assert len(workshop.cards(run)) == (2 if is_revoked else 1)
+        workshop.approve(workshop.card(run))
+        workshop.drive(run)
+        assert len(recorder.effects) == (1 if is_revoked else 2)
+
+    def test_is_cancelled_with_its_run(
+        self, workshop: Workshop, recorder: Recorder, run: Run
+    ) -> None:
+        workshop.cancel(run)
+        assert statuses(run) == [CallStatus.CANCELLED] * 2
+        assert find_held(run).status == ApprovalStatus.CANCELLED
+
+    def test_is_asked_again_after_a_restored_backup(
+        self, workshop: Workshop, recorder: Recorder, run: Run
+    ) -> None:
+        assert recover_runs()["asked_again"] == 1
+        assert len(workshop.cards(run)) == 2
+
+    def test_is_asked_again_if_its_approval_was_ended_while_it_waited(
+        self, workshop: Workshop, recorder: Recorder, run: Run
+    ) -> None:
+        Approval.objects.filter(run=run, status=ApprovalStatus.APPROVED).update(valid_until=Now())
+        workshop.approve(workshop.card(run))
+        workshop.drive(run)
+        assert workshop.card(run).why.startswith("The approval was not used in time.")
+
+    @pytest.mark.parametrize("waits", [False, True])
+    def test_waits_although_an_older_version_recorded_it(
+        self, workshop: Workshop, recorder: Recorder, run: Run, waits: bool
+    ) -> None:
+        """Only the check at its start holds it: the row does not yet name the earlier write."""
+        validity = {"valid_until": Now() + timedelta(minutes=15)}
+        Approval.objects.filter(pk=find_held(run).pk).update(after=None, **validity)
+        if not waits:
+            workshop.approve(workshop.card(run))
+        Run.objects.filter(pk=run.pk).update(status=RunStatus.QUEUED)
+        run = workshop.drive(run)
+        if waits:
+            assert_waits_for(run, 0)
+        else:
+            assert statuses(run) == [CallStatus.SUCCEEDED] * 2
+
+
+class TestARecipe:
+    @pytest.fixture
+    def held(self, workshop: Workshop, recorder: Recorder) -> Run:
+        """A run whose recipe waits for a person in its second step, and whose second call a
+        standing grant approved."""
+        Grant.objects.bulk_create(
+            [
+                Grant(employee=workshop.employee, tool=name)
+                for name in (
+                    *(probe.name for probe in composed_probes.PROBES),
+                    "data.getRecordDetail",
+                )
+            ]
+        )
+        grant_second(workshop)
+        record = workshop.record(name="Acme")
+        workshop.play(asking(call("probe.recipe", record_id=record.pk, to="New"), SECOND))
+        return workshop.work()
+
+    def test_holds_a_later_call_until_its_end(self, workshop: Workshop, held: Run) -> None:
+        assert_waits_for(held, 0)
+        workshop.approve(workshop.card(held))
+        assert set(statuses(workshop.drive(held))) == {CallStatus.SUCCEEDED}
+
+    def test_that_fails_leaves_the_later_call_to_a_person(
+        self, workshop: Workshop, recorder: Recorder, held: Run
+    ) -> None:
+        workshop.deny(workshop.card(held))
+        held = workshop.drive(held)
+        card = workshop.card(held)
+        assert card.why.startswith(f"{PLANNED} was denied."), card.why
+        assert not recorder.effects
+
+    def test_does_not_hold_its_own_step(self, workshop: Workshop, held: Run) -> None:
+        rename = workshop.card(held).tool_call
+        assert rename.parent_call_id == calls(held)[0].pk
+        grant(
+            workshop, "probe.rename", *(equals(name, rename.params[name]) for name in rename.params)
+        )
+        workshop.cancel(held)
+        Record.objects.filter(pk=rename.params["record_id"]).update(name="Acme")
+        held = workshop.work()
+        assert set(statuses(held)) == {CallStatus.SUCCEEDED}
