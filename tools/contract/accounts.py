@@ -9,27 +9,45 @@ from collections.abc import Iterator
 
 _IBAN = re.compile(r"\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){3,7}(?: ?[A-Z0-9]{1,3})?\b")
 """An IBAN as banks print it, which counts even if its checksum is wrong."""
-_IBAN_IN_ANY_FORM = re.compile(r"\b[a-z]{2}\d{2}(?:[ .-]?[a-z0-9]){11,30}\b", re.IGNORECASE)
-_CARD = re.compile(r"\b[3-6]\d{3}(?:[ .-]?\d){9,15}\b")
-_WALLET = re.compile(r"\b0x[0-9a-f]{40}\b|\b(?:bc|tb|ltc)1[02-9ac-hj-np-z]{11,87}\b", re.IGNORECASE)
-_CHECKED_WALLET = re.compile(r"\b[13LMDT][1-9A-HJ-NP-Za-km-z]{25,34}\b")
+FEWEST_DIGITS = 8
+"""An IBAN has at least so many digits; other words in capitals have fewer."""
+_IBAN_IN_ANY_FORM = re.compile(r"\b[a-z]{2}\d{2}(?:[ .,/_-]{0,2}[a-z0-9]){11,30}\b", re.IGNORECASE)
+_CARD = re.compile(r"\b(?:[3-6]\d{3}(?:[ .,/_-]{0,2}\d){9,15}|2[2-7]\d\d(?:[ .,/_-]{0,2}\d){12})\b")
+_WALLET = re.compile(
+    r"\b0x[0-9a-f]{40}\b|\b[48][1-9A-HJ-NP-Za-km-z]{94}\b|\bG[A-Z2-7]{55}\b",
+    re.IGNORECASE,
+)
+"""Wallets of Ethereum, Monero and Stellar, told by their length."""
+_ENS_NAME = re.compile(r"\b[\w-]{2,60}\.eth\b")
+_BECH32 = re.compile(r"\b(?=[a-z]{1,20}1)([a-z]{1,20})1([02-9ac-hj-np-z]{38,110})\b")
+_BASE_58_WORD = re.compile(r"\b[1-9A-HJ-NP-Za-km-z]{25,44}\b")
 _LONG_WORD = re.compile(r"[A-Za-z0-9]{13}")
 """Every wallet contains such a word."""
-_MANY_DIGITS = re.compile(r"\d{2}(?:[ .-]?[A-Za-z0-9]){9}")
+_MANY_DIGITS = re.compile(r"\d{2}(?:[ .,/_-]{0,2}[A-Za-z0-9]){9}")
 """Every IBAN and card number contains these."""
-_SEPARATORS = re.compile(r"[ .-]")
+_SEPARATORS = re.compile(r"[ .,/_-]")
 _BASE_58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
+_RIPPLE_BASE_58 = "rpshnaf39wBUDNEGHJKLM4PQRST7VWXYZ2bcdeCg65jkm8oFqi1tuvAxyz"
+_BECH32_LETTERS = "qpzry9x8gf2tvdw0s3jn54khce6mua7l"
+_BECH32_STEPS = (0x3B6A57B2, 0x26508E6D, 0x1EA119FA, 0x3D4233DD, 0x2A1462B3)
+_BECH32_SUMS = (1, 0x2BC830A3)
 SHORTEST_IBAN, LONGEST_IBAN = 15, 34
-CHECKSUM_BYTES, WALLET_BYTES = 4, 25
+CHECKSUM_BYTES, WALLET_BYTES, KEY_BYTES = 4, 25, 32
 
 
 def find_accounts(text: str) -> Iterator[str]:
     """Yield the account numbers in the text without separators, some more than once."""
+    if ".eth" in text:
+        yield from (found[0] for found in _ENS_NAME.finditer(text))
     if _LONG_WORD.search(text):
         yield from _find_wallets(text)
     if not _MANY_DIGITS.search(text):
         return
-    yield from (_join(found) for found in _IBAN.findall(text))
+    yield from (
+        _join(found)
+        for found in _IBAN.findall(text)
+        if sum(map(str.isdigit, found)) >= FEWEST_DIGITS
+    )
     for found in _IBAN_IN_ANY_FORM.finditer(text):
         if account := _find_iban(found[0]):
             yield account
@@ -41,9 +59,10 @@ def find_accounts(text: str) -> Iterator[str]:
 
 def _find_wallets(text: str) -> Iterator[str]:
     yield from (found[0] for found in _WALLET.finditer(text))
-    yield from (
-        found[0] for found in _CHECKED_WALLET.finditer(text) if _has_base58_checksum(found[0])
-    )
+    for found in _BECH32.finditer(text if text.islower() else text.lower()):
+        if _has_bech32_checksum(found[1], found[2]):
+            yield text[found.start() : found.end()]
+    yield from (found[0] for found in _BASE_58_WORD.finditer(text) if _is_base58_wallet(found[0]))
 
 
 def _join(account: str) -> str:
@@ -70,12 +89,46 @@ def _has_luhn_checksum(digits: str) -> bool:
     return sum(each - 9 * (each > 9) for each in doubled) % 10 == 0
 
 
-def _has_base58_checksum(address: str) -> bool:
+def _is_base58_wallet(word: str) -> bool:
+    """Return True for addresses with a checksum, as of Bitcoin, Tron and Ripple, and for words
+    that are exactly a public key, as of Solana."""
+    if _has_base58_checksum(word, _BASE_58):
+        return True
+    if word[0] == "r" and _has_base58_checksum(word, _RIPPLE_BASE_58):
+        return True
+    has_all = word.upper() != word != word.lower() and any(map(str.isdigit, word))
+    return has_all and _measure_base58(word) == KEY_BYTES
+
+
+def _measure_base58(word: str) -> int:
+    """Return the number of bytes that the word encodes; each leading 1 is a zero byte."""
+    value = _read_base58(word, _BASE_58)
+    return (value.bit_length() + 7) // 8 + len(word) - len(word.lstrip("1"))
+
+
+def _read_base58(word: str, alphabet: str) -> int:
     number = 0
-    for char in address:
-        number = number * 58 + _BASE_58.index(char)
+    for char in word:
+        number = number * 58 + alphabet.index(char)
+    return number
+
+
+def _has_base58_checksum(address: str, alphabet: str) -> bool:
+    number = _read_base58(address, alphabet)
     if number.bit_length() > WALLET_BYTES * 8:
         return False
     raw = number.to_bytes(WALLET_BYTES, "big")
     checksum = hashlib.sha256(hashlib.sha256(raw[:-CHECKSUM_BYTES]).digest()).digest()
     return raw[-CHECKSUM_BYTES:] == checksum[:CHECKSUM_BYTES]
+
+
+def _has_bech32_checksum(prefix: str, data: str) -> bool:
+    """Return True for addresses as of Bitcoin, Cosmos and Cardano (BIP 173 and BIP 350)."""
+    values = [ord(char) >> 5 for char in prefix] + [0] + [ord(char) & 31 for char in prefix]
+    total = 1
+    for value in (*values, *map(_BECH32_LETTERS.index, data)):
+        top = total >> 25
+        total = (total & 0x1FFFFFF) << 5 ^ value
+        for place, step in enumerate(_BECH32_STEPS):
+            total ^= step if top >> place & 1 else 0
+    return total in _BECH32_SUMS

@@ -30,27 +30,41 @@ MAX_LABEL = 63
 PUNYCODE = "xn--"
 
 _EMAIL = re.compile(r"(?<![\w.+'-])[\w.+'-]{1,64}@(?:[\w-]{1,63}\.){1,10}[\w-]{2,63}")
-_AUTHORITY = r"([^\s/?#<>\"'\\]{1,300})"
+_AUTHORITY = r"([^\s/?#<>\"'\\]+)"
 _URL = re.compile(rf"\b[a-z][a-z0-9+.-]{{1,20}}:[/\\]{{2,}}{_AUTHORITY}", re.IGNORECASE)
 _SHORT_URL = re.compile(
     rf"(?:\b(?:https?|wss?|ftp):[/\\]?|(?<![\w:/\\])[/\\]{{2}})(?![/\\]){_AUTHORITY}", re.IGNORECASE
 )
 """`https:host` and `//host`, which a browser opens like an address with two slashes."""
 _BARE_HOST = re.compile(r"(?<![\w@./\\%-])(?:[\w-]{1,63}\.){1,10}([\w-]{2,63})(?![\w-])(?!\.\w)")
+_SHARE = re.compile(r"(?:^|(?<=\s))\\\\([\w-]{1,63})(?=\\)")
+"""The host of a Windows share: `\\\\host\\folder`."""
+_IPV4 = re.compile(r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?![\w.]*\w)")
 _HANDLE = re.compile(r"(?<![\w@./\\])@([A-Za-z_][\w.]{2,31})(?![\w(/@])")
-_WORDS = re.compile(r"[a-z]+")
+_WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+"""The words of a field's name: `accountNumber` and `account_number` have the same."""
 _PATH_FIELDS = frozenset({"path", "file", "filename", "folder"})
 _HOST_FIELDS = frozenset({"host", "hostname", "domain", "website", "server", "site"})
+_NAME_FIELDS = frozenset({"host", "hostname", "server"})
+"""Fields whose value is a host even without a dot."""
 _ACCOUNT_FIELDS = frozenset({"account", "iban", "wallet", "routing", "bic", "swift", "sortcode"})
 _RECIPIENT_FIELDS = frozenset(
     {"to", "cc", "bcc", "recipient", "recipients", "payee", "beneficiary", "attendees"}
 )
+NAMELESS_FIELDS = frozenset({"id", "name", "value", "address", "number", "key"})
+"""Fields that say nothing about their value without the field around them."""
 _HOST_VALUE = re.compile(r"(?:[\w-]{1,63}\.){1,10}[\w-]{2,63}")
+_LABEL_OR_HOST = re.compile(r"(?:[\w-]{1,63}\.){0,10}[\w-]{2,63}")
 _ADDRESS_IN_NUMBERS = re.compile(
     r"(?:0x[0-9a-f]+|\d+)(?:\.(?:0x[0-9a-f]+|\d+)){0,3}", re.IGNORECASE
 )
-_TWO_HOSTS = re.compile(r"(?:^|[.-])(?:com|org|net|gov|edu)[.-](?:[\w-]+\.)+[\w-]+$")
+_IPV4_IN_ONE_NUMBER = re.compile(r"(?:0x[0-9a-f]{7,8}|\d{8,11})(?!\w)", re.IGNORECASE)
+_TWO_HOSTS = re.compile(
+    r"\.(?:(?:co|com|ac|gov|org|net|edu)\.[a-z]{2}|com|org|net|gov|edu)[.-](?:[\w-]+\.)+[\w-]+$"
+)
+"""A host that begins like a whole one: `acme.com.other.example`, `acme.co.uk-login.example`."""
 _PLAIN_IPV4 = 4
+_HIGHEST_BYTE = 255
 _DIGITS = re.compile(r"\d")
 
 
@@ -82,7 +96,11 @@ def list_contacts(values: Any) -> tuple[Contact, ...]:
 
 
 def walk_texts(value: Any, field: str = "") -> Iterator[tuple[str, str]]:
-    """Yield (field name, text) for each text in a JSON value, and ("", name) for each name."""
+    """Yield (field name, text) for each text in a JSON value, and ("", name) for each name.
+
+    A field such as `id` within another one is named after both: `account.id`. Numbers count as
+    texts in fields for accounts.
+    """
     stack: list[tuple[str, Any]] = [(field, value)]
     while stack:
         field, value = stack.pop()
@@ -91,13 +109,25 @@ def walk_texts(value: Any, field: str = "") -> Iterator[tuple[str, str]]:
         elif isinstance(value, Mapping):
             for name in value:
                 yield "", str(name)
-            stack += reversed([(str(name), child) for name, child in value.items()])
+            stack += reversed(
+                [
+                    (f"{field}.{name}" if name in NAMELESS_FIELDS else str(name), child)
+                    for name, child in value.items()
+                ]
+            )
         elif isinstance(value, (list, tuple)):
             stack += reversed([(field, child) for child in value])
+        elif _split_name(field) & _ACCOUNT_FIELDS and not isinstance(value, bool | None):
+            yield field, str(value)
+
+
+@lru_cache(maxsize=1024)
+def _split_name(field: str) -> frozenset[str]:
+    return frozenset(map(str.lower, _WORDS.findall(field)))
 
 
 def _read_contacts(field: str, text: str) -> Iterator[Contact]:
-    words = frozenset(_WORDS.findall(field.lower()))
+    words = _split_name(field)
     for reading in list_readings(text):
         if "@" in reading:
             yield from (Contact(EMAIL, found.lower(), field) for found in _EMAIL.findall(reading))
@@ -114,11 +144,14 @@ def _read_contacts(field: str, text: str) -> Iterator[Contact]:
 def _read_hosts(words: frozenset[str], text: str) -> Iterator[str]:
     for authority in _find_authorities(text):
         yield find_opened_host(authority)
-    if words & _HOST_FIELDS and _HOST_VALUE.fullmatch(text.strip()):
+    yield from (found[1].lower() for found in _SHARE.finditer(text))
+    pattern = _LABEL_OR_HOST if words & _NAME_FIELDS else _HOST_VALUE
+    if words & _HOST_FIELDS and pattern.fullmatch(text.strip()):
         yield text.strip().lower()
         return
     if "." not in text or words & _PATH_FIELDS:
         return
+    yield from (found[0] for found in _IPV4.finditer(text) if _is_plain_ipv4(found[0]))
     for found in _BARE_HOST.finditer(text):
         if found[1].lower() in ENDINGS:
             yield found.group().lower()
@@ -128,8 +161,10 @@ def _find_authorities(text: str) -> Iterator[str]:
     """Yield the part after the slashes of each web address, as it is written."""
     if ":" in text:
         yield from (found[1] for found in _URL.finditer(text))
-    if "." in text and (":" in text or "//" in text or "\\\\" in text):
-        yield from (found[1] for found in _SHORT_URL.finditer(text) if "." in found[1])
+    if ":" in text or "//" in text or "\\\\" in text:
+        for found in _SHORT_URL.finditer(text):
+            if "." in found[1] or _IPV4_IN_ONE_NUMBER.match(found[1]):
+                yield found[1]
 
 
 def find_opened_host(authority: str) -> str:
@@ -142,7 +177,7 @@ def find_opened_host(authority: str) -> str:
     host = unicodedata.normalize("NFKC", written).lower().replace("\u3002", ".")
     if host.startswith("["):
         return host
-    host = re.split(r"[/\\?#:]", host, maxsplit=1)[0].rstrip(".,;)")
+    host = re.split(r"[/\\?#:]", host, maxsplit=1)[0].rstrip(".,;)!\u2019\u201d")
     return _read_ipv4(host) if _ADDRESS_IN_NUMBERS.fullmatch(host) else host
 
 
@@ -206,7 +241,7 @@ def find_false_addresses(text: str) -> Iterator[str]:
 def _is_plain_ipv4(host: str) -> bool:
     parts = host.split(".")
     return len(parts) == _PLAIN_IPV4 and all(
-        part.isdecimal() and str(int(part)) == part for part in parts
+        part.isdecimal() and str(int(part)) == part and int(part) <= _HIGHEST_BYTE for part in parts
     )
 
 

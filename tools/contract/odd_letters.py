@@ -12,6 +12,7 @@ from functools import lru_cache
 from itertools import islice
 
 from tools.contract.look_alikes import LOOKS, SMALL_CAPITALS, STROKES
+from tools.contract.odd_numbers import find_odd_numbers
 
 KINDS = MIXED, DISGUISED, ENCLOSED, STRUCK, DIGITS, TURNED = (
     "mixed alphabets",
@@ -42,23 +43,20 @@ DOTLESS = frozenset("ıȷ")
 _TURKISH = re.compile("[ğĞşŞİ]")
 FIRST_RARE_LATIN = "\u0180"
 """Latin letters before this one belong to the spelling of many languages: ø, ł, æ."""
+_ROMAN_NUMBER = re.compile("M{0,4}(?:CM|CD|D?C{0,4})(?:XC|XL|L?X{0,4})(?:IX|IV|V?I{0,4})")
 _ENCLOSED = "Ⓐ-ⓩ⒜-⒵\U0001f110-\U0001f169\U0001f170-\U0001f189"
 _ENCLOSED_LETTER = re.compile(f"[{_ENCLOSED}]")
 _ENCLOSED_WORD = re.compile(f"[A-Za-z{_ENCLOSED}]+")
 _STRUCK_WORD = re.compile(f"(?:\\w(?:{STROKES.pattern})+)+")
-_DIGITS = re.compile(r"\d+")
-_ENCLOSED_DIGIT = "①-⑨⑴-⑼⒈-⒐⓪⓵-⓽⓿❶-❾➀-➈➊-➒🄀-🄊🄋🄌"
-_ENCLOSED_NUMBER = re.compile(rf"[{_ENCLOSED_DIGIT}\d]{{2,}}")
 _TOKEN = re.compile(r"\S+")
-_TURNED_NUMBERS = re.compile(
-    r"(?<![0-9.,])[0-9][0-9.,]*+[^\S\n]++([\u0590-\u08ff]{1,2})[^\S\n]++[0-9][0-9.,]*+"
-)
-FEWEST_OF_A_SENTENCE = 5
+_TURNED_NUMBERS = re.compile("(?<![\u0590-\u08ff])([\u0590-\u08ff]{1,40})[^\\S\n]{1,9}[0-9]{1,40}")
+_LAST_NUMBER = re.compile(r"[0-9][0-9.,]*[^0-9\n]*$")
+FURTHEST_NUMBER = 12
+"""The most characters between a number and the letters that turn it with the next one."""
+FEWEST_OF_A_SENTENCE = 4
 """With fewer letters, a text that begins from right to left is no sentence of such a language."""
+LEFTWARD_LANGUAGES = frozenset({"ar", "dv", "fa", "he", "ku", "ps", "sd", "ug", "ur", "yi"})
 _FIRST_STRONG = re.compile(r"[^\W\d_]")
-DIGIT_SCRIPTS = {"ARABIC-INDIC": "ARABIC", "EXTENDED": "ARABIC", "FULLWIDTH": "CJK"}
-"""The scripts of digits whose names begin otherwise than those of their letters."""
-_EAST_ASIAN = frozenset({"CJK", "HIRAGANA", "KATAKANA", "HANGUL", "BOPOMOFO", "FULLWIDTH"})
 
 
 @dataclass(frozen=True)
@@ -84,13 +82,16 @@ def find_odd_parts(text: str, languages: Collection[str] = ()) -> list[OddPart]:
     Args:
         languages: codes of the languages in which such texts are ordinarily written, as `tr`.
     """
-    if text.isascii():
-        return []
+    numbers = (OddPart(*number, DIGITS) for number in find_odd_numbers(text, languages))
     searches = (
-        _find_odd_words(text),
-        _find_disguised_letters(text, languages),
-        _find_odd_digits(text, languages),
-        _find_turned_parts(text),
+        (numbers,)
+        if text.isascii()
+        else (
+            _find_odd_words(text),
+            _find_disguised_letters(text, languages),
+            numbers,
+            _find_turned_parts(text, languages),
+        )
     )
     found = (part for search in searches for part in islice(search, MOST_PARTS))
     parts: list[OddPart] = []
@@ -104,10 +105,12 @@ def find_odd_parts(text: str, languages: Collection[str] = ()) -> list[OddPart]:
 def name_alphabet(char: str) -> str:
     """Name the alphabet, e.g. `CYRILLIC`; `STYLED` for styled ASCII letters, empty for none."""
     first = unicodedata.name(char, "UNKNOWN").partition(" ")[0]
-    if first in NEUTRAL or not char.isalpha():
+    is_numeral = unicodedata.category(char) == "Nl"
+    if first in NEUTRAL or not (char.isalpha() or is_numeral):
         return ""
     plain = unicodedata.normalize("NFKC", char)
-    return STYLED if first != LATIN and len(plain) == 1 and plain.isascii() else first
+    is_styled = is_numeral or (first != LATIN and len(plain) == 1)
+    return STYLED if is_styled and plain.isascii() else "" if is_numeral else first
 
 
 def _find_odd_words(text: str) -> Iterator[OddPart]:
@@ -129,12 +132,22 @@ def _find_odd_words(text: str) -> Iterator[OddPart]:
         if len(alphabets) > 1:
             letters = _find_odd_letters(word, alphabets)
         else:
-            is_disguised = (
-                is_among_latin and _passes_for_latin(word) and not alphabets & plain_scripts
+            is_disguised = _is_word_of_numerals(word) or (
+                is_among_latin
+                and len(set(word.casefold())) > 1  # a company form: three equal letters
+                and _passes_for_latin(word)
+                and not alphabets & plain_scripts
             )
             letters = frozenset(word) if is_disguised else frozenset()
         if letters:
             yield OddPart(start, end, letters, MIXED)
+
+
+def _is_word_of_numerals(word: str) -> bool:
+    """Return True if a word of Roman numerals, such as `ⅾⅰⅿ`, is no number."""
+    return all(unicodedata.category(char) == "Nl" for char in word) and not (
+        _ROMAN_NUMBER.fullmatch(unicodedata.normalize("NFKC", word).upper())
+    )
 
 
 def _list_alphabets(word: str) -> frozenset[str]:
@@ -193,58 +206,7 @@ def _is_rare_latin_twin(char: str) -> bool:
     return is_rare and len(LOOKS.get(char, "")) == 1
 
 
-def _find_odd_digits(text: str, languages: Collection[str]) -> Iterator[OddPart]:
-    """Find numbers with digits of several scripts or of a script that the text is not written
-    in."""
-    main = _find_main_script(text)
-    for found in _DIGITS.finditer(text):
-        if found[0].isascii():
-            continue
-        scripts = {_get_digit_script(char) for char in found[0]}
-        script = next(iter(scripts))
-        is_ordinary = script == main or script in {SCRIPTS.get(each) for each in languages}
-        if len(scripts) > 1 or not is_ordinary:
-            odd = frozenset(found[0]) - _ASCII
-            yield OddPart(found.start(), found.end(), odd, DIGITS)
-    for found in _ENCLOSED_NUMBER.finditer(text):
-        if odd := frozenset(filter(_is_enclosed_digit, found[0])):
-            yield OddPart(found.start(), found.end(), odd, DIGITS)
-
-
-SCRIPTS = {
-    "ar": "ARABIC", "fa": "ARABIC", "ur": "ARABIC", "ps": "ARABIC", "hi": "DEVANAGARI", "mr": "DEVANAGARI",
-    "ne": "DEVANAGARI", "bn": "BENGALI", "as": "BENGALI", "pa": "GURMUKHI", "gu": "GUJARATI", "ta": "TAMIL",
-    "te": "TELUGU", "kn": "KANNADA", "ml": "MALAYALAM", "th": "THAI", "lo": "LAO", "my": "MYANMAR", "km": "KHMER",
-    "bo": "TIBETAN", "zh": "CJK", "ja": "CJK", "ko": "CJK",
-}  # fmt: skip
-"""The script of a language's digits, by its code."""
-
-
-def _find_main_script(text: str) -> str:
-    """Find the script of most of the text's letters; that of Chinese, Japanese and Korean is
-    CJK."""
-    counts: dict[str, int] = {}
-    for char in text:
-        if char.isalpha():
-            script = unicodedata.name(char, "UNKNOWN").partition(" ")[0]
-            script = "CJK" if script in _EAST_ASIAN else script
-            counts[script] = counts.get(script, 0) + 1
-    return max(counts, key=lambda name: counts[name], default="")
-
-
-@lru_cache(maxsize=1024)
-def _get_digit_script(char: str) -> str:
-    if char.isascii():
-        return "ASCII"
-    first = unicodedata.name(char).partition(" ")[0]
-    return DIGIT_SCRIPTS.get(first, first)
-
-
-def _is_enclosed_digit(char: str) -> bool:
-    return not char.isdecimal()
-
-
-def _find_turned_parts(text: str) -> Iterator[OddPart]:
+def _find_turned_parts(text: str, languages: Collection[str]) -> Iterator[OddPart]:
     """Find numbers and addresses in which letters written from right to left turn the order."""
     if not any(map(_is_right_to_left, set(text))):
         return
@@ -255,15 +217,17 @@ def _find_turned_parts(text: str) -> Iterator[OddPart]:
             odd = frozenset(filter(_is_right_to_left, token))
             yield OddPart(found.start(), found.end(), odd, TURNED)
     strong = _FIRST_STRONG.search(text)
-    is_written_leftwards = (
+    is_written_leftwards = not LEFTWARD_LANGUAGES.isdisjoint(languages) or (
         strong is not None
         and _is_right_to_left(strong[0])
         and sum(map(_is_right_to_left, text)) >= FEWEST_OF_A_SENTENCE
     )
     for found in () if is_written_leftwards else _TURNED_NUMBERS.finditer(text):
-        if all(map(_is_right_to_left, found[1])):
-            odd = frozenset(found[1])
-            yield OddPart(found.start(), found.end(), odd, TURNED)
+        before = text[max(0, found.start() - FURTHEST_NUMBER) : found.start()]
+        number = _LAST_NUMBER.search(before)
+        if number and all(map(_is_right_to_left, found[1])):
+            start = found.start() - len(before) + number.start()
+            yield OddPart(start, found.end(), frozenset(found[1]), TURNED)
 
 
 @lru_cache(maxsize=4096)

@@ -3,6 +3,7 @@ read as a browser or a person would."""
 
 from __future__ import annotations
 
+import html
 import re
 import unicodedata
 from collections.abc import Iterator
@@ -12,8 +13,9 @@ from tools.contract.confusables import TWINS
 from tools.contract.host_endings import ENDINGS
 
 PUNCTUATION = frozenset("./\\:?#@")
-_IDEOGRAPHIC_STOPS = dict.fromkeys("\u3002\uff61", ".")
-"""Stops of Chinese and Japanese, which browsers read as the dots of a host."""
+_DOTS = dict.fromkeys("\u3002\uff61\u00b7\u2022\u2027\u22c5\u30fb", ".")
+"""Stops of Chinese and Japanese, which browsers read as the dots of a host, and dots in the middle
+of a line."""
 _PUNCTUATION_TWINS = {
     **{char: look for char, look in TWINS.items() if look in PUNCTUATION},
     **{
@@ -21,12 +23,17 @@ _PUNCTUATION_TWINS = {
         for char in map(chr, range(0x2000, 0x10000))
         if (plain := unicodedata.normalize("NFKC", char)) in PUNCTUATION
     },
-    **_IDEOGRAPHIC_STOPS,
+    **_DOTS,
 }
 _TWINS = re.escape("".join(_PUNCTUATION_TWINS))
 _IN_ADDRESS = re.compile(rf"(?<=[A-Za-z0-9:/\\@.{_TWINS}])[{_TWINS}](?=[A-Za-z0-9/\\@.{_TWINS}])")
-MOST_ROUNDS = 3
+MOST_ROUNDS = 20
 """The most times that percent escapes are decoded."""
+_BACKSLASH_ESCAPE = re.compile(r"\\(?:u\{?0{0,4}([0-9a-f]{2})\}?|x([0-9a-f]{2}))", re.IGNORECASE)
+_IN_ONE_URL = re.compile(
+    r"\s*[a-z][a-z0-9+.-]{1,20}:[/\\]{2}[^\s]+(?:[\t\r\n][^\s]+)+\s*", re.IGNORECASE
+)
+"""A single web address with tabs or line breaks, which browsers leave out."""
 
 
 def _build_bracketed(word: str) -> str:
@@ -35,10 +42,17 @@ def _build_bracketed(word: str) -> str:
 
 _BRACKETS = frozenset("[({<")
 _LABEL = r"[\w-]{1,63}"
-_AT = _build_bracketed(r"@|[^\W\d_]{2}|arroba|chez")
+_AT = _build_bracketed(r"@|at|AT|arroba|chez")
+_ANY_AT = _build_bracketed(r"@|[^\W\d_]{2}|arroba|chez")
 _DOT = _build_bracketed(r"\.|[^\W\d_]{3,5}")
 _SPELLED_EMAIL = re.compile(rf"([\w.+-]{{1,64}}){_AT}({_LABEL}(?:(?:{_DOT}|\.){_LABEL}){{1,5}})")
-_SPELLED_HOST = re.compile(rf"\b{_LABEL}(?:{_build_bracketed('[.]|dot')}{_LABEL}){{1,5}}")
+_SPELLED_THROUGHOUT = re.compile(rf"([\w.+-]{{1,64}}){_ANY_AT}({_LABEL}(?:{_DOT}{_LABEL}){{1,5}})")
+_SPACED_EMAIL = re.compile(rf"([\w.+-]{{1,64}})\s@\s({_LABEL}(?:\.{_LABEL}){{1,5}})")
+_SPELLED_HOST = re.compile(
+    rf"\b(?:{_LABEL}(?:{_build_bracketed('[.]|dot')}{_LABEL}){{1,5}}|[\w-]{{4,63}}(?:\sdot\s{_LABEL}){{1,5}})",
+    re.IGNORECASE,
+)
+"""Before the bare word *dot*, a word of at least four letters: *the dot com era* is no host."""
 _WORDS_FOR_EMAIL = re.compile(
     rf"\b([\w.+-]{{1,64}})\sat\s({_LABEL}(?:\sdot\s{_LABEL}){{1,5}})\b", re.IGNORECASE
 )
@@ -52,7 +66,7 @@ def list_readings(text: str) -> Iterator[str]:
     plain = text if text.isascii() else replace_punctuation(text)
     if plain != text:
         yield plain
-    decoded = decode_escapes(plain)
+    decoded = decode_escapes(_decode_code(plain))
     if decoded != plain:
         yield decoded
     if spelled := " ".join(_find_spelled(decoded)):
@@ -62,6 +76,20 @@ def list_readings(text: str) -> Iterator[str]:
 def replace_punctuation(text: str) -> str:
     """Replace punctuation that looks like that of addresses, where it stands within one."""
     return _IN_ADDRESS.sub(lambda found: _PUNCTUATION_TWINS[found[0]], text)
+
+
+def _decode_code(text: str) -> str:
+    """Decode the escapes of HTML and of programming languages, and leave out what browsers leave
+    out of an address: invisible characters, and line breaks within it."""
+    if "&" in text:
+        text = html.unescape(text)
+    if "\\" in text:
+        text = _BACKSLASH_ESCAPE.sub(lambda found: chr(int(found[1] or found[2], 16)), text)
+    if _IN_ONE_URL.fullmatch(text) and text.count(":/") + text.count(":\\") == 1:
+        text = "".join(text.split())
+    if text.isascii():
+        return text
+    return "".join(char for char in text if unicodedata.category(char) != "Cf")
 
 
 def decode_escapes(text: str) -> str:
@@ -75,9 +103,9 @@ def decode_escapes(text: str) -> str:
 
 def _find_spelled(text: str) -> Iterator[str]:
     """Yield email addresses and hosts that are spelled with words or brackets."""
-    if _BRACKETS.isdisjoint(text) and " dot " not in text.lower():
+    if _BRACKETS.isdisjoint(text) and " @ " not in text and " dot " not in text.lower():
         return
-    for pattern in (_SPELLED_EMAIL, _WORDS_FOR_EMAIL):
+    for pattern in (_SPELLED_EMAIL, _SPELLED_THROUGHOUT, _SPACED_EMAIL, _WORDS_FOR_EMAIL):
         for found in pattern.finditer(text):
             host = _join(found[2])
             if host.rpartition(".")[2].lower() in ENDINGS:

@@ -14,6 +14,7 @@ from tools.contract.contacts import (
     EMAIL,
     HANDLE,
     HOST,
+    RECIPIENT,
     find_false_addresses,
     find_opened_host,
     list_contacts,
@@ -53,6 +54,33 @@ def find(values: Any) -> list[tuple[str, str]]:
             "BC1QAR0SRRR7XFKVY5L643LYDNW9RE59GTZZWF5MDQ",
             (ACCOUNT, "BC1QAR0SRRR7XFKVY5L643LYDNW9RE59GTZZWF5MDQ"),
         ),
+        ("DE89/3704/0044/0532/0130/00", (ACCOUNT, "DE89370400440532013000")),
+        ("DE89  3704  0044  0532  0130  00", (ACCOUNT, "DE89370400440532013000")),
+        ("2223003122003222", (ACCOUNT, "2223003122003222")),
+        ("rHb9CJAWyB4rj91VRWn96DkukG4bwdtyTh", (ACCOUNT, "rHb9CJAWyB4rj91VRWn96DkukG4bwdtyTh")),
+        (
+            "So11111111111111111111111111111111111111112",
+            (ACCOUNT, "So11111111111111111111111111111111111111112"),
+        ),
+        (
+            "abcdef1qpzry9x8gf2tvdw0s3jn54khce6mua7lmqqqxw",
+            (ACCOUNT, "abcdef1qpzry9x8gf2tvdw0s3jn54khce6mua7lmqqqxw"),
+        ),
+        ("mallory.eth", (ACCOUNT, "mallory.eth")),
+        ("http:2130706433", (HOST, "127.0.0.1")),
+        ("//0x7f000001/x", (HOST, "127.0.0.1")),
+        ("ping 203.0.113.9 now", (HOST, "203.0.113.9")),
+        ("\\\\evil\\share", (HOST, "evil")),
+        ("https://" + "a" * 400 + "@evil.net", (HOST, "evil.net")),
+        ("https://ev\til.net/", (HOST, "evil.net")),
+        ("evil\u00ad.net", (HOST, "evil.net")),
+        ("evil&#46;net", (HOST, "evil.net")),
+        ("evil\\u002enet", (HOST, "evil.net")),
+        ("evil\u00b7net", (HOST, "evil.net")),
+        ("https%25253A%25252F%25252Fevil.net", (HOST, "evil.net")),
+        ("evil dot net", (HOST, "evil.net")),
+        ("bob @ evil.net", (EMAIL, "bob@evil.net")),
+        ("https://evil.net!", (HOST, "evil.net")),
     ],
 )
 def test_a_contact_is_found_in_every_spelling(text: str, contact: tuple[str, str]) -> None:
@@ -70,10 +98,40 @@ def test_a_contact_is_found_in_every_spelling(text: str, contact: tuple[str, str
         "de12 is a flat, 1 of 2 at 3",
         "half 1⁄2, 3∶4",
         "a/b//c",
+        "QA15 TEST PLAN FROM ACME",
+        "version 10.0.19041.1",
+        "connect the dot com era",
+        "3·14, col·lecció, 1 & 2",
+        "// 12 of 30",
+        "C:\\Users\\me",
     ],
 )
 def test_ordinary_text_has_no_contact(text: str) -> None:
     assert find(text) == []
+
+
+@pytest.mark.parametrize(
+    ("values", "contact"),
+    [
+        ({"accountNumber": 12345678}, (ACCOUNT, "12345678")),
+        ({"account": {"id": 12345678}}, (ACCOUNT, "12345678")),
+        ({"to": [{"name": "Mallory"}]}, (RECIPIENT, "Mallory")),
+        ({"payeeName": "Mallory"}, (RECIPIENT, "Mallory")),
+        ({"host": "evil"}, (HOST, "evil")),
+        ({"server": {"name": "evil"}}, (HOST, "evil")),
+    ],
+)
+def test_a_contact_is_found_by_the_words_of_its_field(
+    values: Any, contact: tuple[str, str]
+) -> None:
+    assert contact in find(values)
+
+
+@pytest.mark.parametrize(
+    "values", [{"count": 12345678}, {"accounts": True}, {"note": {"name": "Mallory"}}]
+)
+def test_a_value_of_another_field_is_no_contact(values: Any) -> None:
+    assert find(values) == []
 
 
 def test_a_file_name_in_a_path_is_no_host() -> None:
@@ -108,6 +166,11 @@ def test_the_opened_host_is_the_one_that_a_browser_opens(authority: str, host: s
         ("http://2130706433/x", "2130706433 leads to 127.0.0.1"),
         ("evil (dot) net", "evil.net is spelled in another way"),
         ("evil․net", "evil.net is spelled in another way"),
+        (
+            "login.paypal.co.uk.evil.net",
+            "login.paypal.co.uk.evil.net only starts like another host",
+        ),
+        ("paypal.com-login.evil.net", "paypal.com-login.evil.net only starts like another host"),
     ],
 )
 def test_a_misleading_address_is_explained(text: str, reason: str) -> None:
@@ -115,7 +178,10 @@ def test_a_misleading_address_is_explained(text: str, reason: str) -> None:
 
 
 def test_an_honest_address_needs_no_explanation() -> None:
-    assert list(find_false_addresses("See https://acme.com/a?b=1 and acme.com, 1.2.3.4.")) == []
+    text = (
+        "See https://acme.com/a?b=1 and acme.com, 1.2.3.4, my-org-name.github.io, org.apache.tools."
+    )
+    assert list(find_false_addresses(text)) == []
 
 
 def test_the_endings_of_hosts_are_the_generated_ones() -> None:

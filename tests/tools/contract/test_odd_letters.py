@@ -28,10 +28,6 @@ HARMLESS = ROOT / "tests" / "deceptions" / "harmless_texts"
 """Texts by somebody who has not seen the code. Whoever works on it may read open.json; sealed.json
 is measured only when the work has ended."""
 MOST_FALSE = 0.02
-CODES = {
-    "Turkish": "tr", "Persian": "fa", "Arabic": "ar", "Hindi": "hi", "Bengali": "bn", "Thai": "th", "Chinese": "zh",
-    "Japanese": "ja", "Korean": "ko",
-}  # fmt: skip
 
 
 def find(text: str, *languages: str) -> list[tuple[str, str]]:
@@ -58,6 +54,23 @@ def find(text: str, *languages: str) -> list[tuple[str, str]]:
         ("①00 EUR", "①00", DIGITS),
         ("❶❷ EUR", "❶❷", DIGITS),
         ("Room １２", "１２", DIGITS),
+        ("pay 1O0 EUR", "1O0", DIGITS),
+        ("pay 1О00 EUR", "1О00", DIGITS),
+        ("pay З000 EUR", "З000", DIGITS),
+        ("pay б00 EUR", "б00", DIGITS),
+        ("pay 10О EUR", "10О", DIGITS),
+        ("pay 1⁰00 EUR", "1⁰00", DIGITS),
+        ("pay 5½00 EUR", "5½00", DIGITS),
+        ("pay ⑩0 EUR", "⑩0", DIGITS),
+        ("pay ①⓪⓪ EUR", "①⓪⓪", DIGITS),
+        ("pay 1〇0 EUR", "1〇0", DIGITS),
+        ("pay 1\ufe0f\u20e30\ufe0f\u20e30 EUR", "1\ufe0f\u20e30\ufe0f\u20e30", DIGITS),
+        ("pay 1‚000 EUR", "1‚0", DIGITS),
+        ("pay 1٬000 EUR", "1٬0", DIGITS),
+        ("paypaⅼ", "paypaⅼ", MIXED),
+        ("ⅿⅰⅾ Corp", "ⅿⅰⅾ", MIXED),
+        ("pay 100 אבג 200", "100 אבג 200", TURNED),
+        ("pay 100 USD א 200", "100 USD א 200", TURNED),
         ("100א200", "100א200", TURNED),
         ("https://acme.com/א/1", "https://acme.com/א/1", TURNED),
         ("pay 100 א 200", "100 א 200", TURNED),
@@ -85,6 +98,17 @@ def test_a_part_that_passes_for_another_is_found_with_its_kind(
         "Øre, Ærø, Łukasz, Đorđe, þing, œuvre",
         "Kılıç Yılmaz, Işık",
         "½ kg, 5 №",
+        "1½ kg, 5²",
+        "ООО Google",
+        "Chapter Ⅳ, part ⅲ",
+        "дом 5б, кв. 3а, О2 и СО2",
+        "قبل 10 و 20",
+        "１，０００円",
+        "有1，2，3",
+        "二〇二六年",
+        "1’000 Fr., 3×4, 2–3",
+        "COVID 2O, H2O2, 5O",
+        "1\ufe0f\u20e3 first 2\ufe0f\u20e3 second",
     ],
 )
 def test_ordinary_letters_and_digits_of_many_languages_are_left_alone(text: str) -> None:
@@ -104,7 +128,18 @@ def test_parts_of_one_kind_in_one_text_are_bounded() -> None:
 
 
 @pytest.mark.timeout(20)
-@pytest.mark.parametrize("text", ["1" * 200_000 + " א", "1," * 100_000 + "א", "1 א " * 50_000])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1" * 200_000 + " א",
+        "1," * 100_000 + "א",
+        "1 א " * 50_000,
+        "О" * 200_000 + "1",
+        "1О," * 60_000,
+        "1O" * 100_000,
+        "1\u20e3" * 100_000,
+    ],
+)
 def test_a_long_text_is_read_in_linear_time(text: str) -> None:
     find_odd_parts(text)
 
@@ -114,7 +149,7 @@ def list_false_marks(name: str) -> tuple[list[str], int]:
     marked = [
         f"{each['language']} {each['kind']}: {found}"
         for each in texts
-        if (found := find(each["text"], CODES.get(each["language"], "")))
+        if (found := find(each["text"], each["language"]))
     ]
     return marked, len(texts)
 

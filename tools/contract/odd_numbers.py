@@ -1,0 +1,148 @@
+"""Numbers with digits of another kind: of several scripts, in circles, raised, look-alike letters
+for digits, and look-alike separators."""
+
+# ruff: noqa: RUF001 - the tables consist of such characters
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Collection, Iterator
+from functools import lru_cache
+from itertools import pairwise
+
+from tools.contract.look_alikes import LOOKS
+
+ASCII, RAISED, ENCLOSED, LETTER = "ASCII", "RAISED", "ENCLOSED", "LETTER"
+DIGIT_SCRIPTS = {"ARABIC-INDIC": "ARABIC", "EXTENDED": "ARABIC", "FULLWIDTH": "CJK"}
+"""The scripts of digits whose names begin otherwise than those of their letters."""
+SCRIPTS = {
+    "ar": "ARABIC", "fa": "ARABIC", "ur": "ARABIC", "ps": "ARABIC", "hi": "DEVANAGARI", "mr": "DEVANAGARI",
+    "ne": "DEVANAGARI", "bn": "BENGALI", "as": "BENGALI", "pa": "GURMUKHI", "gu": "GUJARATI", "ta": "TAMIL",
+    "te": "TELUGU", "kn": "KANNADA", "ml": "MALAYALAM", "th": "THAI", "lo": "LAO", "my": "MYANMAR", "km": "KHMER",
+    "bo": "TIBETAN", "zh": "CJK", "ja": "CJK", "ko": "CJK",
+}  # fmt: skip
+"""The script of a language's digits, by its code."""
+_EAST_ASIAN = frozenset({"CJK", "HIRAGANA", "KATAKANA", "HANGUL", "BOPOMOFO", "FULLWIDTH"})
+_DIGIT_LOOKS = frozenset("0123456789OolI")
+_ZERO_LOOKS = frozenset("Oo")
+_RAISED_FORMS = ("<super>", "<sub>", "<fraction>")
+_LETTER_O = re.compile(r"(?<![\w.,-])\d[\d.,]*+[Oo][\dOo.,]*(?<=\d)(?![\w-])")
+_KEYCAPS = re.compile("(?:[0-9]\ufe0f?\u20e3?){2,}")
+KEYCAP = "\u20e3"
+_SEPARATOR = re.compile(r"(?<=[0-9])[^\w\s!-~](?=[0-9])")
+_ORDINARY_SEPARATORS = frozenset("’‘‛′″‐‑‒–—−×÷∕⁄∶…·")
+_SEPARATOR_NAMES = frozenset({"COMMA", "STOP", "SEPARATOR"})
+_SHORTEST_NUMBER = 3
+"""A look-alike letter before fewer digits belongs to a name, as in the formula of oxygen."""
+
+
+def find_odd_numbers(
+    text: str, languages: Collection[str]
+) -> Iterator[tuple[int, int, frozenset[str]]]:
+    """Yield the start, the end and the odd characters of each number with digits of another kind.
+
+    Args:
+        languages: codes of the languages in which such texts are ordinarily written, as `ar`.
+    """
+    for found in _LETTER_O.finditer(text):
+        yield found.start(), found.end(), frozenset(found[0]) & _ZERO_LOOKS
+    if text.isascii():
+        return
+    usual = {_find_main_script(text), *(SCRIPTS.get(each, "") for each in languages)}
+    odd_figures = "".join(sorted(char for char in set(text) if get_kind(char) not in {"", ASCII}))
+    if odd_figures:
+        figures = f"[0-9{re.escape(odd_figures)}]"
+        for found in re.finditer(rf"{figures}+(?:[.,']{figures}+)*", text):
+            if odd := _find_odd_figures(text, found.start(), found.end(), usual):
+                yield found.start(), found.end(), odd
+    if KEYCAP in text:
+        for found in _KEYCAPS.finditer(text):
+            if KEYCAP in found[0]:
+                yield found.start(), found.end(), frozenset(KEYCAP)
+    for found in _SEPARATOR.finditer(text):
+        if _passes_for_separator(found[0]) and not usual & {"CJK", "ARABIC"}:
+            yield found.start() - 1, found.end() + 1, frozenset(found[0])
+
+
+def _find_odd_figures(text: str, start: int, end: int, usual: Collection[str]) -> frozenset[str]:
+    """Return the characters of a number that pass for its digits; none if it is ordinary."""
+    number = text[start:end]
+    if number.isascii():
+        return frozenset()
+    figures = [char for char in number if get_kind(char)]
+    kinds = [get_kind(char) for char in figures]
+    scripts = set(kinds) - {RAISED, ENCLOSED, LETTER}
+    odd: set[str] = set()
+    if len(scripts) > 1 or scripts - {ASCII, *usual}:
+        odd.update(
+            char for char, kind in zip(figures, kinds, strict=True) if kind in scripts - {ASCII}
+        )
+    if ENCLOSED in kinds and len(figures) > 1:
+        odd.update(char for char, kind in zip(figures, kinds, strict=True) if kind == ENCLOSED)
+    odd.update(
+        char
+        for (char, kind), following in pairwise(zip(figures, kinds, strict=True))
+        if kind == RAISED and following[1] not in {RAISED, LETTER}
+    )
+    if scripts and LETTER in kinds and not _touches_letter(text, start, end):
+        odd.update(_find_letters_for_digits(figures, kinds))
+    return frozenset(odd)
+
+
+def _find_letters_for_digits(figures: list[str], kinds: list[str]) -> Iterator[str]:
+    places = [place for place, kind in enumerate(kinds) if kind != LETTER]
+    for place, (char, kind) in enumerate(zip(figures, kinds, strict=True)):
+        if kind != LETTER:
+            continue
+        is_after_digit, is_before_digit = place > places[0], place < places[-1]
+        is_first_of_number = is_before_digit and len(figures) >= _SHORTEST_NUMBER
+        is_zero_at_end = is_after_digit and LOOKS[char] in _ZERO_LOOKS
+        if (is_after_digit and is_before_digit) or is_first_of_number or is_zero_at_end:
+            yield char
+
+
+def _touches_letter(text: str, start: int, end: int) -> bool:
+    return text[start - 1 : start].isalpha() or text[end : end + 1].isalpha()
+
+
+@lru_cache(maxsize=4096)
+def get_kind(char: str) -> str:
+    """Return the script of a digit, or RAISED, ENCLOSED or LETTER for what passes for a digit;
+    empty for every other character."""
+    if char.isascii():
+        return ASCII if char.isdecimal() else ""
+    if char.isdecimal():
+        first = unicodedata.name(char).partition(" ")[0]
+        return DIGIT_SCRIPTS.get(first, first)
+    if char.isalpha():
+        is_other = unicodedata.bidirectional(char) == "L" and "LATIN" not in unicodedata.name(
+            char, ""
+        )
+        return LETTER if is_other and LOOKS.get(char) in _DIGIT_LOOKS else ""
+    if unicodedata.numeric(char, None) is None:
+        return ""
+    if unicodedata.category(char) == "Nl":
+        return "CJK" if char == "〇" else ""
+    return RAISED if unicodedata.decomposition(char).startswith(_RAISED_FORMS) else ENCLOSED
+
+
+@lru_cache(maxsize=1024)
+def _passes_for_separator(char: str) -> bool:
+    if char in _ORDINARY_SEPARATORS:
+        return False
+    looks = {LOOKS.get(char), unicodedata.normalize("NFKC", char)}
+    return bool(looks & {".", ",", "'"}) or not _SEPARATOR_NAMES.isdisjoint(
+        unicodedata.name(char, "").split()
+    )
+
+
+def _find_main_script(text: str) -> str:
+    """Find the script of most of the text's letters; that of Chinese, Japanese and Korean is
+    CJK."""
+    counts: dict[str, int] = {}
+    for char in text:
+        if char.isalpha():
+            script = unicodedata.name(char, "UNKNOWN").partition(" ")[0]
+            script = "CJK" if script in _EAST_ASIAN else script
+            counts[script] = counts.get(script, 0) + 1
+    return max(counts, key=lambda name: counts[name], default="")
