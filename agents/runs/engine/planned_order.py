@@ -23,7 +23,7 @@ _FAILURES = {
     CallStatus.REJECTED: "was refused",
     CallStatus.CANCELLED: "was cancelled",
 }
-"""How a call ended that did not have its effect, in words."""
+"""The ends of a call without its effect, in words."""
 
 
 class _PassCall(NamedTuple):
@@ -53,8 +53,8 @@ class _PassCall(NamedTuple):
 
     @property
     def failure(self) -> str:
-        """How the call ended without the effect that later calls were planned on; empty if it has
-        not."""
+        """The end of a call without the effect that later calls were planned on, in words; empty
+        for any other call."""
         is_done = self.status == CallStatus.REJECTED and self.had_nothing_to_do
         return "" if is_done else _FAILURES.get(CallStatus(self.status), "")
 
