@@ -25,7 +25,10 @@ from agents.runs.models import Approval, ApprovalStatus, Run
 from agents.standing_grants.accounts import hash_account
 from agents.standing_grants.makers import MakerRights, PreapprovedCall, find_rights
 from agents.standing_grants.models import StandingGrant
-from tools.contract import Level
+from agents.standing_grants.run_facts import SeenFacts
+from tools.contract import Level, Tool
+from tools.schemas.param_paths import list_null_defaults
+from tools.sources.external_tool import ExternalTool
 from tools.toolbox.approval_rules import RuledCard
 from tools.toolbox.objections import Objection
 from tools.toolbox.provenance import Provenance
@@ -47,6 +50,8 @@ USED = (ApprovalStatus.APPROVED, ApprovalStatus.CONSUMED)
 ReadGrant = tuple[StandingGrant, GrantTerms]
 """A standing grant with its terms."""
 NOT_AVAILABLE = "it was used up, had ended, or its owner could not approve this alone"
+READING = 2
+"""The way in which calls are compared, kept with them: 1 took every null as absent."""
 LOST_RIGHT = "The person who made it can no longer decide cards."
 
 
@@ -81,8 +86,17 @@ class GrantPreapproval:
             "account": self.call.account,
             "destinations": sorted(self.call.destinations),
             "ruling": self.ruling and self.ruling.as_json(),
+            "reading": READING,
+            "defaults": sorted(self.call.defaults or ()),
+            "seen": self.seen and self.seen.is_used and self.seen.edge.as_json(),
         }
         return {name: value for name, value in kept.items() if value}
+
+    @property
+    def seen(self) -> SeenFacts | None:
+        """What the run had seen, by which the call was compared."""
+        facts = self.call.facts
+        return facts if isinstance(facts, SeenFacts) else None
 
 
 def build_call(asking: AskingCard, organization: Organization) -> AskingCall:
@@ -103,7 +117,17 @@ def build_call(asking: AskingCard, organization: Organization) -> AskingCall:
         causes=asking.causes,
         provenance=Provenance.from_json(call.provenance) if call.provenance else None,
         destinations=asking.tool.destination_params | asking.tool.address_params,
+        defaults=find_default_nulls(asking.tool, asking.card.params),
+        facts=SeenFacts(asking.run.pk),
     )
+
+
+def find_default_nulls(tool: Tool, params: Mapping[str, Any]) -> frozenset[str]:
+    """List the paths at which null is what the tool itself fills in; the source of an external tool
+    does that, so each of its nulls was asked for."""
+    if isinstance(tool, ExternalTool):
+        return frozenset()
+    return list_null_defaults(tool.schema, params)
 
 
 def build_ruled(asking: AskingCard) -> RuledCard:

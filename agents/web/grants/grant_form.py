@@ -17,6 +17,7 @@ from agents.standing_grants.proposals import ProposedGrant, complete_grant_prefi
 from tools.contract import Tool, canonical_json, fingerprint, storable_json
 from tools.schemas.param_paths import SchemaParam
 from tools.toolbox.conditions import Condition, Rule
+from tools.toolbox.grant_conditions import read_grant_condition
 from tools.toolbox.param_values import is_number
 
 RANGE, ANY, ABSENT = "range", "any", "absent"
@@ -224,7 +225,7 @@ def _parse_row(row: SentenceRow) -> Iterable[Condition]:
 def _check(condition: Condition) -> Condition:
     """Return the condition after a round trip through its stored form."""
     try:
-        return Condition.from_json(condition.as_json())
+        return read_grant_condition(condition.as_json())
     except ValueError as error:
         raise Invalid("conditions", f"{str(error)[:1].upper()}{str(error)[1:]}.") from error
 

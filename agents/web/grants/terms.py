@@ -20,6 +20,7 @@ from agents.standing_grants.models import StandingGrant
 from agents.standing_grants.pauses import Pause, find_pauses
 from tools.contract import Tool, canonical_json
 from tools.toolbox.conditions import Condition, Rule
+from tools.toolbox.grant_conditions import read_grant_condition
 
 MAX_SHOWN = 5
 USED_UP = "Used up"
@@ -142,7 +143,7 @@ def _list_params(grant: StandingGrant) -> list[str]:
 
 def _read_conditions(stored: Any) -> list[Condition]:
     try:
-        return [Condition.from_json(each) for each in stored]
+        return [read_grant_condition(each) for each in stored]
     except (TypeError, ValueError):
         return []
 
