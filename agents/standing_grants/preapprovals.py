@@ -18,7 +18,11 @@ from agents.accounts.models import DECIDERS, Membership, Organization
 from agents.accounts.notice_facts import NoticeFact, NoticeKind, tell
 from agents.approval_rules.loading import HAS_RULES
 from agents.approvals.warnings.card_reading import read_card
-from agents.approvals.warnings.individual_cards import WaitingCard, find_individual_reasons
+from agents.approvals.warnings.individual_cards import (
+    FROM_OUTSIDE,
+    WaitingCard,
+    find_individual_reasons,
+)
 from agents.employees.toolboxes import load_toolbox
 from agents.runs.engine.preapprover import AskingCard, Ended, PreapprovalObjection
 from agents.runs.models import Approval, ApprovalStatus, Run
@@ -40,6 +44,7 @@ from tools.toolbox.standing_grants import (
     find_end,
     find_mismatch,
     grants_for,
+    is_explained,
 )
 
 logger = logging.getLogger(__name__)
@@ -61,6 +66,7 @@ class GrantPreapproval:
 
     Attributes:
         fitting: the standing grants with matching terms, oldest first.
+        usable: those of them that the warnings on the card leave.
         grant: the standing grant that approves the call; None if a person must decide.
         withheld: the reason why a person must decide although a standing grant matches.
         ruling: the approval rules that let the grant's maker decide the call alone; None if no rule
@@ -71,6 +77,7 @@ class GrantPreapproval:
     call: AskingCall
     ruled: RuledCard
     fitting: tuple[StandingGrant, ...] = ()
+    usable: tuple[StandingGrant, ...] = ()
     grant: StandingGrant | None = None
     withheld: str = ""
     ruling: Ruling | None = None
@@ -165,12 +172,16 @@ def find_preapproval(asking: AskingCard, grants: Iterable[ReadGrant]) -> GrantPr
         rows[terms.pk][0] for terms in grants_for(call, (terms for _, terms in rows.values()))
     )
     warnings = find_warnings(asking) if fitting else ()
+    usable = tuple(
+        row for row in fitting if not _drop_explained(warnings, call, rows[row.pk][1])
+    )
     return GrantPreapproval(
         call,
         build_ruled(asking),
         fitting,
-        grant=None if warnings or not fitting else fitting[0],
-        withheld=", ".join(warnings),
+        usable,
+        grant=usable[0] if usable else None,
+        withheld="" if usable else ", ".join(warnings),
         ended={pk: ended for pk, ended in ends.items() if ended is not None},
     )
 
@@ -189,7 +200,10 @@ def end(ended: Ended) -> None:
 
 
 def find_warnings(asking: AskingCard) -> tuple[str, ...]:
-    """Find the warnings on the card; with any warning, only a person can decide it."""
+    """Find the warnings on the card; with any warning, only a person can decide it.
+
+    If a standing grant has approved it, values whose origin this grant fixes need no warning.
+    """
     card, call = asking.card, asking.card.tool_call
     waiting = WaitingCard(
         card.pk or 0, card.level, card.digest, call.created_at if call.pk else timezone.now()
@@ -197,7 +211,24 @@ def find_warnings(asking: AskingCard) -> tuple[str, ...]:
     found = find_individual_reasons(
         asking.run.organization, [waiting], {waiting.pk: read_card(card)}
     )
-    return found.get(waiting.pk, ())
+    warnings = found.get(waiting.pk, ())
+    if FROM_OUTSIDE not in warnings or card.standing_grant_id is None:
+        return warnings
+    rows = StandingGrant.objects.filter(
+        organization_id=asking.run.organization_id, pk=card.standing_grant_id
+    )
+    for row, terms in _read_terms(rows.select_related("organization")):
+        return _drop_explained(warnings, build_call(asking, row.organization), terms)
+    return warnings
+
+
+def _drop_explained(
+    warnings: tuple[str, ...], call: AskingCall, terms: GrantTerms
+) -> tuple[str, ...]:
+    """Leave out that values come from outside, if the grant fixes each of them or its origin."""
+    if FROM_OUTSIDE not in warnings or not is_explained(call, terms):
+        return warnings
+    return tuple(each for each in warnings if each != FROM_OUTSIDE)
 
 
 def find_objection(asking: AskingCard) -> PreapprovalObjection | None:
@@ -236,7 +267,7 @@ def reserve_uses(
         each.pk
         for preapproval, _ in preapprovals
         if preapproval.grant is not None
-        for each in preapproval.fitting
+        for each in preapproval.usable
     }
     if not wanted:
         return [preapproval for preapproval, _ in preapprovals]
@@ -250,7 +281,7 @@ def reserve_uses(
     free = _count_free_uses(locked)
     reserved = []
     for number, (preapproval, _) in enumerate(preapprovals):
-        entitled = [locked[each.pk] for each in preapproval.fitting if each.pk in locked]
+        entitled = [locked[each.pk] for each in preapproval.usable if each.pk in locked]
         entitled = [each for each in entitled if rights.may_preapprove(each, number)]
         preapproved = _reserve_use(preapproval, entitled, free)
         ruling = rights.find_ruling(preapproved.grant, number) if preapproved.grant else None

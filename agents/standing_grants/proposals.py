@@ -8,6 +8,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
+from agents.approvals.warnings.individual_cards import FROM_OUTSIDE
 from agents.employees.models import Grant
 from agents.employees.toolboxes import load_toolbox
 from agents.platform.refusals import Invalid
@@ -123,7 +124,7 @@ def find_need_of_decision(card: Approval, run: Run) -> Objection | None:
     asking = AskingCard(card, run, tool, read_causes(card.tool_call.judgment))
     if need := find_need_of_person(build_call(asking, card.organization)):
         return Objection(f"{need.why[:1].upper()}{need.why[1:]}.")
-    warnings = find_warnings(asking)
+    warnings = [each for each in find_warnings(asking) if each != FROM_OUTSIDE]
     return Objection(f"This card carries a warning: {', '.join(warnings)}.") if warnings else None
 
 

@@ -77,7 +77,7 @@ def _load_results(run_ids: Collection[int], tool: str) -> Mapping[int, list[_Res
         run_id__in=run_ids,
         tool=tool,
         status=CallStatus.SUCCEEDED,
-        model_params=None,
+        model_params__isnull=True,
         result__isnull=False,
     ).order_by("-finished_seq", "-pk")
     found: defaultdict[int, list[_ResultRow]] = defaultdict(list)

@@ -181,6 +181,20 @@ def _find_unfit_params(call: AskingCall, grant: GrantTerms) -> Objection | None:
     return _find_outside(call, grant)
 
 
+def is_explained(call: AskingCall, grant: GrantTerms) -> bool:
+    """Return True if the grant fixes each recipient, destination and amount that comes from
+    outside, or where it comes from."""
+    known = call.provenance
+    if known is None or known.unsearched or known.is_partial or known.unlisted:
+        return False
+    fixed = {condition.param for condition in grant.conditions if is_fixing(condition)}
+    return all(
+        any(each.param == param or each.param.startswith(f"{param}.") for param in fixed)
+        for each in known.list_outside()
+        if each.stands_out
+    )
+
+
 def _find_outside(call: AskingCall, grant: GrantTerms) -> Objection | None:
     """Find the open param that has a value from outside, of unknown origin, or an invented name."""
     named = {condition.param for condition in grant.conditions if condition.rule in OPEN_RULES}
