@@ -3,16 +3,24 @@ that was invented, or came from elsewhere, to a person."""
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import pytest
 
 from agents.platform.refusals import Invalid
+from agents.policy.policy_drafts import PolicyChange
+from agents.policy.recorded_calls import PREAPPROVED, CallFilter
+from agents.policy.replay import find_bounds, replay
+from agents.policy.simulation import simulate
 from agents.runs.models import CallStatus, Run
+from agents.standing_grants.models import StandingGrant
+from agents.standing_grants.past_calls import find_covered_cards
+from agents.standing_grants.proposals import check_proposal
 from tests.features import feature
-from tests.standing_grants.granting import answered, equals, grant, is_waiting
+from tests.standing_grants.granting import answered, equals, grant, is_waiting, propose_for, resume
 from tests.standing_grants.shop_tools import Shop, comes_from, each, typed
-from tests.workshop import Workshop, call, calls
+from tests.workshop import Workshop, asking, call, calls, die_while_executing
 from tools.contract import ErrorCode, ToolError, ToolResult
 from tools.toolbox.conditions import Condition, Rule
 from tools.toolbox.toolbox import Toolbox
@@ -285,3 +293,65 @@ class TestTheSource:
         assert is_approved(shop.work(*steps, task="Cancel A-1"))
         shop.replace("shop.getOrder", toolbox)
         assert not is_approved(shop.work(*steps, task="Cancel A-1"))
+
+
+class TestTheSameJudgment:
+    """Gate, start, simulator, preview and replay agree."""
+
+    @pytest.fixture
+    def runs(self, shop: Shop) -> dict[int, bool]:
+        """Run calls under a grant; return by run whether it approved its last call."""
+        steps = (look_up(shop, "A-1001"), cancel("A-1001"))
+        self.play(shop, steps)  # before there is a grant
+        grant(shop.workshop, CANCEL, OF_ADA)
+        return self.play(shop, steps)
+
+    def play(self, shop: Shop, steps: tuple[Any, ...]) -> dict[int, bool]:
+        looked_up, mail = shop.work(*steps), shop.answer("shop.readMail", "m", {"text": "A-1001"})
+        runs = [looked_up, shop.work(mail, steps[1]), shop.work(list(steps))]
+        return {run.pk: bool(answered(run)) for run in runs}
+
+    def test_in_the_simulator(self, shop: Shop, runs: dict[int, bool]) -> None:
+        assert list(runs.values()) == [True, False, False]
+        change = PolicyChange.from_grant(propose_for(shop.workshop, CANCEL, OF_ADA))
+        report = simulate(shop.workshop.organization.pk, [change], 1_000)
+        approved = {each.row.run_id for each in report.listed if each.judged.after == PREAPPROVED}
+        first = min(runs) - len(runs)
+        assert approved == {first, *(pk for pk, is_granted in runs.items() if is_granted)}
+
+    def test_in_the_preview_of_the_form(self, shop: Shop, runs: dict[int, bool]) -> None:
+        proposal = propose_for(shop.workshop, CANCEL, OF_ADA)
+        tool = check_proposal(shop.workshop.organization.pk, proposal)
+        past = find_covered_cards(shop.workshop.organization.pk, proposal, tool)
+        assert (past.compared, len(past.covered)) == (6, 2)
+
+    def test_in_the_replay(self, shop: Shop, runs: dict[int, bool]) -> None:
+        assert count_replayed() == {"equal": 3}
+        change_customer()
+        assert count_replayed() == {"equal": 2, "different": 1}
+
+    @pytest.mark.parametrize("is_changed", [False, True])
+    def test_when_the_call_starts(self, shop: Shop, is_changed: bool) -> None:
+        grant(shop.workshop, CANCEL, OF_ADA)
+        run = shop.work(look_up(shop, "A-1001"))
+        shop.workshop.play(asking(cancel("A-1001")))
+        shop.workshop.say(run, "Now cancel it")
+        die_while_executing(run)
+        assert len(answered(run)) == 1
+        if is_changed:
+            change_customer()
+        run = resume(shop.workshop, run)
+        assert is_waiting(run) is is_changed
+
+
+def change_customer() -> None:
+    """Let the stored grant ask for another customer; results of ended calls cannot be changed."""
+    (made,) = StandingGrant.objects.all()
+    made.conditions[0]["value"]["sources"][0]["where"][0]["value"] = "Bob"
+    made.save()
+
+
+def count_replayed() -> Counter[str]:
+    bounded = find_bounds(CallFilter(None), None)
+    assert bounded is not None
+    return sum((part.preapprovals for part in replay(bounded)), Counter())
