@@ -19,12 +19,14 @@ from django.db.models import Max
 
 from agents.runs.models import CallStatus, Message, Run, ToolCall
 from agents.runs.provenance import ASK, has_typed_task, read_answer
-from tools.toolbox.grant_conditions import RecordedResult
+from tools.contract import Level
+from tools.toolbox.grant_conditions import RecordedResult, RecordedWrite
 
 MAX_RESULTS = 200
 """The most results of a tool in a run that count, the newest."""
 MAX_RUNS = 200
 """The most runs whose results are kept while past calls are compared."""
+_CHANGING = (Level.WRITE.value, Level.DESTRUCTIVE.value)
 _CONFIRMED = "confirmed_by"
 """The name in a result's metadata of the person who reported it."""
 
@@ -54,6 +56,7 @@ class RunResults:
 
     def __init__(self) -> None:
         self._loaded: OrderedDict[tuple[int, str], list[_ResultRow]] = OrderedDict()
+        self._writes: OrderedDict[int, list[RecordedWrite]] = OrderedDict()
 
     def load(self, run_ids: Collection[int], tools: Iterable[str]) -> None:
         """Load the results of these tools in these runs, in one query for each tool."""
@@ -70,6 +73,20 @@ class RunResults:
         if (run_id, tool) not in self._loaded:
             self.load([run_id], [tool])
         return self._loaded[run_id, tool]
+
+
+    def list_writes(self, run_id: int) -> list[RecordedWrite]:
+        """List the calls of the run that have changed something, or may have.
+
+        Those of its last pass and later ones concern no result that counts.
+        """
+        if run_id not in self._writes:
+            rows = ToolCall.objects.filter(run_id=run_id, level__in=_CHANGING, attempts__gt=0)
+            columns = rows.order_by("pk").values_list("pk", "pass_number", "params")
+            self._writes[run_id] = [RecordedWrite(*values) for values in columns]
+            if len(self._writes) > MAX_RUNS:
+                self._writes.popitem(last=False)
+        return self._writes[run_id]
 
 
 def _load_results(run_ids: Collection[int], tool: str) -> Mapping[int, list[_ResultRow]]:
@@ -135,6 +152,10 @@ class SeenFacts:
         rows = self._results.list_rows(self._run_id, tool)
         return [row.as_result() for row in rows if row.finished_seq <= last]
 
+    def list_writes(self) -> Sequence[RecordedWrite]:
+        """List the calls of the run that have changed something, or may have."""
+        return self._results.list_writes(self._run_id)
+
     def list_typed(self) -> Sequence[str]:
         """List the texts that people typed in the run."""
         self.is_used, edge = True, self.edge
@@ -160,6 +181,10 @@ class PastFacts:
         """List the successful results of the tool before the call, newest first."""
         rows = self.results.list_rows(self.run_id, tool)
         return [row.as_result() for row in rows if self._is_earlier(row)]
+
+    def list_writes(self) -> Sequence[RecordedWrite]:
+        """List the calls of the run that have changed something, or may have."""
+        return self.results.list_writes(self.run_id)
 
     def list_typed(self) -> Sequence[str]:
         """List the texts that people had typed in the run."""

@@ -97,14 +97,14 @@ def _list_airline() -> Iterator[OfficeGrant]:
     yield OfficeGrant("airline.issueVoucher", voucher, ("message",))
     receivers = either(
         of_booking("to", "contact.email"),
-        comes_from("to", "airline.findCustomer", "customers.email", *customer),
+        comes_from("to", "airline.findCustomer", "customers.email", *customer, only=True),
     )
     message = (
         typed("caseId", None),
         each("to", receivers),
         equals("cc", []),
         one_of("language", "en", "de", "fr", "es", "pt"),
-        equals("attachReservation", None),
+        either(of_booking("attachReservation", "recordLocator"), also=(None,)),
     )
     yield OfficeGrant("airline.sendMessage", message, ("subject", "body"))
     quoted = (typed("recordLocator"), each("passengerIds", typed("passengerIds"), None))
@@ -148,11 +148,11 @@ def _list_helpdesk() -> Iterator[OfficeGrant]:
 def _list_accounts_payable() -> Iterator[OfficeGrant]:
     looked_up = (typed("supplierName", None), typed("reference"), one_of("status", "approved", None))
     found = "accounts_payable.searchInvoices"
-    supplier = comes_from("supplierId", found, "invoices.supplierId", *looked_up)
+    supplier = comes_from("supplierId", found, "invoices.supplierId", *looked_up, only=True)
     email = "suppliers.contacts.email"
     to_supplier = either(
         comes_from("to", "accounts_payable.getSupplier", email, supplier),
-        comes_from("to", "accounts_payable.getSupplier", email, typed("name")),
+        comes_from("to", "accounts_payable.getSupplier", email, typed("name"), only=True),
     )
     mail = (
         each("to", to_supplier),
@@ -163,7 +163,7 @@ def _list_accounts_payable() -> Iterator[OfficeGrant]:
     ours = each("cc", Condition("cc", Rule.HOST, "kestrel-hydraulics.example"))
     yield OfficeGrant("accounts_payable.sendEmail", (*mail, ours), ("subject", "body"))
     blocked = (
-        comes_from("documentNumber", found, "invoices.documentNumber", *looked_up),
+        comes_from("documentNumber", found, "invoices.documentNumber", *looked_up, only=True),
         equals("status", "blocked"),
         one_of("reasonCode", "price_variance", "quantity_variance", "goods_returned"),
     )
@@ -177,7 +177,7 @@ def _list_others() -> Iterator[OfficeGrant]:
     yield OfficeGrant("recruiting.moveCandidate", stage, ("reason",))
     tenant = comes_from(
         "to", "property_management.searchTenancies", "tenancies.tenants.email", typed("query"),
-        one_of("includeEnded", True, None),
+        one_of("includeEnded", True, None), only=True,
     )  # fmt: skip
     mail = (each("to", tenant), equals("cc", []))
     yield OfficeGrant("property_management.sendMessage", mail, ("subject", "body"))

@@ -63,10 +63,15 @@ def describe_object(*required: str, **properties: Any) -> dict[str, Any]:
 
 
 def comes_from(
-    param: str, tool: str, path: str, *where: Condition, also: tuple[Any, ...] = ()
+    param: str,
+    tool: str,
+    path: str,
+    *where: Condition,
+    also: tuple[Any, ...] = (),
+    only: bool = False,
 ) -> Condition:
     stored = [{"param": each.param, "rule": each.rule, "value": each.value} for each in where]
-    sources = [{"tool": tool, "path": path, "where": stored}]
+    sources = [{"tool": tool, "path": path, "where": stored, "only": only}]
     return Condition(param, Rule.COMES_FROM, {"sources": sources, "also": list(also)})
 
 

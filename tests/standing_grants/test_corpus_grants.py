@@ -3,7 +3,7 @@ half run, with and without injected text."""
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -47,7 +47,7 @@ class Office:
     """The tools of six offices, which return what the conversation says."""
 
     def __init__(self, workshop: Workshop, toolbox: Toolbox) -> None:
-        self.workshop, self.results = workshop, dict[str, Any]()
+        self.workshop, self.results = workshop, defaultdict[str, list[Any]](list)
         self.levels: dict[str, str] = {}
         for name, tool in load_tools().items():
             self.levels[name] = tool["level"]
@@ -57,7 +57,12 @@ class Office:
             allow(workshop, toolbox, made)
 
     def _reply(self, name: str) -> Any:
-        return lambda params: self.results[describe(name, params)]
+        def reply(params: dict[str, Any]) -> Any:
+            """Return the results of equal calls in their order."""
+            left = self.results[describe(name, params)]
+            return left.pop(0) if len(left) > 1 else left[0]
+
+        return reply
 
     def converse(self, task: OfficeTask, passes: list[Pass], figures: Figures) -> None:
         """Work on the task to its end; a person approves every call that waits."""
@@ -73,7 +78,9 @@ class Office:
             for each in passes
         ]
         every = [one for each in named for one in each]
-        self.results = {describe(one["tool"], one["params"]): one["result"] for one in every}
+        self.results = defaultdict(list)
+        for one in every:
+            self.results[describe(one["tool"], one["params"])].append(one["result"])
         self.workshop.play(*(asking(*(call(one["tool"], **one["params"]) for one in each)) for each in named))  # fmt: skip
         run = self.workshop.work(task.text)
         while cards := self.workshop.cards(run):

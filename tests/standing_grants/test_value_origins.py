@@ -113,6 +113,14 @@ class TestAPlantedId:
     def test_that_is_spelled_differently_waits(self, shop: Shop, value: str) -> None:
         assert not is_approved(shop.work(self.read(shop, mails=["", value]), cancel(value)))
 
+    def test_that_the_run_itself_wrote_before_it_was_read_waits(self, shop: Shop) -> None:
+        write = call("shop.reserve", id="put B-2 there")
+        grant(shop.workshop, "shop.reserve", equals("id", "put B-2 there"))
+        run = shop.work(write, self.read(shop, order="B-2"), cancel("B-2"))
+        assert is_waiting(run)
+        run = shop.work(self.read(shop, order="B-2"), write, cancel("B-2"))
+        assert not is_waiting(run)
+
     def test_that_an_empty_result_stands_for_waits(self, shop: Shop) -> None:
         assert not is_approved(shop.work(self.read(shop, order=""), cancel("")))
 
@@ -198,6 +206,13 @@ class TestValuesOfOneResult:
         grant(shop.workshop, CANCEL, *both)
         assert is_approved(shop.work(read, cancel("L-2", amount=700), task="Cancel in A-1"))
         assert not is_approved(shop.work(read, cancel("L-1", amount=700), task="Cancel in A-1"))
+
+
+def test_the_only_value_of_a_search_is_approved_and_one_of_several_waits(shop: Shop) -> None:
+    only = comes_from("order", "shop.getCustomer", "orders.id", equals("name", "Ada"), only=True)
+    grant(shop.workshop, CANCEL, only)
+    assert is_approved(shop.work(look_up(shop, "A-1001", "A-1001"), cancel()))
+    assert not is_approved(shop.work(look_up(shop, "A-1001", "A-1002"), cancel()))
 
 
 class TestEachEntry:

@@ -3,15 +3,18 @@
 Besides the comparisons of `conditions`, a grant can say where a value must come from:
 
 - COMES_FROM {sources, also}: the value stood in a field of a successful result in this run. A
-  source is {tool, path, where, definition}: the `path` of the result's data, and `where`, conditions
-  that cover every param of that call. `*` in a path stands for any name in an object.
+  source is {tool, path, where, only, definition}: the `path` of the result's data, and `where`,
+  conditions that cover every param of that call. `*` in a path stands for any name in an object.
+  With `only`, the result has no other value there, so that nobody chose among what was found.
 - TYPED {also}: a person typed the value in this run.
 - EACH {rule, value, also}: each entry of a list meets the rule.
 
 `also` are further exact values, such as null or an empty list. Explicit nulls are values: only
 `also` and EQUALS or ONE_OF with null allow them.
 
-Values that come from the same tool must stand in one result, and in one entry of its list.
+Values that come from the same tool must stand in one result, and in one entry of its list. A result
+does not count for a value that the run itself had written before, in any param of another call:
+otherwise it could write what a mail says, and read it back.
 """
 
 from __future__ import annotations
@@ -61,11 +64,22 @@ class RecordedResult:
     data: Any
 
 
+class RecordedWrite(NamedTuple):
+    """A call that has changed something, or may have."""
+
+    call_id: int
+    pass_number: int
+    params: Mapping[str, Any]
+
+
 class EarlierFacts(Protocol):
     """What a run had seen when a call was requested."""
 
     def list_results(self, tool: str) -> Sequence[RecordedResult]:
         """List the successful results of the tool in earlier passes, newest first."""
+
+    def list_writes(self) -> Sequence[RecordedWrite]:
+        """List the calls of the run that have changed something, or may have."""
 
     def list_typed(self) -> Sequence[str]:
         """List the texts that people typed in the run."""
@@ -78,12 +92,14 @@ class Source:
     Attributes:
         definition: the hash of the tool's definition; empty if any counts.
         where: the conditions that the call with the result must meet.
+        only: the value must be the only one in the field.
     """
 
     tool: str
     path: str
     where: tuple[Condition, ...] = ()
     definition: str = ""
+    only: bool = False
 
     @classmethod
     def from_json(cls, stored: Any) -> Source:
@@ -94,18 +110,20 @@ class Source:
         """
         if not isinstance(stored, Mapping) or not stored.keys() >= {"tool", "path"}:
             raise ValueError("name the tool and the path of its result")
-        if stored.keys() - {"tool", "path", "where", "definition"}:
-            raise ValueError("a source has only a tool, a path, where and a definition")
+        if stored.keys() - {"tool", "path", "where", "only", "definition"}:
+            raise ValueError("a source has only a tool, a path, where, only and a definition")
         texts = [stored["tool"], stored["path"], stored.get("definition", "")]
         if not all(isinstance(each, str) for each in texts) or not stored["tool"]:
             raise ValueError("the tool, the path and the definition are texts")
         where = stored.get("where", [])
         if not isinstance(where, list) or len(where) > 200:
             raise ValueError("where is a list of conditions")
-        return cls(texts[0], texts[1], tuple(map(read_grant_condition, where)), texts[2])
+        conditions = tuple(map(read_grant_condition, where))
+        return cls(texts[0], texts[1], conditions, texts[2], stored.get("only") is True)
 
     def as_json(self) -> dict[str, Any]:
-        """Return {tool, path, where, definition}, without a definition if any counts."""
+        """Return {tool, path, where, only, definition}, without `only` and the definition if
+        they say nothing."""
         kept = {
             "tool": self.tool,
             "path": self.path,
@@ -114,7 +132,8 @@ class Source:
                 for each in self.where
             ],
         }
-        return kept | ({"definition": self.definition} if self.definition else {})
+        more = {"only": self.only, "definition": self.definition}
+        return kept | {name: value for name, value in more.items() if value}
 
 
 def read_grant_condition(stored: Any) -> Condition:
@@ -244,17 +263,15 @@ class _Reading:
         if value is _NO_VALUE:
             return Objection(f"{condition.param} is missing, or an empty list")
         inner = _unpack(condition)
-        if inner.rule in _EXACT and value is None:
-            wanted = inner.value if inner.rule is Rule.ONE_OF else [inner.value]
-            return None if None in wanted else Objection(f"{condition.param} is null")
+        if value is None:
+            allows = _allows_null(inner)
+            return None if allows else Objection(f"{condition.param} is null")
         if inner.rule is Rule.COMES_FROM:
             return None if _names(value) else Objection(f"{condition.param} names nothing")
         if inner.rule is Rule.TYPED:
             return self._find_untyped(condition.param, value)
         alone = replace(inner, param="value")
-        broken = None if value is None else alone.find_violation({"value": value})
-        if value is None:
-            return Objection(f"{condition.param} is null")
+        broken = alone.find_violation({"value": value})
         return broken and Objection(f"{condition.param}{broken.why.removeprefix('value')}")
 
     def _find_untyped(self, param: str, value: Any) -> Objection | None:
@@ -312,13 +329,29 @@ class _Reading:
                 continue
             if source.definition and source.definition != result.definition:
                 continue
-            found = []
+            found, others = [], False
             for entries, each in _walk(result.data, path):
                 self._count_step()
                 if _is_same(each, value):
                     found.append(entries)
-            if found and self._meets_where(source, result):
+                elif each is not None:
+                    others = True
+            if source.only and others:
+                continue
+            if not found or self._was_written(value, result):
+                continue
+            if self._meets_where(source, result):
                 yield from ((result, entries) for entries in found)
+
+    def _was_written(self, value: Any, result: RecordedResult) -> bool:
+        """Return True if the run had written the value when the result came."""
+        assert self._facts is not None
+        return any(
+            _is_same(leaf, value) or (isinstance(leaf, str) and _stands_in(value, leaf))
+            for write in self._facts.list_writes()
+            if write.call_id != result.call_id and write.pass_number <= result.pass_number
+            for leaf in _list_leaves(write.params)
+        )
 
     def _meets_where(self, source: Source, result: RecordedResult) -> bool:
         """Return True if conditions cover each param of the call, and the call meets them all; null
@@ -334,7 +367,7 @@ class _Reading:
         asked = tuple(
             each
             for each in source.where
-            if not (each.param in left_out and _is_also(each, None))
+            if not (each.param in left_out and _allows_null(each))
         )
         is_met = inner.find_broken(asked, given) is None
         self._steps = inner._steps
@@ -417,6 +450,18 @@ def _walk(node: Any, path: list[str], so_far: str = "") -> Iterator[tuple[_Entri
                 yield ((longer, number), *entries) if path[0] == ANY_NAME else entries, value
 
 
+def _list_leaves(node: Any) -> Iterator[Any]:
+    waiting = [node]
+    while waiting:
+        here = waiting.pop()
+        if isinstance(here, Mapping):
+            waiting += here.values()
+        elif isinstance(here, list):
+            waiting += here
+        else:
+            yield here
+
+
 def _names(value: Any) -> bool:
     """Return True for a value that can name something: a text or a number."""
     return bool(value.strip()) if isinstance(value, str) else is_number(value)
@@ -469,6 +514,14 @@ def _is_also(condition: Condition, value: Any) -> bool:
     if condition.rule not in OF_GRANTS or value is _NO_VALUE:
         return False
     return any(canonical_json(value) == canonical_json(each) for each in condition.value["also"])
+
+
+def _allows_null(condition: Condition) -> bool:
+    """Return True if null meets the condition."""
+    if condition.rule in _EXACT:
+        wanted = condition.value if condition.rule is Rule.ONE_OF else [condition.value]
+        return None in wanted
+    return _is_also(condition, None)
 
 
 def _unpack(condition: Condition) -> Condition:
