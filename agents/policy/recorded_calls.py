@@ -96,7 +96,10 @@ def read_calls(chosen: CallFilter, newest_first: bool = False) -> Iterator[CallR
     calls = chosen.find()
     rows = calls.reverse() if newest_first else calls
     values = rows.values_list(
-        *columns, Subquery(found.values("snapshot")[:1]), *texts.values(), *("created_at", "pass_number", "parent_call_id")
+        *columns,
+        Subquery(found.values("snapshot")[:1]),
+        *texts.values(),
+        *("created_at", "pass_number", "parent_call_id"),
     )
     for row in values.iterator(ROWS_AT_ONCE):
         yield CallRow._make(row)

@@ -172,9 +172,7 @@ def find_preapproval(asking: AskingCard, grants: Iterable[ReadGrant]) -> GrantPr
         rows[terms.pk][0] for terms in grants_for(call, (terms for _, terms in rows.values()))
     )
     warnings = find_warnings(asking) if fitting else ()
-    usable = tuple(
-        row for row in fitting if not _drop_explained(warnings, call, rows[row.pk][1])
-    )
+    usable = tuple(row for row in fitting if not _drop_explained(warnings, call, rows[row.pk][1]))
     return GrantPreapproval(
         call,
         build_ruled(asking),

@@ -61,7 +61,9 @@ def check_sources(
     Raises:
         Invalid: a source is of another connection, has no such field, or its calls are open.
     """
-    for source in {each.tool + "\0" + each.path: each for each in list_sources(conditions)}.values():
+    for source in {
+        each.tool + "\0" + each.path: each for each in list_sources(conditions)
+    }.values():
         _check_field(organization_id, tool, source, find_tool)
     for source in list_sources(conditions):
         _check_where(source, find_tool)

@@ -74,7 +74,6 @@ class RunResults:
             self.load([run_id], [tool])
         return self._loaded[run_id, tool]
 
-
     def list_writes(self, run_id: int) -> list[RecordedWrite]:
         """List the calls of the run that have changed something, or may have.
 

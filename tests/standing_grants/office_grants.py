@@ -111,7 +111,9 @@ def _list_airline() -> Iterator[OfficeGrant]:
     refund = (
         of_booking("recordLocator", "recordLocator"),
         of_booking("paymentId", "payment.paymentId"),
-        comes_from("amount", "airline.quoteRefund", "total", *quoted, one_of("reason", "voluntary")),
+        comes_from(
+            "amount", "airline.quoteRefund", "total", *quoted, one_of("reason", "voluntary")
+        ),
         equals("currency", "EUR"),
         equals("destination.type", "original_payment"),
         equals("destination.iban", None),
@@ -146,7 +148,11 @@ def _list_helpdesk() -> Iterator[OfficeGrant]:
 
 
 def _list_accounts_payable() -> Iterator[OfficeGrant]:
-    looked_up = (typed("supplierName", None), typed("reference"), one_of("status", "approved", None))
+    looked_up = (
+        typed("supplierName", None),
+        typed("reference"),
+        one_of("status", "approved", None),
+    )
     found = "accounts_payable.searchInvoices"
     supplier = comes_from("supplierId", found, "invoices.supplierId", *looked_up, only=True)
     email = "suppliers.contacts.email"

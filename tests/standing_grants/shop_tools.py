@@ -92,7 +92,12 @@ class Shop:
         self.workshop = workshop
         self.results: dict[str, Any] = {}
         customer = {"id": TEXT, "orders": {"type": "array", "items": describe_object(id=TEXT)}}
-        order = {"id": TEXT, "total": {"type": "number"}, "note": TEXT, "mails": {"type": "array", "items": TEXT}}
+        order = {
+            "id": TEXT,
+            "total": {"type": "number"},
+            "note": TEXT,
+            "mails": {"type": "array", "items": TEXT},
+        }
         tools = [
             ("shop.getCustomer", Level.READ, describe_object("name", name=TEXT), customer),
             ("shop.getOrder", Level.READ, describe_object("id", id=TEXT), order),

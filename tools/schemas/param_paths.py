@@ -310,14 +310,19 @@ def _list_null_defaults(
     value: Any, nodes: list[Any], root: Mapping[str, Any], path: str
 ) -> Iterator[str]:
     forms = [
-        item for node in nodes for form in _list_variants(node, root) for item in _enter_lists(form, root)
+        item
+        for node in nodes
+        for form in _list_variants(node, root)
+        for item in _enter_lists(form, root)
     ]
     if isinstance(value, list):
         for entry in value:
             yield from _list_null_defaults(entry, nodes, root, path)
     elif isinstance(value, Mapping):
         for name, each in value.items():
-            inner = [form["properties"][name] for form in forms if name in form.get("properties", {})]
+            inner = [
+                form["properties"][name] for form in forms if name in form.get("properties", {})
+            ]
             here = f"{path}.{name}" if path else name
             if each is None and inner and all(_is_null_by_default(node) for node in inner):
                 yield here

@@ -37,9 +37,7 @@ def _take(paths: Iterator[str]) -> list[str]:
     return list(found)
 
 
-def _list_schema_paths(
-    node: Any, root: Mapping[str, Any], path: str, depth: int
-) -> Iterator[str]:
+def _list_schema_paths(node: Any, root: Mapping[str, Any], path: str, depth: int) -> Iterator[str]:
     for form in expand_forms(node, root) if isinstance(node, Mapping) and depth else ():
         types = form.get("type", ())
         named = {types} if isinstance(types, str) else set(types)

@@ -365,9 +365,7 @@ class _Reading:
         given = _drop_nulls(result.params)
         left_out = {each.param for each in source.where} - paths
         asked = tuple(
-            each
-            for each in source.where
-            if not (each.param in left_out and _allows_null(each))
+            each for each in source.where if not (each.param in left_out and _allows_null(each))
         )
         is_met = inner.find_broken(asked, given) is None
         self._steps = inner._steps

@@ -28,7 +28,12 @@ VALUES: dict[str, tuple[Any, ...]] = {
     "items.sku": ("x", "y"),
 }
 CONDITIONS = {
-    "name": ((Rule.EQUALS, "a"), (Rule.ONE_OF, ["a", None]), (Rule.EQUALS, None), (Rule.PREFIX, "a")),
+    "name": (
+        (Rule.EQUALS, "a"),
+        (Rule.ONE_OF, ["a", None]),
+        (Rule.EQUALS, None),
+        (Rule.PREFIX, "a"),
+    ),
     "amount": ((Rule.MAXIMUM, 10), (Rule.MINIMUM, 2), (Rule.EQUALS, 10)),
     "url": ((Rule.HOST, "globex.com"), (Rule.EQUALS, "https://globex.com/a")),
     "changes.status": ((Rule.ONE_OF, ["active"]), (Rule.EQUALS, "inactive")),
@@ -180,7 +185,8 @@ def meets(values: list[Any], condition: Condition) -> bool:
         "maximum": lambda value: type(value) in (int, float) and value <= wanted,
         "prefix": lambda value: (
             value is not None
-            and bool(re.match(re.escape(wanted), value)) and ".." not in value.split("/")
+            and bool(re.match(re.escape(wanted), value))
+            and ".." not in value.split("/")
         ),
         "host": lambda value: HOSTS.get(value) == wanted,
     }
