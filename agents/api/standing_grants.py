@@ -33,7 +33,7 @@ from agents.standing_grants.pauses import Pause, find_pauses
 from agents.standing_grants.proposals import ProposedGrant, check_proposal
 from tools.contract import storable_json
 from tools.toolbox.conditions import Condition
-from tools.toolbox.grant_conditions import read_grant_condition
+from tools.toolbox.grant_sources import read_grant_condition
 
 router = Router(tags=["Standing grants"])
 

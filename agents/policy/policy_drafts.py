@@ -13,7 +13,7 @@ from agents.standing_grants.proposals import ProposedGrant
 from tools.contract import Level
 from tools.toolbox import Condition, Grants, Policy
 from tools.toolbox.approval_rules import RuleTerms
-from tools.toolbox.grant_conditions import read_grant_condition
+from tools.toolbox.grant_sources import read_grant_condition
 from tools.toolbox.snapshots import RecordedRules
 
 STOPPED_BY = "this policy draft"

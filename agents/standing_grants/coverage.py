@@ -12,7 +12,8 @@ from tools.schemas.param_paths import CallSchema, list_types
 from tools.schemas.types import name_type
 from tools.sources.external_tool import ExternalTool
 from tools.toolbox.conditions import Condition, Rule
-from tools.toolbox.grant_conditions import depends_on_run, find_broken
+from tools.toolbox.grant_conditions import find_broken
+from tools.toolbox.grant_sources import depends_on_run
 from tools.toolbox.objections import Objection
 from tools.toolbox.standing_grants import list_paths
 

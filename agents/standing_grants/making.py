@@ -23,7 +23,7 @@ from agents.standing_grants.models import StandingGrant
 from agents.standing_grants.preapprovals import IN_FORCE, LOST_RIGHT, USED, end_grants, tell_end
 from agents.standing_grants.proposals import ProposedGrant, check_proposal, find_tool
 from agents.standing_grants.result_fields import pin_sources, unpin_sources
-from tools.toolbox.grant_conditions import read_grant_condition
+from tools.toolbox.grant_sources import read_grant_condition
 
 MAX_IN_FORCE = 200
 """The most standing grants of an organization that may be in force with uses left."""

@@ -9,7 +9,7 @@ from agents.accounts.models.organization import Organization
 from agents.employees.models.employee import Employee
 from agents.runs.models.run import Run
 from tools.contract import Level
-from tools.toolbox.grant_conditions import read_grant_condition
+from tools.toolbox.grant_sources import read_grant_condition
 from tools.toolbox.standing_grants import GrantTerms
 
 MAX_USES = 1_000

@@ -16,7 +16,8 @@ from agents.standing_grants.preapprovals import find_default_nulls
 from agents.standing_grants.proposals import ProposedGrant, read_causes
 from agents.standing_grants.run_facts import PastFacts, RunResults
 from tools.contract import Level, Tool
-from tools.toolbox.grant_conditions import EarlierFacts, depends_on_run, list_sources
+from tools.toolbox.grant_conditions import EarlierFacts
+from tools.toolbox.grant_sources import depends_on_run, list_sources
 from tools.toolbox.permissions import Cause, CauseKind
 from tools.toolbox.provenance import Provenance
 from tools.toolbox.standing_grants import AskingCall, GrantTerms, find_mismatch

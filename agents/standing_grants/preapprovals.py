@@ -66,22 +66,27 @@ class GrantPreapproval:
 
     Attributes:
         fitting: the standing grants with matching terms, oldest first.
-        usable: those of them that the warnings on the card leave.
         grant: the standing grant that approves the call; None if a person must decide.
         withheld: the reason why a person must decide although a standing grant matches.
         ruling: the approval rules that let the grant's maker decide the call alone; None if no rule
             matches.
         ended: the standing grants whose tool or account has changed.
+        warned: the ids of matching standing grants that a warning on the card rules out.
     """
 
     call: AskingCall
     ruled: RuledCard
     fitting: tuple[StandingGrant, ...] = ()
-    usable: tuple[StandingGrant, ...] = ()
     grant: StandingGrant | None = None
     withheld: str = ""
     ruling: Ruling | None = None
     ended: Ended = field(default_factory=dict)
+    warned: frozenset[int] = frozenset()
+
+    @property
+    def usable(self) -> list[StandingGrant]:
+        """The standing grants that may approve the call, oldest first."""
+        return [each for each in self.fitting if each.pk not in self.warned]
 
     def as_json(self) -> dict[str, Any]:
         """Return the facts to store with the call, so that the approval can be checked again."""
@@ -172,15 +177,21 @@ def find_preapproval(asking: AskingCard, grants: Iterable[ReadGrant]) -> GrantPr
         rows[terms.pk][0] for terms in grants_for(call, (terms for _, terms in rows.values()))
     )
     warnings = find_warnings(asking) if fitting else ()
-    usable = tuple(row for row in fitting if not _drop_explained(warnings, call, rows[row.pk][1]))
-    return GrantPreapproval(
+    warned = frozenset(
+        row.pk for row in fitting if _drop_explained(warnings, call, rows[row.pk][1])
+    )
+    found = GrantPreapproval(
         call,
         build_ruled(asking),
         fitting,
-        usable,
+        ended={pk: ended for pk, ended in ends.items() if ended is not None},
+        warned=warned,
+    )
+    usable = found.usable
+    return replace(
+        found,
         grant=usable[0] if usable else None,
         withheld="" if usable else ", ".join(warnings),
-        ended={pk: ended for pk, ended in ends.items() if ended is not None},
     )
 
 

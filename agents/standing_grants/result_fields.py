@@ -15,7 +15,7 @@ from tools.contract import Tool
 from tools.schemas.param_paths import find_closed_object
 from tools.schemas.result_paths import list_schema_paths, list_value_paths
 from tools.toolbox.conditions import Condition
-from tools.toolbox.grant_conditions import (
+from tools.toolbox.grant_sources import (
     Source,
     is_fixing,
     list_sources,

@@ -18,6 +18,10 @@ class OfficeGrant(NamedTuple):
     free: tuple[str, ...] = ()
 
 
+YES_OR_NO = [True, False]
+YES_OR_NULL = [True, None]
+
+
 def one_of(param: str, *values: Any) -> Condition:
     return Condition(param, Rule.ONE_OF, list(values))
 
@@ -38,7 +42,7 @@ def list_office_grants() -> Iterator[OfficeGrant]:
 
 def _list_webshop() -> Iterator[OfficeGrant]:
     ticket, cc = typed("ticketId"), equals("cc", [])
-    closes = one_of("close", True, False)
+    closes = one_of("close", *YES_OR_NO)
     yield OfficeGrant("webshop.replyToTicket", (ticket, cc, closes), ("text",))
     ours = each("cc", Condition("cc", Rule.HOST, "nordvind-outdoor.example"))
     yield OfficeGrant("webshop.replyToTicket", (ticket, ours, closes), ("text",))
@@ -141,7 +145,7 @@ def _list_helpdesk() -> Iterator[OfficeGrant]:
         equals("kind", "password"),
         equals("deliverTo.channel", "registered_mobile"),
         equals("deliverTo.address", None),
-        equals("mustChange", True),
+        one_of("mustChange", *YES_OR_NO[:1]),
         equals("newMfaPhone", None),
     )
     yield OfficeGrant("helpdesk.resetCredentials", reset)
@@ -183,7 +187,7 @@ def _list_others() -> Iterator[OfficeGrant]:
     yield OfficeGrant("recruiting.moveCandidate", stage, ("reason",))
     tenant = comes_from(
         "to", "property_management.searchTenancies", "tenancies.tenants.email", typed("query"),
-        one_of("includeEnded", True, None), only=True,
+        one_of("includeEnded", *YES_OR_NULL), only=True,
     )  # fmt: skip
     mail = (each("to", tenant), equals("cc", []))
     yield OfficeGrant("property_management.sendMessage", mail, ("subject", "body"))

@@ -91,21 +91,30 @@ class Shop:
     def __init__(self, workshop: Workshop, toolbox: Toolbox) -> None:
         self.workshop = workshop
         self.results: dict[str, Any] = {}
-        customer = {"id": TEXT, "orders": {"type": "array", "items": describe_object(id=TEXT)}}
-        order = {
-            "id": TEXT,
-            "total": {"type": "number"},
-            "note": TEXT,
-            "mails": {"type": "array", "items": TEXT},
+        mails = {"type": "array", "items": TEXT}
+        orders = {"type": "array", "items": describe_object(id=TEXT)}
+        order = {"id": TEXT, "total": {"type": "number"}, "note": TEXT, "mails": mails}
+        by_id = describe_object("id", id=TEXT)
+        cancel = {
+            "order": TEXT,
+            "reason": TEXT,
+            "amount": {"type": "number"},
+            "items": {"type": "array"},
+            "copy": {"type": ["string", "null"]},
         }
-        tools = [
-            ("shop.getCustomer", Level.READ, describe_object("name", name=TEXT), customer),
-            ("shop.getOrder", Level.READ, describe_object("id", id=TEXT), order),
-            ("shop.readMail", Level.READ, describe_object("id", id=TEXT), {"id": TEXT, "text": TEXT}),
-            ("other.getOrder", Level.READ, describe_object("id", id=TEXT), order),
-            ("shop.reserve", Level.WRITE, describe_object("id", id=TEXT), order),
-            ("shop.cancel", Level.WRITE, describe_object("order", order=TEXT, reason=TEXT, amount={"type": "number"}, items={"type": "array"}, copy={"type": ["string", "null"]}), {}),
-        ]  # fmt: skip
+        tools: list[tuple[str, Level, dict[str, Any], dict[str, Any]]] = [
+            (
+                "shop.getCustomer",
+                Level.READ,
+                describe_object("name", name=TEXT),
+                {"id": TEXT, "orders": orders},
+            ),
+            ("shop.getOrder", Level.READ, by_id, order),
+            ("shop.readMail", Level.READ, by_id, {"id": TEXT, "text": TEXT}),
+            ("other.getOrder", Level.READ, by_id, order),
+            ("shop.reserve", Level.WRITE, by_id, order),
+            ("shop.cancel", Level.WRITE, describe_object("order", **cancel), {}),
+        ]
         for name, level, schema, output in tools:
             tool = SourceTool(name, level, schema, self._reply(name), describe_object(**output))
             allow(workshop, toolbox, tool)

@@ -81,7 +81,7 @@ class Office:
         self.results = defaultdict(list)
         for one in every:
             self.results[describe(one["tool"], one["params"])].append(one["result"])
-        self.workshop.play(*(asking(*(call(one["tool"], **one["params"]) for one in each)) for each in named))  # fmt: skip
+        self.workshop.play(*(asking(*map(request, each)) for each in named))
         run = self.workshop.work(task.text)
         while cards := self.workshop.cards(run):
             for card in cards:
@@ -95,6 +95,10 @@ class Office:
                 figures.saved[made.tool] += 1
                 if verdicts[describe(made.tool, made.params)] != "fine":
                     figures.harmful.append(f"{task.id}: {describe(made.tool, made.params)}")
+
+
+def request(one: dict[str, Any]) -> dict[str, Any]:
+    return call(one["tool"], **one["params"])
 
 
 def rename_reserved(node: Any) -> Any:

@@ -23,7 +23,7 @@ from tests.workshop.fixtures import (  # noqa: F401
     workshop,
 )
 from tools.toolbox.conditions import Condition
-from tools.toolbox.grant_conditions import read_grant_condition, read_sources
+from tools.toolbox.grant_sources import read_grant_condition, read_sources
 from tools.toolbox.toolbox import Toolbox
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -107,7 +107,10 @@ def check(shop: Shop) -> None:
 
 def test_a_field_that_nobody_offered_is_refused(shop: Shop, client: Client) -> None:
     address, values = open_form(shop, client)
-    for wrong, says in (("shop.getOrder lines.id", "have no field"), ("other.getOrder id", "no tool of the same connection")):  # fmt: skip
+    for wrong, says in (
+        ("shop.getOrder lines.id", "have no field"),
+        ("other.getOrder id", "no tool of the same connection"),
+    ):
         page = post(client, address, values, **{"from.order": [wrong], "look": "1"})
         assert says in page
     assert not StandingGrant.objects.exists()
@@ -122,7 +125,8 @@ def test_a_recorded_field_is_offered(shop: Shop, client: Client) -> None:
 
 def test_each_entry_of_a_list_has_a_sentence(shop: Shop, client: Client) -> None:
     address, values = open_form(shop, client)
-    values |= {"rule.order": "equals", "value.order": "A-1", "rule.items": "each.host", "kind.items": "text", "value.items": "acme.example"}  # fmt: skip
+    values |= {"rule.order": "equals", "value.order": "A-1"}
+    values |= {"rule.items": "each.host", "kind.items": "text", "value.items": "acme.example"}
     page = post(client, address, values, look="1", **{"empty.items": "on"})
     filled = {**read_inputs(page), "empty.items": "on"}
     assert client.post(address, filled).status_code == 302, page

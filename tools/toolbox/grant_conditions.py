@@ -1,16 +1,7 @@
-"""Conditions of standing grants: the only module that reads them.
+"""Judge calls by the conditions of standing grants; no other module does.
 
-Besides the comparisons of `conditions`, a grant can say where a value must come from:
-
-- COMES_FROM {sources, also}: the value stood in a field of a successful result in this run. A
-  source is {tool, path, where, only, definition}: the `path` of the result's data, and `where`,
-  conditions that cover every param of that call. `*` in a path stands for any name in an object.
-  With `only`, the result has no other value there, so that nobody chose among what was found.
-- TYPED {also}: a person typed the value in this run.
-- EACH {rule, value, also}: each entry of a list meets the rule.
-
-`also` are further exact values, such as null or an empty list. Explicit nulls are values: only
-`also` and EQUALS or ONE_OF with null allow them.
+Explicit nulls are values: only `also`, and EQUALS or ONE_OF with null, allow them. `grant_sources`
+describes the rules about where a value must come from.
 
 Values that come from the same tool must stand in one result, and in one entry of its list. A result
 does not count for a value that the run itself had written before, in any param of another call:
@@ -26,22 +17,21 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, NamedTuple, Protocol
 
-from tools.contract import canonical_json
-from tools.toolbox.conditions import OF_GRANTS, OVER_HISTORY, Condition, Otherwise, Rule
+from tools.toolbox.conditions import Condition, Rule
+from tools.toolbox.grant_sources import (
+    Source,
+    allows_null,
+    is_also,
+    read_sources,
+    unpack,
+)
 from tools.toolbox.objections import Objection
 from tools.toolbox.param_values import format_number, is_number
 
-FIXING = frozenset({Rule.EQUALS, Rule.ONE_OF, Rule.COMES_FROM, Rule.TYPED})
-"""Rules after which nothing about the value is open."""
 ANY_NAME = "*"
-MAX_SOURCES = 20
-DEEPEST = 4
-"""The most results in a row through which a value may have come."""
 MAX_STEPS = 100_000
 """The most comparisons for one call; beyond, a person decides."""
 _NO_VALUE = object()
-_EXACT = frozenset({Rule.EQUALS, Rule.ONE_OF})
-_DEEPEST_JSON = 60
 _LONGEST_JOINT = 16
 """The most signs between two parts of an address or a code that are looked at."""
 _NUMBER = re.compile(r"(?<![\w.,'-])-?\d+(?:[.,']\d+| \d{3}(?!\d))*(?![\w'-]|[.,]\d)")
@@ -83,112 +73,6 @@ class EarlierFacts(Protocol):
 
     def list_typed(self) -> Sequence[str]:
         """List the texts that people typed in the run."""
-
-
-@dataclass(frozen=True)
-class Source:
-    """A field of a tool's results.
-
-    Attributes:
-        definition: the hash of the tool's definition; empty if any counts.
-        where: the conditions that the call with the result must meet.
-        only: the value must be the only one in the field.
-    """
-
-    tool: str
-    path: str
-    where: tuple[Condition, ...] = ()
-    definition: str = ""
-    only: bool = False
-
-    @classmethod
-    def from_json(cls, stored: Any) -> Source:
-        """Load and check a source.
-
-        Raises:
-            ValueError: it is not one; the text is for people.
-        """
-        if not isinstance(stored, Mapping) or not stored.keys() >= {"tool", "path"}:
-            raise ValueError("name the tool and the path of its result")
-        if stored.keys() - {"tool", "path", "where", "only", "definition"}:
-            raise ValueError("a source has only a tool, a path, where, only and a definition")
-        texts = [stored["tool"], stored["path"], stored.get("definition", "")]
-        if not all(isinstance(each, str) for each in texts) or not stored["tool"]:
-            raise ValueError("the tool, the path and the definition are texts")
-        where = stored.get("where", [])
-        if not isinstance(where, list) or len(where) > 200:
-            raise ValueError("where is a list of conditions")
-        conditions = tuple(map(read_grant_condition, where))
-        return cls(texts[0], texts[1], conditions, texts[2], stored.get("only") is True)
-
-    def as_json(self) -> dict[str, Any]:
-        """Return {tool, path, where, only, definition}, without `only` and the definition if
-        they say nothing."""
-        kept = {
-            "tool": self.tool,
-            "path": self.path,
-            "where": [
-                {"param": each.param, "rule": each.rule.value, "value": each.value}
-                for each in self.where
-            ],
-        }
-        more = {"only": self.only, "definition": self.definition}
-        return kept | {name: value for name, value in more.items() if value}
-
-
-def read_grant_condition(stored: Any) -> Condition:
-    """Load and check a condition of a standing grant.
-
-    Raises:
-        ValueError: the condition is invalid; the text is for the person who wrote it.
-    """
-    if not isinstance(stored, Mapping):
-        raise ValueError("a condition is an object with a param, a rule and a value")
-    given = {"otherwise": Otherwise.ASK.value, **stored}
-    if given.get("rule") not in OF_GRANTS:
-        return Condition.from_json(given)
-    checked = Condition.from_json({**given, "rule": Rule.EQUALS.value})  # checks the param
-    condition = replace(checked, rule=Rule(given["rule"]))
-    _check_depth(condition)
-    _check_value(condition)
-    return condition
-
-
-def list_sources(conditions: Iterable[Condition]) -> Iterator[Source]:
-    """Yield the sources of these conditions, and of the calls in them."""
-    for condition in conditions:
-        inner = _unpack(condition)
-        if inner.rule is Rule.COMES_FROM:
-            for source in read_sources(inner):
-                yield source
-                yield from list_sources(source.where)
-
-
-def read_sources(condition: Condition) -> list[Source]:
-    """Return the sources of a COMES_FROM condition, or of one in EACH; none for other rules."""
-    inner = _unpack(condition)
-    stored = inner.value["sources"] if inner.rule is Rule.COMES_FROM else ()
-    return [Source.from_json(each) for each in stored]
-
-
-def replace_sources(condition: Condition, sources: Sequence[Source]) -> Condition:
-    """Return the condition with these sources."""
-    if condition.rule is Rule.EACH:
-        inner = replace_sources(_unpack(condition), sources)
-        return replace(condition, value={**condition.value, "value": inner.value})
-    return replace(
-        condition, value={**condition.value, "sources": [each.as_json() for each in sources]}
-    )
-
-
-def depends_on_run(conditions: Iterable[Condition]) -> bool:
-    """Return True if a condition needs the results or the texts of the run."""
-    return any(_unpack(each).rule in (Rule.COMES_FROM, Rule.TYPED) for each in conditions)
-
-
-def is_fixing(condition: Condition) -> bool:
-    """Return True if the condition leaves nothing about the value open."""
-    return _unpack(condition).rule in FIXING
 
 
 def find_broken(
@@ -250,21 +134,21 @@ class _Reading:
             for place in _list_places(params, condition):
                 if (broken := self._compare(condition, place.value)) is not None:
                     return broken
-                inner = _unpack(condition)
-                if inner.rule is Rule.COMES_FROM and not _is_also(condition, place.value):
+                inner = unpack(condition)
+                if inner.rule is Rule.COMES_FROM and not is_also(condition, place.value):
                     sources = tuple(read_sources(inner))
                     origins.append(_Origin(condition.param, place, sources))
         return self._find_unseen(origins)
 
     def _compare(self, condition: Condition, value: Any) -> Objection | None:
         """Compare one value with everything but its results."""
-        if _is_also(condition, value):
-            return None
         if value is _NO_VALUE:
             return Objection(f"{condition.param} is missing, or an empty list")
-        inner = _unpack(condition)
+        if is_also(condition, value):
+            return None
+        inner = unpack(condition)
         if value is None:
-            allows = _allows_null(inner)
+            allows = allows_null(inner)
             return None if allows else Objection(f"{condition.param} is null")
         if inner.rule is Rule.COMES_FROM:
             return None if _names(value) else Objection(f"{condition.param} names nothing")
@@ -365,7 +249,7 @@ class _Reading:
         given = _drop_nulls(result.params)
         left_out = {each.param for each in source.where} - paths
         asked = tuple(
-            each for each in source.where if not (each.param in left_out and _allows_null(each))
+            each for each in source.where if not (each.param in left_out and allows_null(each))
         )
         is_met = inner.find_broken(asked, given) is None
         self._steps = inner._steps
@@ -414,7 +298,7 @@ def _find_places(
     node: Any, path: list[str], so_far: str, where: tuple[tuple[str, int], ...], asked: Condition
 ) -> Iterator[_Place]:
     is_each = asked.rule is Rule.EACH and not path
-    if isinstance(node, list) and (path or is_each) and not (not path and _is_also(asked, node)):
+    if isinstance(node, list) and (path or is_each) and not (not path and is_also(asked, node)):
         for number, entry in enumerate(node):
             here = (*where, (so_far, number))
             if path:
@@ -424,7 +308,7 @@ def _find_places(
         if not node:
             yield _Place(where, _NO_VALUE)
     elif not path:
-        yield _Place(where, _NO_VALUE if is_each and not _is_also(asked, node) else node)
+        yield _Place(where, _NO_VALUE if is_each and not is_also(asked, node) else node)
     elif isinstance(node, Mapping) and path[0] in node:
         longer = f"{so_far}.{path[0]}" if so_far else path[0]
         yield from _find_places(node[path[0]], path[1:], longer, where, asked)
@@ -507,29 +391,6 @@ def _reads_as(digits: str, number: Any) -> bool:
     return bool(mark) and len(tail) <= 2 and Decimal(f"{whole or 0}.{tail}") == Decimal(str(number))
 
 
-def _is_also(condition: Condition, value: Any) -> bool:
-    """Return True if the condition allows exactly this value, besides its rule."""
-    if condition.rule not in OF_GRANTS or value is _NO_VALUE:
-        return False
-    return any(canonical_json(value) == canonical_json(each) for each in condition.value["also"])
-
-
-def _allows_null(condition: Condition) -> bool:
-    """Return True if null meets the condition."""
-    if condition.rule in _EXACT:
-        wanted = condition.value if condition.rule is Rule.ONE_OF else [condition.value]
-        return None in wanted
-    return _is_also(condition, None)
-
-
-def _unpack(condition: Condition) -> Condition:
-    """Return the condition on each entry, for EACH; any other condition itself."""
-    if condition.rule is not Rule.EACH:
-        return condition
-    rule, value = Rule(condition.value["rule"]), condition.value["value"]
-    return Condition(condition.param, rule, value)
-
-
 def _drop_nulls(node: Any) -> Any:
     if isinstance(node, Mapping):
         return {name: _drop_nulls(each) for name, each in node.items() if each is not None}
@@ -543,46 +404,3 @@ def _describe_unseen(together: Sequence[_Origin], reading: _Reading) -> str:
             return f"{origin.param} does not come from a result of {tools} that the grant allows"
     names = ", ".join(sorted({origin.param for origin in together}))
     return f"{names} do not come from one result"
-
-
-def _check_depth(condition: Condition) -> None:
-    waiting: list[tuple[Any, int, int]] = [(condition.value, 0, 0)]
-    while waiting:
-        node, depth, results = waiting.pop()
-        inside = list(node.values()) if isinstance(node, dict) else node
-        if not isinstance(inside, list):
-            continue
-        results += isinstance(node, dict) and "sources" in node
-        if results > DEEPEST or depth > _DEEPEST_JSON:
-            raise ValueError(f"{condition.param} comes from: at most {DEEPEST} results in a row")
-        waiting += ((each, depth + 1, results) for each in inside)
-
-
-def _check_value(condition: Condition) -> None:
-    """Check the value of a rule that only grants have.
-
-    Raises:
-        ValueError
-    """
-    param, value = condition.param, condition.value
-    keys = _KEYS[condition.rule]
-    if not isinstance(value, dict) or value.keys() != keys or not isinstance(value["also"], list):
-        raise ValueError(f"{param} {condition.rule.value}: give {', '.join(sorted(keys))}")
-    if condition.rule is Rule.EACH:
-        inner = {"param": param, "rule": value["rule"], "value": value["value"]}
-        if value["rule"] == Rule.EACH or read_grant_condition(inner).rule in _NOT_OF_ENTRIES:
-            raise ValueError(f"{param} each: {value['rule']!r} is not a rule for an entry")
-    if condition.rule is Rule.COMES_FROM:
-        sources = value["sources"]
-        if not isinstance(sources, list) or not 1 <= len(sources) <= MAX_SOURCES:
-            raise ValueError(f"{param} comes from: choose 1 to {MAX_SOURCES} fields of results")
-        for source in sources:
-            Source.from_json(source)
-
-
-_KEYS: Mapping[Rule, frozenset[str]] = {
-    Rule.COMES_FROM: frozenset({"sources", "also"}),
-    Rule.TYPED: frozenset({"also"}),
-    Rule.EACH: frozenset({"rule", "value", "also"}),
-}
-_NOT_OF_ENTRIES = frozenset({Rule.NOT_FROM_OUTSIDE, *OVER_HISTORY})

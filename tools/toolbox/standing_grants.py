@@ -8,12 +8,8 @@ from typing import Any
 from tools.contract import Level
 from tools.contract.destinations import is_destination
 from tools.toolbox.conditions import OF_GRANTS, Condition, Rule
-from tools.toolbox.grant_conditions import (
-    EarlierFacts,
-    find_broken,
-    is_fixing,
-    list_value_paths,
-)
+from tools.toolbox.grant_conditions import EarlierFacts, find_broken, list_value_paths
+from tools.toolbox.grant_sources import is_fixing
 from tools.toolbox.objections import Objection
 from tools.toolbox.permissions import Cause, CauseKind
 from tools.toolbox.provenance import Provenance, SeenIn

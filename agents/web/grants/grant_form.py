@@ -16,6 +16,7 @@ from agents.standing_grants.coverage import build_call_schema
 from agents.standing_grants.proposals import ProposedGrant, complete_grant_prefix
 from agents.web.grants.origin_rows import (
     EACH,
+    NO_ORIGIN,
     ORIGIN_CHOICES,
     FindTool,
     OriginPart,
@@ -29,12 +30,7 @@ from agents.web.grants.origin_rows import (
 from tools.contract import Tool, canonical_json, fingerprint, storable_json
 from tools.schemas.param_paths import SchemaParam
 from tools.toolbox.conditions import OF_GRANTS, Condition, Rule
-from tools.toolbox.grant_conditions import (
-    DEEPEST,
-    MAX_SOURCES,
-    list_sources,
-    read_grant_condition,
-)
+from tools.toolbox.grant_sources import DEEPEST, MAX_SOURCES, list_sources, read_grant_condition
 from tools.toolbox.param_values import is_number
 
 RANGE, ANY, ABSENT = "range", "any", "absent"
@@ -87,7 +83,7 @@ class SentenceRow:
     least: str = ""
     most: str = ""
     tool: str = ""
-    origin: OriginPart = OriginPart()
+    origin: OriginPart = NO_ORIGIN
 
     @property
     def key(self) -> str:

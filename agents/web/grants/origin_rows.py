@@ -12,7 +12,7 @@ from agents.platform.refusals import Invalid
 from agents.standing_grants.result_fields import is_same_source, list_fields
 from tools.contract import Tool
 from tools.toolbox.conditions import Condition, Rule
-from tools.toolbox.grant_conditions import DEEPEST, Source, read_sources
+from tools.toolbox.grant_sources import DEEPEST, Source, read_sources
 
 EACH = "each."
 ORIGIN_CHOICES = (
@@ -40,6 +40,9 @@ class OriginPart(NamedTuple):
     fields: tuple[str, ...] = ()
     only: bool = False
     may_be_empty: bool = False
+
+
+NO_ORIGIN = OriginPart()
 
 
 @dataclass(frozen=True)
@@ -72,7 +75,8 @@ def build_condition(
     """
     inner = Rule(rule.removeprefix(EACH))
     is_each = rule.startswith(EACH)
-    also = ([[]] if is_each else [None]) if part.may_be_empty else []
+    empty: Any = [] if is_each else None
+    also = [empty] if part.may_be_empty else []
     if inner is Rule.COMES_FROM:
         if not part.fields:
             raise Invalid(
@@ -131,8 +135,8 @@ def list_offered(organization_id: int, tool: Tool, param: str) -> list[OfferedFi
     found = [(each.name, list_fields(organization_id, each)) for each in tools]
     found.sort(key=lambda each: (not any(_has_name(path, name) for path in each[1]), each[0]))
     offered, left = [], MAX_OFFERED
-    for tool_name, paths in found:
-        paths = sorted(paths, key=lambda path: not _has_name(path, name))[:left]
+    for tool_name, fields_of_tool in found:
+        paths = sorted(fields_of_tool, key=lambda path: not _has_name(path, name))[:left]
         left -= len(paths)
         if paths:
             fields = tuple((f"{tool_name} {path}", path or "the result") for path in paths)

@@ -20,7 +20,7 @@ from agents.standing_grants.models import StandingGrant
 from agents.standing_grants.pauses import Pause, find_pauses
 from tools.contract import Tool, canonical_json
 from tools.toolbox.conditions import OF_GRANTS, Condition, Rule
-from tools.toolbox.grant_conditions import Source, read_grant_condition, read_sources
+from tools.toolbox.grant_sources import Source, read_grant_condition, read_sources
 
 MAX_SHOWN = 5
 USED_UP = "Used up"
@@ -115,7 +115,8 @@ def _describe_term(condition: Condition) -> Term:
     if condition.rule is Rule.EACH:
         entry = Condition(condition.param, Rule(condition.value["rule"]), condition.value["value"])
         inner = _describe_term(entry)
-        return Term(condition.param, f"has only entries of which each {inner.words}", f"{inner.value}{allowed}")  # fmt: skip
+        words = f"has only entries of which each {inner.words}"
+        return Term(condition.param, words, f"{inner.value}{allowed}")
     if condition.rule is Rule.TYPED:
         return Term(condition.param, f"was typed by a person in the run{allowed}")
     sources = " or ".join(map(describe_source, read_sources(condition)))
@@ -123,7 +124,7 @@ def _describe_term(condition: Condition) -> Term:
 
 
 def describe_source(source: Source) -> str:
-    """Describe a field of results: `order.id of shop.getOrder, called with id typed by a person`."""
+    """Describe a field of results: `order.id of shop.getOrder, whose id was typed`."""
     only = "the only " if source.only else ""
     where = "; ".join(
         f"{term.name} {term.words} {term.value}".strip()
