@@ -33,6 +33,7 @@ from agents.standing_grants.pauses import Pause, find_pauses
 from agents.standing_grants.proposals import ProposedGrant, check_proposal
 from tools.contract import storable_json
 from tools.toolbox.conditions import Condition
+from tools.toolbox.grant_sources import read_grant_condition
 
 router = Router(tags=["Standing grants"])
 
@@ -44,8 +45,15 @@ class GrantCondition(BaseModel):
     """A condition on one param. A call must meet every condition of the standing grant."""
 
     param: str = Field(min_length=1, max_length=500, examples=["changes.status"])
-    rule: Literal["equals", "one_of", "minimum", "maximum", "prefix", "host"]
-    value: Any = Field(examples=["active"])
+    rule: Literal[
+        "equals", "one_of", "minimum", "maximum", "prefix", "host", "comes_from", "typed", "each"
+    ]
+    value: Any = Field(
+        examples=["active"],
+        description="For `comes_from` {sources: [{tool, path, where}], also}: a field of results in the same run, "
+        "and the conditions on that call's own params. For `typed` {also}: a person typed it in the run. For `each` "
+        "{rule, value, also}: each entry of the list. `also` are further exact values, such as null.",
+    )
 
 
 class StandingGrantRequest(RequestBody):
@@ -171,7 +179,7 @@ def _read_condition(given: GrantCondition) -> Condition:
         what = f"{given.param}: the value has a number or a text that cannot be stored."
         raise Invalid("conditions", what) from error
     try:
-        return Condition.from_json({"otherwise": "ask", **given.model_dump()})
+        return read_grant_condition({"otherwise": "ask", **given.model_dump()})
     except (ValueError, TypeError) as error:
         raise Invalid("conditions", f"{str(error)[:1].upper()}{str(error)[1:]}.") from error
 

@@ -13,6 +13,7 @@ from agents.standing_grants.proposals import ProposedGrant
 from tools.contract import Level
 from tools.toolbox import Condition, Grants, Policy
 from tools.toolbox.approval_rules import RuleTerms
+from tools.toolbox.grant_sources import read_grant_condition
 from tools.toolbox.snapshots import RecordedRules
 
 STOPPED_BY = "this policy draft"
@@ -132,7 +133,7 @@ class PolicyChange:
             Condition.from_json(condition) if condition else None,
             str(stored.get("host", "")),
             tuple(map(str, params)),
-            tuple(map(Condition.from_json, stored.get("conditions", ()))),
+            tuple(map(read_grant_condition, stored.get("conditions", ()))),
             read_named_rule(stored["rule"]) if kind in OF_CARDS else None,
         )
 

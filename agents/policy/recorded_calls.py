@@ -15,6 +15,7 @@ from django.db.models.functions import Cast
 from agents.runs.models import Pass, ToolCall
 from agents.runs.snapshots import UnreadableSnapshot, load_snapshot
 from agents.standing_grants.past_calls import GrantMatcher, PastCall
+from agents.standing_grants.run_facts import PastFacts, RunResults
 from tools.toolbox.conditions import need_history
 from tools.toolbox.history import ToolHistory
 from tools.toolbox.permissions import Permission, Verdict
@@ -74,6 +75,8 @@ class CallRow(NamedTuple):
     judgment: str | None
     provenance: str | None
     created_at: datetime
+    pass_number: int = 0
+    parent_call_id: int | None = None
 
 
 def read_calls(chosen: CallFilter, newest_first: bool = False) -> Iterator[CallRow]:
@@ -93,7 +96,10 @@ def read_calls(chosen: CallFilter, newest_first: bool = False) -> Iterator[CallR
     calls = chosen.find()
     rows = calls.reverse() if newest_first else calls
     values = rows.values_list(
-        *columns, Subquery(found.values("snapshot")[:1]), *texts.values(), "created_at"
+        *columns,
+        Subquery(found.values("snapshot")[:1]),
+        *texts.values(),
+        *("created_at", "pass_number", "parent_call_id"),
     )
     for row in values.iterator(ROWS_AT_ONCE):
         yield CallRow._make(row)
@@ -162,7 +168,7 @@ class _Reach(Enum):
     ANY_PARAMS = auto()
     SAME_PARAMS = auto()
     NONE = auto()
-    """The verdict depends on earlier calls."""
+    """The verdict depends on earlier calls, or on their results."""
 
 
 class RecordedJudge:
@@ -176,6 +182,7 @@ class RecordedJudge:
         self._change = change
         self._rules: dict[Hashable, RecordedRules | UnreadableSnapshot] = {}
         self._judged: dict[Hashable, Judged] = {}
+        self._results = RunResults()
 
     def judge(self, row: CallRow) -> Judged:
         """Judge a call again; damaged records give an outcome, not an exception."""
@@ -236,11 +243,10 @@ class RecordedJudge:
             return _Reach.SAME_PARAMS if limits else _Reach.ANY_PARAMS
         if need_history(limits) and self._change.rebuild_history(row) is not None:
             return _Reach.NONE
-        return (
-            _Reach.SAME_PARAMS
-            if limits or self._change.find_grants(row.tool, scope)
-            else _Reach.ANY_PARAMS
-        )
+        granted = self._change.find_grants(row.tool, scope)
+        if any(grant.depends_on_run for grant in granted):
+            return _Reach.NONE
+        return _Reach.SAME_PARAMS if limits or granted else _Reach.ANY_PARAMS
 
     def _compare(
         self, row: CallRow, call: RecordedCall, rules: RecordedRules, scope: Hashable
@@ -252,7 +258,7 @@ class RecordedJudge:
                 call, rules, self._change.rebuild_history(row) if self._change else None
             )
             is_preapproved = verdict.permission is Permission.ASK and _is_preapproved(
-                call, verdict, row, grants
+                call, verdict, row, grants, self._results
             )
         except MissingFact as missing:
             return Judged(
@@ -288,7 +294,11 @@ class RecordedJudge:
 
 
 def _is_preapproved(
-    call: RecordedCall, verdict: Verdict, row: CallRow, grants: Sequence[GrantMatcher]
+    call: RecordedCall,
+    verdict: Verdict,
+    row: CallRow,
+    grants: Sequence[GrantMatcher],
+    results: RunResults,
 ) -> bool:
     """Return True if one of these standing grants approves a call that the gate asks about.
 
@@ -298,8 +308,10 @@ def _is_preapproved(
     if not grants:
         return False
     provenance = Provenance.from_json(call.provenance) if call.provenance else None
+    is_nested = row.parent_call_id is not None
+    facts = PastFacts(row.run_id, row.pass_number, row.created_at, is_nested, results)
     past = PastCall(
-        row.tool, verdict.level, row.employee_id, row.run_id, verdict.params, verdict.causes, provenance
+        row.tool, verdict.level, row.employee_id, row.run_id, verdict.params, verdict.causes, provenance, facts
     )  # fmt: skip
     if any(grant.covers(past) for grant in grants):
         return True

@@ -12,7 +12,8 @@ from agents.policy.recorded_rulings import CheckedApproval
 from agents.runs.models import Approval
 from agents.runs.snapshots import UnreadableSnapshot, load_snapshot
 from agents.standing_grants.models import StandingGrant
-from agents.standing_grants.preapprovals import USED
+from agents.standing_grants.preapprovals import READING, USED
+from agents.standing_grants.run_facts import Edge, SeenFacts
 from tools.contract import Level
 from tools.toolbox.permissions import Cause, CauseKind
 from tools.toolbox.provenance import Provenance
@@ -114,4 +115,6 @@ def _build_call(row: CallRow, judgment: Mapping[str, Any]) -> AskingCall:
         ),
         provenance=Provenance.from_json(provenance) if provenance else None,
         destinations=frozenset(kept.get("destinations", ())),
+        defaults=frozenset(kept.get("defaults", ())) if kept.get("reading") == READING else None,
+        facts=SeenFacts(row.run_id, Edge.from_json(kept["seen"])) if "seen" in kept else None,
     )

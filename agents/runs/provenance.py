@@ -300,7 +300,7 @@ def _load_typed(
     yield from messages.order_by("pk").values_list("text", flat=True)
     for call in texts:
         if call.tool == ASK:
-            yield from _read_answer(call)
+            yield from read_answer(json.loads(call.params_text), json.loads(call.result_text))
         if call.model_params is not None:
             yield from list_edited(call.model_params, json.loads(call.params_text))
 
@@ -329,10 +329,17 @@ def _is_made_by_employee(run: Run) -> bool:
     return made.exclude(made_in_run="").exists()
 
 
-def _read_answer(call: _CallTexts) -> Iterator[str]:
+def has_typed_task(run: Run) -> bool:
+    """Return True if a person typed the task of the run, and nobody outside any part of it."""
+    if run.origin == Origin.SCHEDULE:
+        return not _is_made_by_employee(run)
+    return run.origin == Origin.TASK
+
+
+def read_answer(params: Any, result: Any) -> Iterator[str]:
     """Yield a person's answer, unless it is one of the answers that the employee itself offered."""
-    data = (json.loads(call.result_text) or {}).get("data") or {}
-    answer, choices = str(data.get("answer", "")), json.loads(call.params_text).get("choices") or []
+    data = (result or {}).get("data") or {}
+    answer, choices = str(data.get("answer", "")), params.get("choices") or []
     if answer and answer not in map(str, choices):
         yield answer
 

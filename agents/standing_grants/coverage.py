@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from agents.standing_grants.proposals import ProposedGrant
@@ -11,6 +12,8 @@ from tools.schemas.param_paths import CallSchema, list_types
 from tools.schemas.types import name_type
 from tools.sources.external_tool import ExternalTool
 from tools.toolbox.conditions import Condition, Rule
+from tools.toolbox.grant_conditions import find_broken
+from tools.toolbox.grant_sources import depends_on_run
 from tools.toolbox.objections import Objection
 from tools.toolbox.standing_grants import list_paths
 
@@ -84,10 +87,16 @@ def _fits_type(condition: Condition, types: frozenset[str]) -> bool:
         return bool(types & _NUMBERS)
     if condition.rule in (Rule.PREFIX, Rule.HOST):
         return "string" in types
+    if condition.rule in (Rule.COMES_FROM, Rule.TYPED):
+        return bool(types & {"string", *_NUMBERS})
+    if condition.rule is Rule.EACH:
+        return "array" in types
     return any(_has_type(value, types) for value in _list_fixed_values([condition]))
 
 
 def _has_type(value: Any, types: frozenset[str]) -> bool:
+    if value is None:
+        return True  # the types leave null out
     if isinstance(value, float) and value.is_integer():
         return bool(types & _NUMBERS)
     return name_type(value) in types or (name_type(value) == "integer" and "number" in types)
@@ -124,7 +133,7 @@ def _list_fixed_values(conditions: Sequence[Condition]) -> Iterator[Any]:
 
 
 def _meets_all(value: Any, conditions: Sequence[Condition]) -> bool:
-    return not any(
-        Condition("value", each.rule, each.value).find_violation({"value": value})
-        for each in conditions
-    )
+    alone = [
+        replace(each, param="value") for each in conditions if not depends_on_run([each])
+    ]  # what a run will have seen is not known
+    return find_broken(alone, {"value": value}, None) is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from django.contrib.auth.models import User
@@ -20,7 +21,9 @@ from agents.runs.models import ENDED, Approval, ApprovalStatus, Run
 from agents.standing_grants.accounts import hash_account
 from agents.standing_grants.models import StandingGrant
 from agents.standing_grants.preapprovals import IN_FORCE, LOST_RIGHT, USED, end_grants, tell_end
-from agents.standing_grants.proposals import ProposedGrant, check_proposal
+from agents.standing_grants.proposals import ProposedGrant, check_proposal, find_tool
+from agents.standing_grants.result_fields import pin_sources, unpin_sources
+from tools.toolbox.grant_sources import read_grant_condition
 
 MAX_IN_FORCE = 200
 """The most standing grants of an organization that may be in force with uses left."""
@@ -94,11 +97,15 @@ def find_made_before(
 
 
 def _has_terms(made: StandingGrant, proposal: ProposedGrant) -> bool:
-    conditions = [condition.as_json() for condition in proposal.conditions]
+    try:
+        conditions = unpin_sources(map(read_grant_condition, made.conditions))
+    except (TypeError, ValueError):
+        return False  # its stored terms are damaged
     return (
         (made.tool, made.employee_id, made.run_id, made.max_uses)
         == (proposal.tool, proposal.employee_id, proposal.run_id, proposal.max_uses)
-        and (made.params, made.conditions) == (sorted(proposal.params), conditions)
+        and made.params == sorted(proposal.params)
+        and conditions == unpin_sources(proposal.conditions)
         and made.expires_at - made.made_at == proposal.lifetime
     )
 
@@ -120,6 +127,9 @@ def make_grant(
     organization = member.organization
     tool = check_proposal(organization.pk, proposal)
     _check_scope(member, proposal)
+    conditions = pin_sources(
+        proposal.conditions, partial(find_tool, organization.pk, employee_id=proposal.employee_id)
+    )
     with transaction.atomic():
         if list_usable(organization.pk).count() >= MAX_IN_FORCE:
             raise Conflict(
@@ -134,7 +144,7 @@ def make_grant(
             employee_id=proposal.employee_id,
             run_id=proposal.run_id,
             params=sorted(proposal.params),
-            conditions=[condition.as_json() for condition in proposal.conditions],
+            conditions=[condition.as_json() for condition in conditions],
             max_uses=proposal.max_uses,
             expires_at=Now() + proposal.lifetime,
             made_by=member.user,

@@ -9,7 +9,7 @@ from agents.accounts.models.organization import Organization
 from agents.employees.models.employee import Employee
 from agents.runs.models.run import Run
 from tools.contract import Level
-from tools.toolbox.conditions import Condition
+from tools.toolbox.grant_sources import read_grant_condition
 from tools.toolbox.standing_grants import GrantTerms
 
 MAX_USES = 1_000
@@ -116,7 +116,7 @@ class StandingGrant(models.Model):
             level=Level(self.level),
             account=self.account,
             params=frozenset(map(str, self.params)),
-            conditions=tuple(map(Condition.from_json, self.conditions)),
+            conditions=tuple(map(read_grant_condition, self.conditions)),
             employee_id=self.employee_id,
             run_id=self.run_id,
         )

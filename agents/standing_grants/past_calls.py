@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from django.db.models import Q
 from django.utils import timezone
 
 from agents.runs.models import Approval, ApprovalKind, ApprovalStatus
+from agents.standing_grants.preapprovals import find_default_nulls
 from agents.standing_grants.proposals import ProposedGrant, read_causes
+from agents.standing_grants.run_facts import PastFacts, RunResults
 from tools.contract import Level, Tool
+from tools.toolbox.grant_conditions import EarlierFacts
+from tools.toolbox.grant_sources import depends_on_run, list_sources
 from tools.toolbox.permissions import Cause, CauseKind
 from tools.toolbox.provenance import Provenance
 from tools.toolbox.standing_grants import AskingCall, GrantTerms, find_mismatch
@@ -34,6 +39,7 @@ class PastCall:
     params: Mapping[str, Any]
     causes: tuple[Cause, ...]
     provenance: Provenance | None
+    facts: EarlierFacts | None = None
 
     def as_asking_call(self, terms: GrantTerms, tool: Tool) -> AskingCall:
         """Return the call for the comparison with these terms, as if tool and account had not
@@ -49,6 +55,8 @@ class PastCall:
             causes=self.causes,
             provenance=self.provenance,
             destinations=tool.destination_params | tool.address_params,
+            defaults=find_default_nulls(tool, self.params),
+            facts=self.facts,
         )
 
 
@@ -95,6 +103,16 @@ class GrantMatcher:
         """Build the matcher for a proposal and the current tool; it covers calls of all runs."""
         return cls(replace(proposal.as_terms(tool), run_id=None), tool)
 
+    @cached_property
+    def tools(self) -> frozenset[str]:
+        """The names of the tools whose results the terms need."""
+        return frozenset(source.tool for source in list_sources(self.terms.conditions))
+
+    @property
+    def depends_on_run(self) -> bool:
+        """True if equal calls of two runs can differ."""
+        return depends_on_run(self.terms.conditions)
+
     def covers(self, call: PastCall) -> bool:
         """Return True if the proposal would have approved the call."""
         return find_mismatch(call.as_asking_call(self.terms, self.tool), self.terms) is None
@@ -126,7 +144,9 @@ def find_covered_cards(organization_id: int, proposal: ProposedGrant, tool: Tool
     """
     matcher = GrantMatcher.of(proposal, tool)
     cards = load_past_cards(organization_id, tool.name, proposal.run_id)
-    covered = tuple(card for card in cards if matcher.covers(read_past_call(card)))
+    results, runs = RunResults(), sorted({card.run_id for card in cards})
+    results.load(runs, matcher.tools)
+    covered = tuple(card for card in cards if matcher.covers(read_past_call(card, results)))
     return CoveredCards(len(cards), covered)
 
 
@@ -146,8 +166,17 @@ def load_past_cards(organization_id: int, tool: str, run_id: int | None = None) 
     return list(related.order_by("-pk")[:MAX_PAST])
 
 
-def read_past_call(card: Approval) -> PastCall:
-    """Return the past call of a card."""
+def read_past_call(card: Approval, results: RunResults | None = None) -> PastCall:
+    """Return the past call of a card.
+
+    Args:
+        results: loads what the runs had seen; without it, nothing that they had seen is known.
+    """
     call = card.tool_call
     values = (card.level, card.params, card.run_id, card.run.employee_id)
-    return CallColumns(*values, call.tool, call.judgment, call.provenance).as_past_call()
+    past = CallColumns(*values, call.tool, call.judgment, call.provenance).as_past_call()
+    if results is None:
+        return past
+    is_nested = call.parent_call_id is not None
+    facts = PastFacts(card.run_id, call.pass_number, call.created_at, is_nested, results)
+    return replace(past, facts=facts)

@@ -18,14 +18,21 @@ from agents.accounts.models import DECIDERS, Membership, Organization
 from agents.accounts.notice_facts import NoticeFact, NoticeKind, tell
 from agents.approval_rules.loading import HAS_RULES
 from agents.approvals.warnings.card_reading import read_card
-from agents.approvals.warnings.individual_cards import WaitingCard, find_individual_reasons
+from agents.approvals.warnings.individual_cards import (
+    FROM_OUTSIDE,
+    WaitingCard,
+    find_individual_reasons,
+)
 from agents.employees.toolboxes import load_toolbox
 from agents.runs.engine.preapprover import AskingCard, Ended, PreapprovalObjection
 from agents.runs.models import Approval, ApprovalStatus, Run
 from agents.standing_grants.accounts import hash_account
 from agents.standing_grants.makers import MakerRights, PreapprovedCall, find_rights
 from agents.standing_grants.models import StandingGrant
-from tools.contract import Level
+from agents.standing_grants.run_facts import SeenFacts
+from tools.contract import Level, Tool
+from tools.schemas.param_paths import list_null_defaults
+from tools.sources.external_tool import ExternalTool
 from tools.toolbox.approval_rules import RuledCard
 from tools.toolbox.objections import Objection
 from tools.toolbox.provenance import Provenance
@@ -37,6 +44,7 @@ from tools.toolbox.standing_grants import (
     find_end,
     find_mismatch,
     grants_for,
+    is_explained,
 )
 
 logger = logging.getLogger(__name__)
@@ -47,6 +55,8 @@ USED = (ApprovalStatus.APPROVED, ApprovalStatus.CONSUMED)
 ReadGrant = tuple[StandingGrant, GrantTerms]
 """A standing grant with its terms."""
 NOT_AVAILABLE = "it was used up, had ended, or its owner could not approve this alone"
+READING = 2
+"""The way in which calls are compared, kept with them: 1 took every null as absent."""
 LOST_RIGHT = "The person who made it can no longer decide cards."
 
 
@@ -61,6 +71,7 @@ class GrantPreapproval:
         ruling: the approval rules that let the grant's maker decide the call alone; None if no rule
             matches.
         ended: the standing grants whose tool or account has changed.
+        warned: the ids of matching standing grants that a warning on the card rules out.
     """
 
     call: AskingCall
@@ -70,6 +81,12 @@ class GrantPreapproval:
     withheld: str = ""
     ruling: Ruling | None = None
     ended: Ended = field(default_factory=dict)
+    warned: frozenset[int] = frozenset()
+
+    @property
+    def usable(self) -> list[StandingGrant]:
+        """The standing grants that may approve the call, oldest first."""
+        return [each for each in self.fitting if each.pk not in self.warned]
 
     def as_json(self) -> dict[str, Any]:
         """Return the facts to store with the call, so that the approval can be checked again."""
@@ -81,8 +98,17 @@ class GrantPreapproval:
             "account": self.call.account,
             "destinations": sorted(self.call.destinations),
             "ruling": self.ruling and self.ruling.as_json(),
+            "reading": READING,
+            "defaults": sorted(self.call.defaults or ()),
+            "seen": self.seen and self.seen.is_used and self.seen.edge.as_json(),
         }
         return {name: value for name, value in kept.items() if value}
+
+    @property
+    def seen(self) -> SeenFacts | None:
+        """What the run had seen, by which the call was compared."""
+        facts = self.call.facts
+        return facts if isinstance(facts, SeenFacts) else None
 
 
 def build_call(asking: AskingCard, organization: Organization) -> AskingCall:
@@ -103,7 +129,17 @@ def build_call(asking: AskingCard, organization: Organization) -> AskingCall:
         causes=asking.causes,
         provenance=Provenance.from_json(call.provenance) if call.provenance else None,
         destinations=asking.tool.destination_params | asking.tool.address_params,
+        defaults=find_default_nulls(asking.tool, asking.card.params),
+        facts=SeenFacts(asking.run.pk),
     )
+
+
+def find_default_nulls(tool: Tool, params: Mapping[str, Any]) -> frozenset[str]:
+    """List the paths at which null is what the tool itself fills in; the source of an external tool
+    does that, so each of its nulls was asked for."""
+    if isinstance(tool, ExternalTool):
+        return frozenset()
+    return list_null_defaults(tool.schema, params)
 
 
 def build_ruled(asking: AskingCard) -> RuledCard:
@@ -141,13 +177,21 @@ def find_preapproval(asking: AskingCard, grants: Iterable[ReadGrant]) -> GrantPr
         rows[terms.pk][0] for terms in grants_for(call, (terms for _, terms in rows.values()))
     )
     warnings = find_warnings(asking) if fitting else ()
-    return GrantPreapproval(
+    warned = frozenset(
+        row.pk for row in fitting if _drop_explained(warnings, call, rows[row.pk][1])
+    )
+    found = GrantPreapproval(
         call,
         build_ruled(asking),
         fitting,
-        grant=None if warnings or not fitting else fitting[0],
-        withheld=", ".join(warnings),
         ended={pk: ended for pk, ended in ends.items() if ended is not None},
+        warned=warned,
+    )
+    usable = found.usable
+    return replace(
+        found,
+        grant=usable[0] if usable else None,
+        withheld="" if usable else ", ".join(warnings),
     )
 
 
@@ -165,7 +209,10 @@ def end(ended: Ended) -> None:
 
 
 def find_warnings(asking: AskingCard) -> tuple[str, ...]:
-    """Find the warnings on the card; with any warning, only a person can decide it."""
+    """Find the warnings on the card; with any warning, only a person can decide it.
+
+    If a standing grant has approved it, values whose origin this grant fixes need no warning.
+    """
     card, call = asking.card, asking.card.tool_call
     waiting = WaitingCard(
         card.pk or 0, card.level, card.digest, call.created_at if call.pk else timezone.now()
@@ -173,7 +220,24 @@ def find_warnings(asking: AskingCard) -> tuple[str, ...]:
     found = find_individual_reasons(
         asking.run.organization, [waiting], {waiting.pk: read_card(card)}
     )
-    return found.get(waiting.pk, ())
+    warnings = found.get(waiting.pk, ())
+    if FROM_OUTSIDE not in warnings or card.standing_grant_id is None:
+        return warnings
+    rows = StandingGrant.objects.filter(
+        organization_id=asking.run.organization_id, pk=card.standing_grant_id
+    )
+    for row, terms in _read_terms(rows.select_related("organization")):
+        return _drop_explained(warnings, build_call(asking, row.organization), terms)
+    return warnings
+
+
+def _drop_explained(
+    warnings: tuple[str, ...], call: AskingCall, terms: GrantTerms
+) -> tuple[str, ...]:
+    """Leave out that values come from outside, if the grant fixes each of them or its origin."""
+    if FROM_OUTSIDE not in warnings or not is_explained(call, terms):
+        return warnings
+    return tuple(each for each in warnings if each != FROM_OUTSIDE)
 
 
 def find_objection(asking: AskingCard) -> PreapprovalObjection | None:
@@ -212,7 +276,7 @@ def reserve_uses(
         each.pk
         for preapproval, _ in preapprovals
         if preapproval.grant is not None
-        for each in preapproval.fitting
+        for each in preapproval.usable
     }
     if not wanted:
         return [preapproval for preapproval, _ in preapprovals]
@@ -226,7 +290,7 @@ def reserve_uses(
     free = _count_free_uses(locked)
     reserved = []
     for number, (preapproval, _) in enumerate(preapprovals):
-        entitled = [locked[each.pk] for each in preapproval.fitting if each.pk in locked]
+        entitled = [locked[each.pk] for each in preapproval.usable if each.pk in locked]
         entitled = [each for each in entitled if rights.may_preapprove(each, number)]
         preapproved = _reserve_use(preapproval, entitled, free)
         ruling = rights.find_ruling(preapproved.grant, number) if preapproved.grant else None

@@ -5,18 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
+from agents.approvals.warnings.individual_cards import FROM_OUTSIDE
 from agents.employees.models import Grant
 from agents.employees.toolboxes import load_toolbox
 from agents.platform.refusals import Invalid
 from agents.runs.engine.preapprover import AskingCard
 from agents.runs.models import Approval, Run
 from agents.standing_grants.models import MAX_DAYS, MAX_USES
-from agents.standing_grants.preapprovals import build_call, find_warnings
+from agents.standing_grants.preapprovals import build_call, find_default_nulls, find_warnings
+from agents.standing_grants.result_fields import check_sources
 from tools.contract import Level, Tool
 from tools.schemas.param_paths import find_closed_object
 from tools.toolbox.conditions import Condition, Rule
+from tools.toolbox.grant_conditions import list_value_paths
 from tools.toolbox.objections import Objection
 from tools.toolbox.permissions import Cause, CauseKind, Grants
 from tools.toolbox.standing_grants import (
@@ -24,7 +28,6 @@ from tools.toolbox.standing_grants import (
     GrantTerms,
     find_need_of_person,
     list_destinations,
-    list_paths,
 )
 from tools.toolbox.value_readings import complete_prefix
 
@@ -73,16 +76,24 @@ def propose_from_card(card: Approval) -> ProposedGrant:
     Raises:
         Invalid: a param's name cannot be a path.
     """
-    return propose_equal(card.tool_call.tool, card.run.employee_id, card.params)
+    name, employee_id = card.tool_call.tool, card.run.employee_id
+    tool = find_tool(card.organization_id, name, employee_id)
+    defaults = find_default_nulls(tool, card.params) if tool else frozenset()
+    return propose_equal(name, employee_id, card.params, defaults)
 
 
-def propose_equal(tool: str, employee_id: int, params: dict[str, Any]) -> ProposedGrant:
+def propose_equal(
+    tool: str, employee_id: int, params: dict[str, Any], defaults: frozenset[str] = frozenset()
+) -> ProposedGrant:
     """Propose a standing grant for calls of an employee that equal this one.
+
+    Args:
+        defaults: the paths at which null is the tool's default.
 
     Raises:
         Invalid: a param's name cannot be a path.
     """
-    paths = list_paths(params)
+    paths = list_value_paths(params, defaults)
     if paths is None:
         raise Invalid(
             "params", "A parameter's name contains a dot, so a standing grant cannot limit it."
@@ -113,7 +124,7 @@ def find_need_of_decision(card: Approval, run: Run) -> Objection | None:
     asking = AskingCard(card, run, tool, read_causes(card.tool_call.judgment))
     if need := find_need_of_person(build_call(asking, card.organization)):
         return Objection(f"{need.why[:1].upper()}{need.why[1:]}.")
-    warnings = find_warnings(asking)
+    warnings = [each for each in find_warnings(asking) if each != FROM_OUTSIDE]
     return Objection(f"This card carries a warning: {', '.join(warnings)}.") if warnings else None
 
 
@@ -145,6 +156,8 @@ def check_proposal(organization_id: int, proposal: ProposedGrant) -> Tool:
     if tool is None:
         raise Invalid("tool", f"There is no tool {proposal.tool!r}.")
     check_terms(proposal, tool)
+    find = partial(find_tool, organization_id, employee_id=proposal.employee_id)
+    check_sources(organization_id, tool, proposal.conditions, find)
     return tool
 
 

@@ -55,10 +55,16 @@ class Rule(StrEnum):
     """{most, period}: the param's numbers add up to at most this much, this call included."""
     ONLY_AFTER = "only_after"
     """{tool, param}: such a call with the same value in its param has succeeded in this run."""
+    COMES_FROM = "comes_from"
+    """{sources, also}: see `tools.toolbox.grant_conditions`, as for the next two."""
+    TYPED = "typed"
+    EACH = "each"
 
 
 COUNTED = frozenset({Rule.CALL_COUNT, Rule.SUM})
 """Rules that count calls, so that two calls at the same time could both pass where only one may."""
+OF_GRANTS = frozenset({Rule.COMES_FROM, Rule.TYPED, Rule.EACH})
+"""Rules that only standing grants have."""
 OVER_HISTORY = COUNTED | {Rule.ONLY_AFTER}
 """Rules that need to know the earlier calls."""
 
@@ -107,6 +113,8 @@ class Condition:
             raise ValueError(f"a condition needs {error.args[0]!r}") from None
         except TypeError:
             raise ValueError("a condition is an object with a param, a rule and a value") from None
+        if condition.rule in OF_GRANTS:
+            raise ValueError(f"only a standing grant can have the rule {condition.rule.value!r}")
         condition._check_param()
         condition._check_value()
         return condition
@@ -131,6 +139,8 @@ class Condition:
         A missing param breaks it, except for NOT_FROM_OUTSIDE. So does an unknown origin or history
         that it needs.
         """
+        if self.rule in OF_GRANTS:
+            return Objection(f"only a standing grant can judge {self.param}")
         if self.rule in OVER_HISTORY:
             return self._find_excess(params, history)
         if self.rule is Rule.NOT_FROM_OUTSIDE:

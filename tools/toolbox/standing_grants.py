@@ -1,23 +1,32 @@
 """Standing grants, which approve cards in a person's name by their terms, and change no verdict."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tools.contract import Level
 from tools.contract.destinations import is_destination
-from tools.toolbox.conditions import Condition, Rule, find_broken_conditions
+from tools.toolbox.conditions import OF_GRANTS, Condition, Rule
+from tools.toolbox.grant_conditions import EarlierFacts, find_broken, list_value_paths
+from tools.toolbox.grant_sources import is_fixing
 from tools.toolbox.objections import Objection
 from tools.toolbox.permissions import Cause, CauseKind
-from tools.toolbox.provenance import Provenance
+from tools.toolbox.provenance import Provenance, SeenIn
 from tools.toolbox.value_readings import Reading
 
-RULES = frozenset({Rule.EQUALS, Rule.ONE_OF, Rule.MINIMUM, Rule.MAXIMUM, Rule.PREFIX, Rule.HOST})
+COMPARISONS = frozenset(
+    {Rule.EQUALS, Rule.ONE_OF, Rule.MINIMUM, Rule.MAXIMUM, Rule.PREFIX, Rule.HOST}
+)
+RULES = COMPARISONS | OF_GRANTS
 """The rules that conditions of a standing grant may have."""
-OPEN_RULES = frozenset({Rule.PREFIX, Rule.HOST})
-"""Rules that fix only a part of the value."""
+OPEN_RULES = frozenset({Rule.PREFIX, Rule.HOST, Rule.EACH})
+"""Rules that fix only a part of the value; EACH does unless its own rule fixes the entries."""
 GRANTABLE = frozenset({CauseKind.LEVEL, CauseKind.HOSTS})
 """Causes that a standing grant can approve; limits, raised levels and own data need a person."""
+_TIME = re.compile(r"\d{4}-\d\d(-\d\d)?([T ]\d\d:\d\d.*)?|\d\d?:\d\d(:\d\d)?|-?\d{1,3}([.,]\d+)?%?")
+"""A date, a time or a small number, which names nothing."""
+_ADDRESS = re.compile(r"\w[@/\\:]+\w|\w\.\w")
 
 
 @dataclass(frozen=True)
@@ -61,6 +70,9 @@ class AskingCall:
         provenance: where the values of the params were seen before; None if that is not known.
         destinations: names of params that hold a recipient, a destination or an amount, besides the
             usual names.
+        defaults: the paths whose null is the tool's default, so that it says nothing; None for a
+            call recorded when every null counted as absent.
+        facts: what the run had seen before the call; None if that is not known.
     """
 
     tool: str
@@ -73,6 +85,14 @@ class AskingCall:
     causes: tuple[Cause, ...]
     provenance: Provenance | None = None
     destinations: frozenset[str] = field(default_factory=frozenset)
+    defaults: frozenset[str] | None = frozenset()
+    facts: EarlierFacts | None = None
+
+    def list_paths(self) -> frozenset[str] | None:
+        """List the paths of all values that say something; None if a name is ambiguous."""
+        if self.defaults is None:
+            return list_paths(self.params)
+        return list_value_paths(self.params, self.defaults)
 
 
 def grants_for(call: AskingCall, grants: Iterable[GrantTerms]) -> list[GrantTerms]:
@@ -117,7 +137,7 @@ def find_change(grant: GrantTerms, definition: str, account: str, level: Level) 
 
 
 def list_paths(params: Mapping[str, Any]) -> frozenset[str] | None:
-    """List the paths of all values; null is absent, and the entries of a list share its path.
+    """List the paths of all values but null; the entries of a list share its path.
 
     Return None if a name is empty or contains a dot, because its path would be ambiguous.
     """
@@ -145,11 +165,11 @@ def _find_other_call(call: AskingCall, grant: GrantTerms) -> Objection | None:
 
 
 def _find_unfit_params(call: AskingCall, grant: GrantTerms) -> Objection | None:
-    paths = list_paths(call.params)
+    paths = call.list_paths()
     if paths is None or not paths <= grant.params:
         return Objection("the call has parameters that the grant does not allow")
-    if broken := find_broken_conditions(grant.conditions, call.params):
-        return Objection(broken[0].reason)
+    if (broken := find_broken(grant.conditions, call.params, call.facts)) is not None:
+        return broken
     if free := list_destinations(grant.free_params, call.destinations):
         return Objection(
             f"{min(free)} names a recipient, a destination or an amount, and has no condition"
@@ -157,24 +177,55 @@ def _find_unfit_params(call: AskingCall, grant: GrantTerms) -> Objection | None:
     return _find_outside(call, grant)
 
 
+def is_explained(call: AskingCall, grant: GrantTerms) -> bool:
+    """Return True if the grant fixes each recipient, destination and amount that comes from
+    outside, or where it comes from."""
+    known = call.provenance
+    if known is None or known.unsearched or known.is_partial or known.unlisted:
+        return False
+    fixed = {condition.param for condition in grant.conditions if is_fixing(condition)}
+    return all(
+        any(each.param == param or each.param.startswith(f"{param}.") for param in fixed)
+        for each in known.list_outside()
+        if each.stands_out
+    )
+
+
 def _find_outside(call: AskingCall, grant: GrantTerms) -> Objection | None:
-    """Find the open param that has a value from outside or of unknown origin."""
+    """Find the open param that has a value from outside, of unknown origin, or an invented name."""
     named = {condition.param for condition in grant.conditions if condition.rule in OPEN_RULES}
-    is_fixed = {
-        condition.param
-        for condition in grant.conditions
-        if condition.rule in (Rule.EQUALS, Rule.ONE_OF)
-    }
+    is_fixed = {condition.param for condition in grant.conditions if is_fixing(condition)}
     open_params = grant.free_params | (named - is_fixed)
     if not open_params:
         return None
     known = call.provenance
     if known is None or known.unsearched or known.is_partial or known.unlisted:
         return Objection("the origin of the call's values is not known")
-    found = next(
-        (param for param in sorted(open_params) if known.find_outside(param) is not None), None
+    for param in sorted(open_params):
+        if known.find_outside(param) is not None:
+            return Objection(f"{param} comes from outside")
+        is_judged = call.defaults is not None and param in grant.free_params
+        if is_judged and _is_invented(known, param):
+            return Objection(f"{param} names something that was not seen before")
+    return None
+
+
+def _is_invented(known: Provenance, param: str) -> bool:
+    """Return True if a value in the param, or inside it, was seen nowhere and names something."""
+    return any(
+        sighting.origin is SeenIn.NOWHERE and is_name(sighting.value)
+        for sighting in known.sightings
+        if sighting.param == param or sighting.param.startswith(f"{param}.")
     )
-    return None if found is None else Objection(f"{found} comes from outside")
+
+
+def is_name(text: str) -> bool:
+    """Return True for a text that has the shape of an id or an address: one word with digits, or
+    with signs between its parts."""
+    word = text.strip()
+    if not word or any(char.isspace() for char in word) or _TIME.fullmatch(word):
+        return False
+    return any(char.isdecimal() for char in word) or _ADDRESS.search(word) is not None
 
 
 def _list_paths(node: Any, path: str) -> Iterator[str | None]:

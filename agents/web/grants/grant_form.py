@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
@@ -14,9 +14,23 @@ from agents.platform.refusals import Invalid
 from agents.platform.row_ids import parse_row_id_or_none
 from agents.standing_grants.coverage import build_call_schema
 from agents.standing_grants.proposals import ProposedGrant, complete_grant_prefix
+from agents.web.grants.origin_rows import (
+    EACH,
+    NO_ORIGIN,
+    ORIGIN_CHOICES,
+    FindTool,
+    OriginPart,
+    build_condition,
+    check_depth,
+    is_origin_rule,
+    list_tools,
+    offers_fields,
+    read_part,
+)
 from tools.contract import Tool, canonical_json, fingerprint, storable_json
 from tools.schemas.param_paths import SchemaParam
-from tools.toolbox.conditions import Condition, Rule
+from tools.toolbox.conditions import OF_GRANTS, Condition, Rule
+from tools.toolbox.grant_sources import DEEPEST, MAX_SOURCES, list_sources, read_grant_condition
 from tools.toolbox.param_values import is_number
 
 RANGE, ANY, ABSENT = "range", "any", "absent"
@@ -26,9 +40,16 @@ CHOICES = (
     (RANGE, "is a number between"),
     (Rule.PREFIX.value, "starts with"),
     (Rule.HOST.value, "is at the domain"),
+    *ORIGIN_CHOICES,
     (ANY, "any value"),
     (ABSENT, "not set"),
 )
+LOOKUP_CHOICES = tuple(
+    each
+    for each in CHOICES
+    if each[0].removeprefix(EACH) in {Rule.EQUALS, Rule.ONE_OF, Rule.COMES_FROM, Rule.TYPED, ABSENT}
+)
+"""The choices for a param of the call whose result brings a value: nothing about it stays open."""
 LIFETIMES = (
     ("1h", "1 hour", timedelta(hours=1)),
     ("8h", "8 hours", timedelta(hours=8)),
@@ -50,6 +71,9 @@ class SentenceRow:
         kind: "text" if the values are used as typed, "json" if they are written as JSON.
         rule: one of `CHOICES`.
         least, most: the bounds of RANGE, as typed.
+        tool: the tool whose call has the param, if its result brings a value; empty for the param
+            of a granted call.
+        origin: where the value comes from.
     """
 
     path: str
@@ -58,6 +82,17 @@ class SentenceRow:
     value: str = ""
     least: str = ""
     most: str = ""
+    tool: str = ""
+    origin: OriginPart = NO_ORIGIN
+
+    @property
+    def key(self) -> str:
+        """The end of the names of its inputs."""
+        return f"{self.tool}/{self.path}" if self.tool else self.path
+
+    @property
+    def offers_fields(self) -> bool:
+        return offers_fields(self.rule)
 
     @property
     def lines(self) -> int:
@@ -85,6 +120,12 @@ class GrantForm:
     max_uses: str = "20"
     lifetime: str = "1d"
     rows: tuple[SentenceRow, ...] = ()
+    lookups: tuple[SentenceRow, ...] = ()
+
+    def list_missing_tools(self) -> list[str]:
+        """List the tools of chosen fields whose calls have no sentences yet."""
+        named = list_tools(row.origin for row in (*self.rows, *self.lookups) if row.offers_fields)
+        return [tool for tool in named if tool not in {row.tool for row in self.lookups}]
 
 
 def make_form(proposal: ProposedGrant) -> GrantForm:
@@ -99,6 +140,7 @@ def make_form(proposal: ProposedGrant) -> GrantForm:
         max_uses=str(proposal.max_uses),
         lifetime=lifetime,
         rows=tuple(_make_row(path, proposal.conditions) for path in proposal.params),
+        lookups=_make_lookups(proposal.conditions),
     )
 
 
@@ -111,16 +153,10 @@ def make_empty_form(tool: Tool, employee: str) -> GrantForm:
 
 def read_form(posted: QueryDict) -> GrantForm:
     """Read the submitted form."""
-    rows = [
-        SentenceRow(
-            path,
-            _JSON if posted.get(f"kind.{path}") == _JSON else _TEXT,
-            posted.get(f"rule.{path}", ""),
-            posted.get(f"value.{path}", "").replace("\r\n", "\n"),
-            posted.get(f"least.{path}", "").strip(),
-            posted.get(f"most.{path}", "").strip(),
-        )
-        for path in posted.getlist("path")[:MAX_PARAMS]
+    rows = [_read_row(posted, path) for path in posted.getlist("path")[:MAX_PARAMS]]
+    lookups = [
+        replace(_read_row(posted, key), tool=key.partition("/")[0], path=key.partition("/")[2])
+        for key in posted.getlist("lookup")[:MAX_PARAMS]
     ]
     return GrantForm(
         tool=posted.get("tool", ""),
@@ -129,7 +165,45 @@ def read_form(posted: QueryDict) -> GrantForm:
         max_uses=posted.get("max_uses", "").strip(),
         lifetime=posted.get("lifetime", ""),
         rows=tuple(rows),
+        lookups=tuple(lookups),
     )
+
+
+def _read_row(posted: QueryDict, key: str) -> SentenceRow:
+    return SentenceRow(
+        key,
+        _JSON if posted.get(f"kind.{key}") == _JSON else _TEXT,
+        posted.get(f"rule.{key}", ""),
+        posted.get(f"value.{key}", "").replace("\r\n", "\n"),
+        posted.get(f"least.{key}", "").strip(),
+        posted.get(f"most.{key}", "").strip(),
+        origin=OriginPart(
+            tuple(posted.getlist(f"from.{key}")[:MAX_SOURCES]),
+            f"only.{key}" in posted,
+            f"empty.{key}" in posted,
+        ),
+    )
+
+
+def add_lookups(form: GrantForm, find: FindTool) -> GrantForm:
+    """Return the form with sentences about the calls whose results bring values.
+
+    A param that every call has must be typed by a person, until somebody chooses otherwise.
+    """
+    for _ in range(DEEPEST):
+        found = [tool for name in form.list_missing_tools() if (tool := find(name)) is not None]
+        added = [
+            replace(
+                _make_empty_row(param),
+                tool=tool.name,
+                rule=Rule.TYPED.value if param.is_always_there else ABSENT,
+                value="",
+            )
+            for tool in found
+            for param in build_call_schema(tool).list_params()
+        ]
+        form = replace(form, lookups=(*form.lookups, *added))
+    return form
 
 
 def parse_proposal(form: GrantForm) -> ProposedGrant:
@@ -149,7 +223,7 @@ def parse_proposal(form: GrantForm) -> ProposedGrant:
         employee_id=_parse_id("employee", form.employee),
         run_id=_parse_id("run", form.run),
         params=tuple(row.path for row in kept),
-        conditions=tuple(condition for row in kept for condition in _parse_row(row)),
+        conditions=tuple(condition for row in kept for condition in _parse_row(row, form.lookups)),
         max_uses=int(form.max_uses),
         lifetime=lifetime,
     )
@@ -157,7 +231,10 @@ def parse_proposal(form: GrantForm) -> ProposedGrant:
 
 def hash_form(form: GrantForm) -> str:
     """Hash the form's contents, to notice a change since its preview."""
-    rows = [[row.path, row.kind, row.rule, row.value, row.least, row.most] for row in form.rows]
+    rows = [
+        [row.key, row.kind, row.rule, row.value, row.least, row.most, *row.origin]
+        for row in (*form.rows, *form.lookups)
+    ]
     return fingerprint([form.tool, form.employee, form.run, form.max_uses, form.lifetime, rows])
 
 
@@ -185,6 +262,8 @@ def _make_row(path: str, conditions: Sequence[Condition]) -> SentenceRow:
     if not mine:
         return SentenceRow(path, _TEXT, ANY)
     rule, value = next(iter(mine.items()))
+    if rule in OF_GRANTS:
+        return _make_origin_row(Condition(path, rule, value))
     values = value if rule is Rule.ONE_OF else [value]
     is_text = all(
         isinstance(each, str) and (rule is Rule.EQUALS or "\n" not in each) for each in values
@@ -193,9 +272,35 @@ def _make_row(path: str, conditions: Sequence[Condition]) -> SentenceRow:
     return SentenceRow(path, _TEXT if is_text else _JSON, rule.value, lines)
 
 
-def _parse_row(row: SentenceRow) -> Iterable[Condition]:
+def _make_origin_row(condition: Condition) -> SentenceRow:
+    part = read_part(condition)
+    if condition.rule is not Rule.EACH:
+        return SentenceRow(condition.param, _TEXT, condition.rule.value, origin=part)
+    inner = Condition(condition.param, Rule(condition.value["rule"]), condition.value["value"])
+    row = _make_row(condition.param, [inner])
+    return replace(row, rule=f"{EACH}{inner.rule.value}", origin=part)
+
+
+def _make_lookups(conditions: Iterable[Condition]) -> tuple[SentenceRow, ...]:
+    """Make the sentences about the calls whose results bring values; of two sources of one tool,
+    the first counts."""
+    wheres: dict[str, tuple[Condition, ...]] = {}
+    for source in list_sources(conditions):
+        wheres.setdefault(source.tool, source.where)
+    return tuple(
+        replace(_make_row(path, where), tool=tool)
+        for tool, where in wheres.items()
+        for path in sorted({condition.param for condition in where})
+    )
+
+
+def _parse_row(
+    row: SentenceRow, lookups: Sequence[SentenceRow] = (), depth: int = 1
+) -> Iterable[Condition]:
     if row.rule == ANY:
         return ()
+    if is_origin_rule(row.rule):
+        return (_check(_parse_origin(row, lookups, depth)),)
     if row.rule == RANGE:
         bounds = ((Rule.MINIMUM, row.least), (Rule.MAXIMUM, row.most))
         found = [
@@ -221,10 +326,27 @@ def _parse_row(row: SentenceRow) -> Iterable[Condition]:
     return (_check(Condition(row.path, rule, value)),)
 
 
+def _parse_origin(row: SentenceRow, lookups: Sequence[SentenceRow], depth: int) -> Condition:
+    check_depth(depth)
+    wheres = {
+        tool: [
+            condition
+            for each in lookups
+            if each.tool == tool and each.rule != ABSENT
+            for condition in _parse_row(each, lookups, depth + 1)
+        ]
+        for tool in (list_tools([row.origin]) if row.offers_fields else ())
+    }
+    value: Any = row.value.strip()
+    if row.rule == f"{EACH}{Rule.ONE_OF}":
+        value = [_parse_value(row, line) for line in row.value.split("\n") if line.strip()]
+    return build_condition(row.path, row.rule, value, row.origin, wheres)
+
+
 def _check(condition: Condition) -> Condition:
     """Return the condition after a round trip through its stored form."""
     try:
-        return Condition.from_json(condition.as_json())
+        return read_grant_condition(condition.as_json())
     except ValueError as error:
         raise Invalid("conditions", f"{str(error)[:1].upper()}{str(error)[1:]}.") from error
 

@@ -19,7 +19,8 @@ from agents.runs.models import Approval
 from agents.standing_grants.models import StandingGrant
 from agents.standing_grants.pauses import Pause, find_pauses
 from tools.contract import Tool, canonical_json
-from tools.toolbox.conditions import Condition, Rule
+from tools.toolbox.conditions import OF_GRANTS, Condition, Rule
+from tools.toolbox.grant_sources import Source, read_grant_condition, read_sources
 
 MAX_SHOWN = 5
 USED_UP = "Used up"
@@ -97,15 +98,41 @@ def describe_grants(
 def describe_terms(params: Iterable[str], conditions: Iterable[Condition]) -> list[Term]:
     """Describe the conditions by param, and the free params last."""
     every = sorted(conditions, key=lambda condition: condition.param)
-    terms = [
-        Term(one.param, _WORDS.get(one.rule, str(one.rule)), format_value(one.value))
-        for one in every
-    ]
+    terms = [_describe_term(one) for one in every]
     named = {condition.param for condition in every}
     return [
         *terms,
         *(Term(name, _ANYTHING) for name in params if name not in named),
     ]
+
+
+def _describe_term(condition: Condition) -> Term:
+    if condition.rule not in OF_GRANTS:
+        words = _WORDS.get(condition.rule, str(condition.rule))
+        return Term(condition.param, words, format_value(condition.value))
+    also = ", ".join(map(format_value, condition.value["also"]))
+    allowed = f", or is {also}" if also else ""
+    if condition.rule is Rule.EACH:
+        entry = Condition(condition.param, Rule(condition.value["rule"]), condition.value["value"])
+        inner = _describe_term(entry)
+        words = f"has only entries of which each {inner.words}"
+        return Term(condition.param, words, f"{inner.value}{allowed}")
+    if condition.rule is Rule.TYPED:
+        return Term(condition.param, f"was typed by a person in the run{allowed}")
+    sources = " or ".join(map(describe_source, read_sources(condition)))
+    return Term(condition.param, "comes from", f"{sources}{allowed}")
+
+
+def describe_source(source: Source) -> str:
+    """Describe a field of results: `order.id of shop.getOrder, whose id was typed`."""
+    only = "the only " if source.only else ""
+    where = "; ".join(
+        f"{term.name} {term.words} {term.value}".strip()
+        for term in map(_describe_term, source.where)
+    )
+    return (
+        f"{only}{source.path or 'the value'} of {source.tool}{f' (whose {where})' if where else ''}"
+    )
 
 
 def format_value(value: Any) -> str:
@@ -142,7 +169,7 @@ def _list_params(grant: StandingGrant) -> list[str]:
 
 def _read_conditions(stored: Any) -> list[Condition]:
     try:
-        return [Condition.from_json(each) for each in stored]
+        return [read_grant_condition(each) for each in stored]
     except (TypeError, ValueError):
         return []
 

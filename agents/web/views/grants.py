@@ -29,13 +29,16 @@ from agents.standing_grants.proposals import (
 from agents.web.grants.grant_form import (
     CHOICES,
     LIFETIMES,
+    LOOKUP_CHOICES,
     GrantForm,
+    add_lookups,
     hash_form,
     make_empty_form,
     make_form,
     parse_proposal,
     read_form,
 )
+from agents.web.grants.origin_rows import list_offered
 from agents.web.grants.terms import describe_grants, describe_suggestions, describe_terms
 from agents.web.views.pages import member_view, read_newest, render_page
 from agents.web.views.simulator import show_simulation
@@ -81,7 +84,7 @@ def new_grant(request: HttpRequest, member: Membership) -> HttpResponseBase:
         return redirect("grants")
     if request.method != "POST":
         return _render_form(request, member, _start_form(request, member))
-    form = read_form(request.POST)
+    form = _add_lookups(member, read_form(request.POST))
     if "simulate" in request.POST:
         return _simulate(request, member, form)
     if "look" in request.POST or request.POST.get("seen") != hash_form(form):
@@ -134,6 +137,11 @@ def _start_form(request: HttpRequest, member: Membership) -> GrantForm:
     return make_form(suggestion.proposal if suggestion else propose_from_card(card))
 
 
+def _add_lookups(member: Membership, form: GrantForm) -> GrantForm:
+    employee_id = parse_row_id_or_none(form.employee)
+    return add_lookups(form, lambda name: find_tool(member.organization_id, name, employee_id))
+
+
 def _render_form(
     request: HttpRequest, member: Membership, form: GrantForm, refusal: Refusal | None = None
 ) -> HttpResponse:
@@ -149,9 +157,16 @@ def _render_form(
     run_ids = {form.run, *(str(each.run_id) for each in card if each.run.status not in ENDED)} - {
         ""
     }
+    tool = find_tool(member.organization_id, form.tool, parse_row_id_or_none(form.employee))
     context = {
         "form": form,
-        "tool": find_tool(member.organization_id, form.tool, parse_row_id_or_none(form.employee)),
+        "tool": tool,
+        "offered": {
+            row.key: list_offered(member.organization_id, tool, row.path)
+            for row in (*form.rows, *form.lookups)
+            if row.offers_fields and tool is not None
+        },
+        "lookup_choices": LOOKUP_CHOICES,
         "seen": hash_form(form),
         "refusal": refusal,
         "choices": CHOICES,

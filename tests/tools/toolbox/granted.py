@@ -28,7 +28,12 @@ VALUES: dict[str, tuple[Any, ...]] = {
     "items.sku": ("x", "y"),
 }
 CONDITIONS = {
-    "name": ((Rule.EQUALS, "a"), (Rule.ONE_OF, ["a", "b"]), (Rule.PREFIX, "a")),
+    "name": (
+        (Rule.EQUALS, "a"),
+        (Rule.ONE_OF, ["a", None]),
+        (Rule.EQUALS, None),
+        (Rule.PREFIX, "a"),
+    ),
     "amount": ((Rule.MAXIMUM, 10), (Rule.MINIMUM, 2), (Rule.EQUALS, 10)),
     "url": ((Rule.HOST, "globex.com"), (Rule.EQUALS, "https://globex.com/a")),
     "changes.status": ((Rule.ONE_OF, ["active"]), (Rule.EQUALS, "inactive")),
@@ -167,8 +172,7 @@ def flatten(params: Mapping[str, Any]) -> dict[str, list[Any]]:
             found["items.sku"] = [entry["sku"] for entry in value]
         else:
             found.setdefault(name, []).append(value)
-    kept = {path: [each for each in values if each is not None] for path, values in found.items()}
-    return {path: values for path, values in kept.items() if values}
+    return found
 
 
 def meets(values: list[Any], condition: Condition) -> bool:
@@ -180,7 +184,9 @@ def meets(values: list[Any], condition: Condition) -> bool:
         "minimum": lambda value: type(value) in (int, float) and value >= wanted,
         "maximum": lambda value: type(value) in (int, float) and value <= wanted,
         "prefix": lambda value: (
-            bool(re.match(re.escape(wanted), value)) and ".." not in value.split("/")
+            value is not None
+            and bool(re.match(re.escape(wanted), value))
+            and ".." not in value.split("/")
         ),
         "host": lambda value: HOSTS.get(value) == wanted,
     }

@@ -1,0 +1,406 @@
+"""Judge calls by the conditions of standing grants; no other module does.
+
+Explicit nulls are values: only `also`, and EQUALS or ONE_OF with null, allow them. `grant_sources`
+describes the rules about where a value must come from.
+
+Values that come from the same tool must stand in one result, and in one entry of its list. A result
+does not count for a value that the run itself had written before, in any param of another call:
+otherwise it could write what a mail says, and read it back.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Any, NamedTuple, Protocol
+
+from tools.toolbox.conditions import Condition, Rule
+from tools.toolbox.grant_sources import (
+    Source,
+    allows_null,
+    is_also,
+    read_sources,
+    unpack,
+)
+from tools.toolbox.objections import Objection
+from tools.toolbox.param_values import format_number, is_number
+
+ANY_NAME = "*"
+MAX_STEPS = 100_000
+"""The most comparisons for one call; beyond, a person decides."""
+_NO_VALUE = object()
+_LONGEST_JOINT = 16
+"""The most signs between two parts of an address or a code that are looked at."""
+_NUMBER = re.compile(r"(?<![\w.,'-])-?\d+(?:[.,']\d+| \d{3}(?!\d))*(?![\w'-]|[.,]\d)")
+
+
+@dataclass(frozen=True)
+class RecordedResult:
+    """A successful call with its result, as recorded.
+
+    Attributes:
+        pass_number: the pass that requested the call; a later pass has seen its result.
+        data: the data of the result, whatever the employee was shown of it.
+    """
+
+    call_id: int
+    tool: str
+    definition: str
+    pass_number: int
+    params: Mapping[str, Any]
+    data: Any
+
+
+class RecordedWrite(NamedTuple):
+    """A call that has changed something, or may have."""
+
+    call_id: int
+    pass_number: int
+    params: Mapping[str, Any]
+
+
+class EarlierFacts(Protocol):
+    """What a run had seen when a call was requested."""
+
+    def list_results(self, tool: str) -> Sequence[RecordedResult]:
+        """List the successful results of the tool in earlier passes, newest first."""
+
+    def list_writes(self) -> Sequence[RecordedWrite]:
+        """List the calls of the run that have changed something, or may have."""
+
+    def list_typed(self) -> Sequence[str]:
+        """List the texts that people typed in the run."""
+
+
+def find_broken(
+    conditions: Iterable[Condition], params: Mapping[str, Any], facts: EarlierFacts | None
+) -> Objection | None:
+    """Find the first reason why the params do not meet the conditions; None if they do.
+
+    Args:
+        facts: what the run had seen; None if that is not known, which breaks the conditions that
+            need it.
+    """
+    try:
+        return _Reading(facts).find_broken(tuple(conditions), params)
+    except (_TooManyStepsError, RecursionError):
+        return Objection("there are too many results to find out where its values come from")
+
+
+def list_values(node: Any, path: str) -> list[Any]:
+    """List the values at the path of a result's data; the entries of a list share its path."""
+    return [value for _, value in _walk(node, path.split(".") if path else [])]
+
+
+class _TooManyStepsError(Exception):
+    """The comparison of a call would take too long."""
+
+
+class _Place(NamedTuple):
+    """A param's value with its place: the param and the numbers of the list entries around it."""
+
+    where: tuple[tuple[str, int], ...]
+    value: Any
+
+
+class _Origin(NamedTuple):
+    """A condition on one value that must stand in a result."""
+
+    param: str
+    place: _Place
+    sources: tuple[Source, ...]
+
+
+_Entries = tuple[tuple[str, int], ...]
+_Bound = Mapping[str, tuple[int, Mapping[str, int]]]
+"""By tool, the call whose result is used, and the number of the entry in each of its lists."""
+
+
+class _Reading:
+    """One comparison of a call with conditions."""
+
+    def __init__(self, facts: EarlierFacts | None, before: int | None = None) -> None:
+        self._facts, self._before = facts, before
+        self._steps = MAX_STEPS
+
+    def find_broken(
+        self, conditions: tuple[Condition, ...], params: Mapping[str, Any]
+    ) -> Objection | None:
+        origins: list[_Origin] = []
+        for condition in conditions:
+            for place in _list_places(params, condition):
+                if (broken := self._compare(condition, place.value)) is not None:
+                    return broken
+                inner = unpack(condition)
+                if inner.rule is Rule.COMES_FROM and not is_also(condition, place.value):
+                    sources = tuple(read_sources(inner))
+                    origins.append(_Origin(condition.param, place, sources))
+        return self._find_unseen(origins)
+
+    def _compare(self, condition: Condition, value: Any) -> Objection | None:
+        """Compare one value with everything but its results."""
+        if value is _NO_VALUE:
+            return Objection(f"{condition.param} is missing, or an empty list")
+        if is_also(condition, value):
+            return None
+        inner = unpack(condition)
+        if value is None:
+            allows = allows_null(inner)
+            return None if allows else Objection(f"{condition.param} is null")
+        if inner.rule is Rule.COMES_FROM:
+            return None if _names(value) else Objection(f"{condition.param} names nothing")
+        if inner.rule is Rule.TYPED:
+            return self._find_untyped(condition.param, value)
+        alone = replace(inner, param="value")
+        broken = alone.find_violation({"value": value})
+        return broken and Objection(f"{condition.param}{broken.why.removeprefix('value')}")
+
+    def _find_untyped(self, param: str, value: Any) -> Objection | None:
+        if self._facts is None:
+            return Objection(f"it is not known whether a person typed {param}")
+        if _names(value) and any(_stands_in(value, text) for text in self._facts.list_typed()):
+            return None
+        return Objection(f"no person typed {param} in this run")
+
+    def _find_unseen(self, origins: list[_Origin]) -> Objection | None:
+        """Find a value that no allowed result has; values of one entry must come together."""
+        if not origins:
+            return None
+        if self._facts is None:
+            return Objection(f"it is not known where {origins[0].param} comes from")
+        everywhere = {origin.place.where for origin in origins}
+        innermost = [
+            where
+            for where in everywhere
+            if not any(len(o) > len(where) and o[: len(where)] == where for o in everywhere)
+        ]
+        for where in sorted(innermost):
+            together = [o for o in origins if where[: len(o.place.where)] == o.place.where]
+            if not self._can_bind(together, {}):
+                return Objection(_describe_unseen(together, self))
+        return None
+
+    def stands_somewhere(self, origin: _Origin) -> bool:
+        """Return True if the value stands in a result, whatever else the call says."""
+        return self._can_bind([origin], {})
+
+    def _can_bind(self, origins: Sequence[_Origin], bound: _Bound) -> bool:
+        if not origins:
+            return True
+        first, *others = origins
+        for source in first.sources:
+            for result, entries in self._find_results(source, first.place.value):
+                kept = bound.get(source.tool, (result.call_id, {}))
+                same = all(kept[1].get(name, number) == number for name, number in entries)
+                if kept[0] == result.call_id and same:
+                    more = {**bound, source.tool: (result.call_id, {**kept[1], **dict(entries)})}
+                    if self._can_bind(others, more):
+                        return True
+        return False
+
+    def _find_results(
+        self, source: Source, value: Any
+    ) -> Iterator[tuple[RecordedResult, _Entries]]:
+        """Yield the results that count and have the value at the source's path, each with the
+        number of the entry in its lists."""
+        assert self._facts is not None
+        path = source.path.split(".") if source.path else []
+        for result in self._facts.list_results(source.tool):
+            if self._before is not None and result.pass_number >= self._before:
+                continue
+            if source.definition and source.definition != result.definition:
+                continue
+            found, others = [], False
+            for entries, each in _walk(result.data, path):
+                self._count_step()
+                if _is_same(each, value):
+                    found.append(entries)
+                elif each is not None:
+                    others = True
+            if source.only and others:
+                continue
+            if not found or self._was_written(value, result):
+                continue
+            if self._meets_where(source, result):
+                yield from ((result, entries) for entries in found)
+
+    def _was_written(self, value: Any, result: RecordedResult) -> bool:
+        """Return True if the run had written the value when the result came."""
+        assert self._facts is not None
+        return any(
+            _is_same(leaf, value) or (isinstance(leaf, str) and _stands_in(value, leaf))
+            for write in self._facts.list_writes()
+            if write.call_id != result.call_id and write.pass_number <= result.pass_number
+            for leaf in _list_leaves(write.params)
+        )
+
+    def _meets_where(self, source: Source, result: RecordedResult) -> bool:
+        """Return True if conditions cover each param of the call, and the call meets them all; null
+        is absent there, because a read does nothing to it."""
+        covered = {condition.param for condition in source.where}
+        paths = list_value_paths(_drop_nulls(result.params))
+        if paths is None or not paths <= covered:
+            return False
+        inner = _Reading(self._facts, result.pass_number)
+        inner._steps = self._steps
+        given = _drop_nulls(result.params)
+        left_out = {each.param for each in source.where} - paths
+        asked = tuple(
+            each for each in source.where if not (each.param in left_out and allows_null(each))
+        )
+        is_met = inner.find_broken(asked, given) is None
+        self._steps = inner._steps
+        return is_met
+
+    def _count_step(self) -> None:
+        self._steps -= 1
+        if self._steps < 0:
+            raise _TooManyStepsError
+
+
+def list_value_paths(
+    params: Mapping[str, Any], empty: frozenset[str] = frozenset()
+) -> frozenset[str] | None:
+    """List the paths of all values, null too; the entries of a list share its path.
+
+    Return None if a name is empty or contains a dot, because its path would be ambiguous.
+
+    Args:
+        empty: the paths at which null says nothing.
+    """
+    found = frozenset(_list_paths(params, "", empty))
+    return None if None in found else frozenset(path for path in found if path is not None)
+
+
+def _list_paths(node: Any, path: str, empty: frozenset[str]) -> Iterator[str | None]:
+    if isinstance(node, Mapping) and (node or not path):
+        for name, value in node.items():
+            if "." in name or not name:
+                yield None
+            else:
+                yield from _list_paths(value, f"{path}.{name}" if path else name, empty)
+    elif isinstance(node, list) and node:
+        for entry in node:
+            yield from _list_paths(entry, path, empty)
+    elif path and (node is not None or path not in empty):
+        yield path
+
+
+def _list_places(params: Mapping[str, Any], condition: Condition) -> list[_Place]:
+    """List the values of a condition's param, with `_NO_VALUE` where there is none."""
+    return list(_find_places(params, condition.param.split("."), "", (), condition))
+
+
+def _find_places(
+    node: Any, path: list[str], so_far: str, where: tuple[tuple[str, int], ...], asked: Condition
+) -> Iterator[_Place]:
+    is_each = asked.rule is Rule.EACH and not path
+    if isinstance(node, list) and (path or is_each) and not (not path and is_also(asked, node)):
+        for number, entry in enumerate(node):
+            here = (*where, (so_far, number))
+            if path:
+                yield from _find_places(entry, path, so_far, here, asked)
+            else:
+                yield _Place(here, _NO_VALUE if isinstance(entry, list) else entry)
+        if not node:
+            yield _Place(where, _NO_VALUE)
+    elif not path:
+        yield _Place(where, _NO_VALUE if is_each and not is_also(asked, node) else node)
+    elif isinstance(node, Mapping) and path[0] in node:
+        longer = f"{so_far}.{path[0]}" if so_far else path[0]
+        yield from _find_places(node[path[0]], path[1:], longer, where, asked)
+    else:
+        yield _Place(where, _NO_VALUE)
+
+
+def _walk(node: Any, path: list[str], so_far: str = "") -> Iterator[tuple[_Entries, Any]]:
+    """Yield the values at the path, each with the numbers of the list entries on the way."""
+    if isinstance(node, list):
+        for number, entry in enumerate(node):
+            for entries, value in _walk(entry, path, f"{so_far}[]"):
+                yield ((so_far, number), *entries), value
+    elif not path:
+        yield (), node
+    elif isinstance(node, Mapping):
+        names = list(node) if path[0] == ANY_NAME else [path[0]] if path[0] in node else []
+        for number, name in enumerate(names):
+            longer = f"{so_far}.{path[0]}"
+            for entries, value in _walk(node[name], path[1:], longer):
+                yield ((longer, number), *entries) if path[0] == ANY_NAME else entries, value
+
+
+def _list_leaves(node: Any) -> Iterator[Any]:
+    waiting = [node]
+    while waiting:
+        here = waiting.pop()
+        if isinstance(here, Mapping):
+            waiting += here.values()
+        elif isinstance(here, list):
+            waiting += here
+        else:
+            yield here
+
+
+def _names(value: Any) -> bool:
+    """Return True for a value that can name something: a text or a number."""
+    return bool(value.strip()) if isinstance(value, str) else is_number(value)
+
+
+def _is_same(found: Any, value: Any) -> bool:
+    """Return True if both are the same text, or the same number."""
+    if is_number(found) and is_number(value):
+        return bool(found == value)
+    is_text = isinstance(found, str) and isinstance(value, str)
+    return is_text and unicodedata.normalize("NFC", found) == unicodedata.normalize("NFC", value)
+
+
+def _stands_in(value: Any, text: str) -> bool:
+    """Return True if the text has the value, and not only as a part of a longer one."""
+    if is_number(value):
+        wanted = {format_number(value), format_number(value).replace(",", "")}
+        found = (each[0] for each in _NUMBER.finditer(text))
+        return any(each in wanted or _reads_as(each, value) for each in found)
+    folded, wanted_text = (
+        unicodedata.normalize("NFC", each).casefold() for each in (text, value.strip())
+    )
+    start = folded.find(wanted_text)
+    while start >= 0:
+        end = start + len(wanted_text)
+        before = folded[max(start - _LONGEST_JOINT, 0) : start][::-1]
+        if not _goes_on(before) and not _goes_on(folded[end : end + _LONGEST_JOINT]):
+            return True
+        start = folded.find(wanted_text, start + 1)
+    return False
+
+
+def _goes_on(rest: str) -> bool:
+    """Return True if a value goes on in the rest of a text: with a letter or digit, or after a sign
+    that holds the parts of an address or a code together."""
+    joined = rest.lstrip("-_.@/:+%&=#~")[:1]
+    return joined.isalnum()
+
+
+def _reads_as(digits: str, number: Any) -> bool:
+    """Return True if the digits, in which the last dot or comma may be a decimal one, are this
+    number."""
+    head, mark, tail = re.sub(r"[' ]", "", digits).replace(",", ".").rpartition(".")
+    whole = head.replace(".", "")
+    return bool(mark) and len(tail) <= 2 and Decimal(f"{whole or 0}.{tail}") == Decimal(str(number))
+
+
+def _drop_nulls(node: Any) -> Any:
+    if isinstance(node, Mapping):
+        return {name: _drop_nulls(each) for name, each in node.items() if each is not None}
+    return [_drop_nulls(each) for each in node] if isinstance(node, list) else node
+
+
+def _describe_unseen(together: Sequence[_Origin], reading: _Reading) -> str:
+    for origin in together:
+        if not reading.stands_somewhere(origin):
+            tools = ", ".join(sorted({source.tool for source in origin.sources}))
+            return f"{origin.param} does not come from a result of {tools} that the grant allows"
+    names = ", ".join(sorted({origin.param for origin in together}))
+    return f"{names} do not come from one result"
