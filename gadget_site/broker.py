@@ -50,7 +50,7 @@ class SturdyChannel(Channel):
 
     def queue_declare(self, queue: str = "", *args: Any, **options: Any) -> Any:
         """Declare the queue, after deleting keys of a wrong type: every connection begins here, and
-        such a key would break it."""
+        such a key would break the connection."""
         self._delete_wrong_keys(
             {self._q_for_pri(queue, priority): "list" for priority in self.priority_steps}
         )

@@ -21,7 +21,7 @@ from gadget_site.garbage_collection import freeze_loaded_objects
 from gadget_site.open_files import allow_open_files
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "gadget_site.settings")
-# Running as root is safe with a queue of plain JSON.
+# Celery warns about running as root, which is safe with a queue of plain JSON.
 warnings.filterwarnings("ignore", category=SecurityWarning)
 log = structlog.get_logger(__name__)
 signs_of_life: list[SignOfLife] = []
@@ -59,7 +59,7 @@ def announce_worker(sender: Any, **_: Any) -> None:
     sign_of_life = SignOfLife(WORKER, sender.hostname)
     sign_of_life.start()
     freeze_loaded_objects()
-    # Such warnings are about late acknowledgement, which is off.
+    # Celery's pending deprecations concern late acknowledgement, which is off.
     warnings.filterwarnings("ignore", category=CPendingDeprecationWarning)
     signs_of_life.append(sign_of_life)
     log.info(

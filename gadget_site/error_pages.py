@@ -44,8 +44,8 @@ class ReporterWithoutValues(ExceptionReporter):
 
 
 def _hide_secrets(text: str) -> str:
-    """Hide the secrets of the logged organization and, because the error may contain others, those
-    of all organizations."""
+    """Hide the secrets of the organization that is being logged and, because the error may contain
+    others' secrets, those of all organizations."""
     return KNOWN_SECRETS.redact(
         KNOWN_SECRETS.redact(text, HIDDEN, get_logged_organization()), HIDDEN
     )

@@ -34,7 +34,7 @@ class SettingError(ImproperlyConfigured):
 
 
 class NearMissError(SettingError):
-    """A variable whose name nearly matches a setting, so the setting is not set."""
+    """A variable with a misspelled name of a setting, which therefore stays unset."""
 
     def __init__(self, name: str, setting: str) -> None:
         ImproperlyConfigured.__init__(self, f"{name} is not a setting. Did you mean {setting}?")

@@ -5,8 +5,8 @@ import gc
 from django.apps import apps
 
 NEW_OBJECTS = 20_000
-"""New objects between two collections. A request or a pass creates thousands; reference counts free
-nearly all."""
+"""The number of new objects between two collections. A request or a pass creates thousands of
+objects, and reference counting frees nearly all of them."""
 
 
 def pause_garbage_collection() -> None:

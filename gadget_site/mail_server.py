@@ -41,7 +41,7 @@ def parse_mail_url(url: str) -> MailServer:
     except ValueError as error:
         raise WrongValueError(f"{hide_password(url)!r} is not an address: {error}") from error
     if parts.scheme not in ENCRYPTIONS:
-        fault = f"{hide_password(url)!r} begins with none of {', '.join(f'{name}://' for name in ENCRYPTIONS)}"
+        fault = f"{hide_password(url)!r} does not begin with any of {', '.join(f'{name}://' for name in ENCRYPTIONS)}"
         raise WrongValueError(fault)
     if (
         not is_host(parts.hostname or "")

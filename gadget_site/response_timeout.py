@@ -1,5 +1,5 @@
-"""A PostgreSQL connection that gives up on a silent server, which the server's own limits cannot
-do."""
+"""A PostgreSQL connection that gives up on a server that no longer responds; the server's own
+limits cannot do that."""
 
 from __future__ import annotations
 

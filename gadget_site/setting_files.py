@@ -1,4 +1,4 @@
-"""Creation of the data folder, and reading of the configuration file, both named by settings."""
+"""Create the data folder, and read the configuration file; settings name both."""
 
 from __future__ import annotations
 

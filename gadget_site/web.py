@@ -42,7 +42,7 @@ BACKLOG = 2048
 """Connections that may wait to be accepted while the process is busy; the kernel's own limit may be
 lower.
 
-With Twisted's 50, many simultaneous connections are reset.
+With Twisted's default of 50, many simultaneous connections are reset.
 """
 
 

@@ -1,5 +1,5 @@
-"""Run the tests: `python -m tests [pytest arguments…]`, on SQLite, and those that need a database
-on PostgreSQL as well.
+"""Run the tests on SQLite, and the ones that need a database on PostgreSQL as well: `python -m
+tests [pytest arguments…]`.
 
 Without paths, the fixed set of `tests/sampling.py` runs; `--all` runs the whole sets. If tests of
 at most three files fail in parallel runs, they are run again alone: a test that then passes is
@@ -57,7 +57,7 @@ def main(arguments: list[str]) -> int:
     for database, extra in EXTRA.items():
         alone = ["-m", "alone", *extra, *(arguments or _list_files_with_alone(database))]
         codes[f"{database}, one by one"] = _start(database, alone).wait()
-    os.environ.pop(sampling.FIXED_VARIABLE, None)  # else it would skip some failed cases
+    os.environ.pop(sampling.FIXED_VARIABLE, None)  # or the second attempt would skip failed cases
     unsteady = [test for database in EXTRA for test in _run_again(database, codes)]
     failed = [
         name

@@ -23,7 +23,8 @@ PROGRAMS = (
 )
 DEBIAN_PACKAGES = PROGRAMS[:2]
 LIGHTEST = PROGRAMS[0]
-"""The browser without windows: a new page takes a third of the CPU time that it takes elsewhere."""
+"""The browser without windows, in which a new page takes a third of the CPU time that it takes in
+other browsers."""
 INSTALL = ("apt-get", "install", "-qq", "--yes")
 MISSING = (
     "The journeys need a browser and none could be installed. Install chromium or google-chrome, or let "

@@ -1,7 +1,8 @@
 """Samples of the largest sets of tests: `make test` runs the same one each time, `make test
 ARGS=--all` the whole sets.
 
-Two commits that pass have passed the same tests. GADGET_TESTS_SAMPLE=word takes another sample.
+So any two commits that pass have passed the same tests. GADGET_TESTS_SAMPLE=word takes another
+sample.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ WHOLE_VARIABLE = "GADGET_TESTS_WHOLE"
 SAMPLE_VARIABLE = "GADGET_TESTS_SAMPLE"
 USUAL_SAMPLE = "usual"
 FIXED_VARIABLE = "GADGET_TESTS_FIXED"
-"""Set by a run of the fixed set: all tests without a database or on SQLite, those of `ON_BOTH` on
-PostgreSQL too."""
+"""Set if the fixed set runs: its tests that need a database use SQLite, and those under `ON_BOTH`
+run on PostgreSQL too."""
 ON_BOTH = (
     "tests/api/test_health",
     "tests/api/test_list_",
@@ -73,7 +74,7 @@ ONE_OF = {
 """N by path: the fixed set has one in N tests there; the whole sets have all.
 
 They kill processes, try hundreds of texts on every page, start a whole installation, or wait for
-real clients and servers: a hundredth of the tests that takes half of the time.
+real clients and servers: they are a hundredth of the tests and take half of the time.
 """
 ONLY_WHOLE = (
     "tests/deployment/test_entry_point.py",

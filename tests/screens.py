@@ -1,7 +1,7 @@
 """`make screens`: pictures of the pages, taken from a Gadget that runs with the demo's data, into
 docs/screens/.
 
-Git ignores them, except for those that a page of the documentation shows.
+Git ignores all pictures that no page of the documentation shows.
 """
 
 from __future__ import annotations

@@ -128,11 +128,11 @@ class Server:
 
 
 def start_postgresql(settings: dict[str, str] | None = None, trusted_network: str = "") -> Server:
-    """Start a fresh PostgreSQL from the wheel on a Unix socket; it refuses root, so for root it
-    runs as another user.
+    """Start a fresh PostgreSQL from the wheel on a Unix socket. PostgreSQL refuses to run as root,
+    so for root it runs as another user.
 
-    With `listen_addresses` among the settings, it also accepts `trusted_network`, without a
-    password.
+    With `listen_addresses` among the settings, it also accepts connections from `trusted_network`,
+    without a password.
     """
     folder = Path(tempfile.mkdtemp(prefix="gadget-pg-"))
     account = _unprivileged() if os.getuid() == 0 else None
@@ -188,7 +188,7 @@ def start_redis(data_dir: Path) -> Server:
 
 
 def _postgresql_programs(folder: Path, account: pwd.struct_passwd | None) -> Path:
-    """Return the wheel's bin folder; it is copied if the other account could not read it."""
+    """Return the wheel's bin folder, or a copy if the other account cannot read the original."""
     found = importlib.util.find_spec(WHEEL)
     if found is None or found.origin is None:
         raise ServerError(

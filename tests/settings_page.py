@@ -1,4 +1,4 @@
-"""The table in docs/settings.md is generated from the table in the code: `python -m
+"""Generate the table in docs/settings.md from the table in the code: `python -m
 tests.settings_page` writes it."""
 
 from __future__ import annotations

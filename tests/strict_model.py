@@ -32,7 +32,7 @@ class StrictModel:
         self._server.server_close()
 
     def offer(self, names: Sequence[str]) -> httpx2.Response:
-        """Offer tools of these names to the model, as an assistant does."""
+        """Offer tools with these names to the model, as an assistant does."""
         schema = {"type": "object", "properties": {}}
         tools = [
             {"name": PREFIX + name, "description": name, "input_schema": schema} for name in names

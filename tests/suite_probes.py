@@ -71,7 +71,7 @@ class WideText(Tool):
     name = "json_schema_2020_12_tool"
     description = "Has a schema with many keywords."
     level = Level.READ
-    schema = WIDE_SCHEMA  # given as JSON, like that of an outside tool
+    schema = WIDE_SCHEMA  # given as JSON, as outside tools give theirs
 
     def execute(self, params: Any, context: ToolContext) -> str:
         return "Done."

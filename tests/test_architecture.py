@@ -65,8 +65,8 @@ JSON_SCHEMA = {"jsonschema", "jsonschema_specifications", "referencing"}
 PLAIN_MAY_IMPORT = {"pydantic", "re2", *JSON_SCHEMA}
 
 OFFICE = "tools.office"
-"""The tools that ship, and their data: `agents` and `gadget_site` reach them only through what they
-register."""
+"""The office tools, which are part of Gadget, and their data: `agents` and `gadget_site` reach them
+only through what the package registers."""
 
 MAX_LINES_OF_A_FILE = 520
 MAX_LINES_OF_A_FUNCTION = 60
@@ -102,7 +102,7 @@ OUTSIDE = ("/home/", "/root/", "/Users/", "/tmp/", "/etc/", "/opt/", "/usr/", "/
 
 
 def folder_of(name: str) -> str:
-    """Return the folder of the module directly below its top-level package, or the file there."""
+    """Return the module's folder directly below its top-level package, or the file there."""
     return name.split(".")[1]
 
 
@@ -130,7 +130,7 @@ def points_up(own: str, other: str) -> bool:
 
 
 @pytest.mark.parametrize("top", PRODUCT)
-def test_imports_point_from_the_site_to_the_employees_to_the_tools(top: str) -> None:
+def test_imports_point_only_from_gadget_site_to_agents_to_tools(top: str) -> None:
     forbidden = (*PRODUCT[: PRODUCT.index(top)], "tests")
     offences = [
         f"{module.place}:{line} imports {name}"
@@ -161,7 +161,7 @@ def test_every_folder_has_a_layer_and_imports_only_from_lower_layers(top: str) -
     )
 
 
-def test_foreign_keys_point_to_lower_layers_too() -> None:
+def test_only_the_listed_foreign_keys_point_to_a_higher_layer() -> None:
     found = {
         f"{module.place} {'.'.join(name.split('.')[:2])}"
         for module in product()
@@ -197,7 +197,7 @@ def test_schemas_caches_contract_and_toolbox_are_plain_python() -> None:
     )
 
 
-def test_only_the_folder_of_schemas_imports_the_libraries_of_json_schema() -> None:
+def test_only_tools_schemas_imports_the_json_schema_libraries() -> None:
     users = [
         (module.name, f"{module.place}:{line} imports {name}")
         for module in product()
@@ -209,7 +209,7 @@ def test_only_the_folder_of_schemas_imports_the_libraries_of_json_schema() -> No
     assert_none(offences, "what checks a schema, or a value by one, is in tools/schemas")
 
 
-def test_only_the_office_imports_the_office() -> None:
+def test_nothing_outside_the_office_imports_the_office() -> None:
     offences = [
         f"{module.place}:{line} imports {name}"
         for module in product()
@@ -369,7 +369,7 @@ def test_no_judging_function_returns_a_text() -> None:
         ("describe_fault() -> str", False),
     ],
 )
-def test_a_permission_that_is_a_text_is_detected(head: str, is_offence: bool) -> None:
+def test_a_verdict_returned_as_text_is_detected(head: str, is_offence: bool) -> None:
     (function,) = ast.parse(f"def {head if ': ' in head else head + ': ...'}").body
     assert isinstance(function, ast.FunctionDef)
     assert returns_a_verdict_as_text(function) is is_offence
@@ -381,8 +381,8 @@ WRITES = re.compile(r"save|delete|create|(get|update)_or_create|bulk_\w+")
 
 
 def writes_rows(function: Function) -> bool:
-    """Return True if the function calls a method that writes rows; the `update` of rows takes
-    columns by name, that of a dict or set does not."""
+    """Return True if the function calls a method that writes rows; an `update` with only keyword
+    arguments updates rows, not a dict or set."""
     called = [node for node in ast.walk(function) if isinstance(node, ast.Call)]
     return any(
         WRITES.fullmatch(call.func.attr)
@@ -453,8 +453,8 @@ def test_every_file_has_a_docstring() -> None:
 
 
 def catches_everything(node: ast.AST) -> bool:
-    """Return True for `except:`, `except Exception`, `except BaseException`, and `suppress` of one
-    of them."""
+    """Return True for `except:`, `except Exception`, `except BaseException`, and `suppress` with
+    one of these classes."""
     if isinstance(node, ast.ExceptHandler):
         caught = [node.type]
     elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("suppress"):

@@ -1,7 +1,7 @@
 """Values that depend on the database, files or time are cached only in a `Cache`, which tests
 clear. These tests read only the sources.
 
-`functools` caches values that depend on arguments, code and settings.
+`functools` may cache values that depend only on arguments, code and settings.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ READING = frozenset(
         "time",
     }
 )
-"""Names in a function that reads the database, a file or the clock."""
+"""Names that show that a function reads the database, a file or the clock."""
 MAPPINGS = frozenset(
     {
         "dict",
@@ -87,7 +87,7 @@ def test_no_function_caches_what_it_read() -> None:
     )
 
 
-def test_no_mapping_of_a_module_is_a_cache() -> None:
+def test_no_module_level_mapping_is_a_cache() -> None:
     found = [
         each
         for module in product()

@@ -236,13 +236,13 @@ WRONG_ON_PAGES = {
     "playback": re.compile(r"\breplay\b(?!/)", re.I),
     "simulator": re.compile(r"(?<!policy )(?<!Policy )\bdrafts?\b(?![-\w])", re.I),
 }
-"""By folder of templates, the word that its pages must not use for their subject."""
+"""The word that the pages in a template folder must not use for their subject."""
 
 
 @cache
 def single_meanings() -> dict[str, tuple[bool, tuple[str, ...], tuple[str, ...]]]:
-    """Return, by word, True if it is forbidden at the listed places (otherwise everywhere else),
-    and these places."""
+    """Return, by word, a flag, a list of places, and exceptions from it: the word is forbidden at
+    these places if the flag is set, and everywhere else if not."""
     rows = [row.strip("|").split("|") for row in read_tables()[1]]
     found = {}
     for word, _, places, _ in rows:
@@ -358,7 +358,7 @@ def test_pages_call_their_subject_by_its_word(folder: str) -> None:
 
 
 def blank(found: re.Match[str]) -> str:
-    """Return as many lines as the match has, with nothing in them."""
+    """Return as many line breaks as the match has."""
     return "\n" * found[0].count("\n")
 
 

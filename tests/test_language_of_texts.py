@@ -29,12 +29,13 @@ WRONG_ANSWER = re.compile(
 )
 """Matches texts in which a server, a model or a standing grant answers."""
 HASHED_TEXTS = frozenset({("tools/office/tools/web.py", "website answers")})
-"""Definitions of tools, which cards and grants know by their hash."""
+"""Texts in the definitions of tools: they cannot change, because cards and grants know a definition
+by its hash."""
 FURTHER_PLACES = {
     "claim": ("gateway/receipts.py",),
     "message": ("agents/triggers/", "views/triggers.py", "notices/texts.py"),
 }
-"""By word, further places where texts may use it, but names may not: for the claims of a receipt,
+"""Further places, by word, where texts may use the word but names may not: for a receipt's claims
 and for received messages."""
 HEADERS = re.compile(r"\bMessage-ID\b")
 

@@ -181,12 +181,12 @@ class World:
     def received(
         self, trigger: Trigger, payload: str = '{"issue": {"title": "Acme is down"}}'
     ) -> ReceivedMessage:
-        """Add a message of the trigger that started nothing."""
+        """Add a message that the trigger received, and that started nothing."""
         columns = {"status": ReceivedStatus.FILTERED, "reason": "action is closed, not opened"}
         return ReceivedMessage.objects.create(trigger=trigger, payload=payload, **columns)
 
     def webhook_delivery(self) -> WebhookDelivery:
-        """Create a webhook of the admin, with a delivery that failed."""
+        """Create a webhook in the admin's name, with a failed delivery."""
         terms = WebhookTerms("Acme's warehouse", "https://example.com/x", ["run.started"])
         webhook, _ = make_webhook(self.member("admin"), terms)
         columns = {
@@ -283,7 +283,7 @@ def make_employee(organization: Organization, name: str) -> Employee:
 
 
 def change(record: Record, phone: str) -> dict[str, Any]:
-    """Return params with which data.updateRecord changes the phone of the record."""
+    """Return params with which data.updateRecord changes the record's phone."""
     return {"record_id": str(record.pk), "changes": {"phone": phone}}
 
 

@@ -31,8 +31,8 @@ def register(clearable: Clearable) -> None:
 
 
 def clear_caches() -> None:
-    """Clear all caches of this process: for tests, whose databases use the same ids for other
-    rows."""
+    """Clear all caches of this process. Tests need this, because their databases use the same ids
+    for different rows."""
     for clearable in list(_registered):
         clearable.clear()
 

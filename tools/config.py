@@ -42,7 +42,7 @@ class ToolSettings(BaseModel):
         strict_capabilities: an employee needs all of a tool's capabilities; if false, any one of
             them.
         features_by_tool: features that the organization's plan must have, by tool name or id.
-        office: load the tools of the office, the plugin that ships with Gadget.
+        office: load the tools of the office plugin, which ships with Gadget.
         plugins: names of the entry points in the group `gadget.tools` to load tools from.
     """
 

@@ -104,8 +104,8 @@ def build_card(
         context: attributes of `ToolContext`; the organization's id is 1 unless given.
 
     Raises:
-        ToolError: the params are wrong, the preview shows that the call cannot succeed, or what the
-            tool returns is no preview or no sentence; no card would appear.
+        ToolError: the params are wrong, the preview shows that the call cannot succeed, or the tool
+            returns something other than a preview or a sentence; no card would appear.
         Exception: the preview or the sentence failed. A real card would only say that it failed; a
             test should see why.
     """

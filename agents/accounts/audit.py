@@ -1,9 +1,9 @@
 """The only module that writes to the audit chain: each entry is signed, and its signature covers
-the one before it.
+the signature of the entry before.
 
-Write access to the database without an audit key is not enough to change or add an entry unnoticed.
-The newest entries can still be removed, which only a head that was printed elsewhere reveals. See
-docs/audit.md.
+Somebody with write access to the database, but without an audit key, cannot change or add an entry
+unnoticed. The newest entries can still be removed; only a head that was printed elsewhere reveals
+this. See docs/audit.md.
 """
 
 import logging
@@ -130,7 +130,7 @@ class PrintedHead:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Parse a head as `verify_audit` and the sweeper print it.
+        """Parse a head in the form that `verify_audit` and the sweeper print.
 
         Raises:
             ValueError: the text has another form.
@@ -170,7 +170,7 @@ def log_heads() -> None:
 
 
 def verify_part(organization_id: int, most: int, before: int | None = None) -> PartCheck:
-    """Verify the newest `most` entries, or the newest `most` before entry `before`."""
+    """Verify at most `most` entries: the newest ones, or the newest ones before entry `before`."""
     end = _load_end(organization_id) if before is None else _ChainEnd(before - 1)
     first = max(1, end.seq - most + 1)
     return PartCheck(list(_find_faults(organization_id, first, end)), first, end.seq)
@@ -178,8 +178,8 @@ def verify_part(organization_id: int, most: int, before: int | None = None) -> P
 
 @dataclass(frozen=True)
 class _ChainEnd:
-    """The end of a part of the chain; `hash` is None inside the chain, where verifying the next
-    part checks it."""
+    """The last entry of a part of the chain. `hash` is None if more entries follow, because
+    verifying the next part checks it."""
 
     seq: int
     hash: str | None = None
@@ -199,7 +199,7 @@ def _find_faults(
     """Yield a sentence for each fault; if `chain` is given, count each key's entries in it."""
     entries = AuditEntry.objects.filter(organization_id=organization_id)
     expected, previous = first, _load_hash_before(entries, first)
-    # Entries appended after the head was read would look like faults.
+    # Leave out entries appended after the head was read: they would look like faults.
     known = entries.filter(seq__gte=first, seq__lte=end.seq)
     for row in _read_in_order(known):
         if row.seq != expected:
@@ -218,8 +218,8 @@ def _find_faults(
 
 
 def _load_hash_before(entries: QuerySet[AuditEntry], first: int) -> str | None:
-    """Return the hash that entry `first` must name; None if the entry before it is missing, which
-    its part reports."""
+    """Return the hash of the entry before `first`, empty if there is none; None if that entry is
+    missing, which the check of its own part reports."""
     return (
         "" if first == 1 else entries.filter(seq=first - 1).values_list("hash", flat=True).first()
     )

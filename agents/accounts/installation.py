@@ -42,13 +42,15 @@ logger = logging.getLogger(__name__)
 ID_FILE = ".gadget-folder"
 ONLY_ROW_ID = 1
 FIRST_START_S = 3.0
-"""More time than the first process needs between writing the folder's id and writing the row."""
+"""Seconds to wait for the first process: longer than it needs between writing the folder's id and
+writing the row."""
 FIX_FOLDER = "Mount the folder that the other processes use, or accept this one with: python manage.py adopt_folder"
 UNFINISHED_RESTORE = "unfinished restore"
-"""Stored as the folder's id during a restore: no folder has it, so no process starts."""
+"""Stored in place of the folder's id during a restore; no folder has this id, so no process
+starts."""
 FIX_RESTORE = (
-    "Repeat it: python manage.py restore FILE --force; "
-    "or run python manage.py after_restore if that was interrupted."
+    "Repeat it: python manage.py restore FILE --force. "
+    "If after_restore was interrupted, run: python manage.py after_restore."
 )
 FIX_KEYS = "Use the same keys as the other processes."
 OTHER_SECRET_KEY = "SECRET_KEY differs from that of the process that started last."  # noqa: S105 - a sentence
@@ -72,10 +74,10 @@ class WrongInstallationError(Exception):
 
 
 def confirm_at_start(is_stopping: Callable[[], bool] = lambda: False) -> None:
-    """Wait for a migrated database, check the installation, and close stored files to other users
-    of the machine.
+    """Wait for a migrated database, check the installation, and make stored files inaccessible to
+    the machine's other users.
 
-    A difference ends the process with one sentence and exit code 1.
+    If the check finds a difference, the process ends with one sentence and exit code 1.
     """
     line = WaitingLine()
     try:
@@ -160,8 +162,8 @@ def record_secret_key() -> bool:
     """Write a digest of SECRET_KEY to Redis; return True if the process that started before wrote a
     different one.
 
-    A different key does not prevent the start, because it may be changed at any time. While Redis
-    is unavailable, a difference goes unnoticed.
+    A different key does not prevent the start, because SECRET_KEY may be changed at any time. While
+    Redis is unavailable, a difference goes unnoticed.
     """
     redis_key, digest = _digest_secret_key()
     with suppress(redis.RedisError), connect_redis() as client:

@@ -38,8 +38,8 @@ Administrator = Membership | Superuser
 
 
 def list_members(organization_id: int) -> QuerySet[Membership]:
-    """Return the organization's members by name; `is_elsewhere` is True if the account also belongs
-    to another organization."""
+    """Return the organization's members, sorted by name; `is_elsewhere` is True if the account also
+    belongs to another organization."""
     others = Membership.objects.filter(user=OuterRef("user")).exclude(
         organization=OuterRef("organization")
     )
@@ -52,7 +52,8 @@ def list_members(organization_id: int) -> QuerySet[Membership]:
 def add_member(by: Superuser, user: User, role: str) -> Membership:
     """Add a member with a new, unsaved account or an existing one.
 
-    Only superusers can: admins invite people, which does not reveal who has an account.
+    Only superusers can do this: admins invite people instead, which does not reveal who has an
+    account.
 
     Raises:
         Forbidden
@@ -147,9 +148,10 @@ def update_admin_access(user: User) -> None:
 
 
 def may_reset_password(member: Membership, found: Membership) -> bool:
-    """Return True if the member may reset the password of another one.
+    """Return True if the member may reset another member's password.
 
-    A password opens the whole account, in other organizations too.
+    A password opens the whole account, also in other organizations, so only superusers may reset it
+    for a superuser or for a member of several organizations.
 
     Args:
         found: a row of `list_members`.
@@ -172,7 +174,7 @@ def create_password_reset(member: Membership, membership_id: int) -> tuple[Passw
         found = _find_member(member, membership_id)
         if not may_reset_password(member, found):
             raise Forbidden(
-                f"The password of {found.user.get_username()!r} can only be reset by a superuser."
+                f"Only a superuser can reset the password of {found.user.get_username()!r}."
             )
         PasswordReset.objects.filter(
             membership__user=found.user, used_at=None, revoked_at=None
@@ -220,8 +222,7 @@ def find_open_reset(hash_: str) -> PasswordReset:
 def use_password_reset(hash_: str, password: str) -> User:
     """Set the password, and make the link unusable.
 
-    This ends all sessions of the account, and revokes its API tokens in the organization of the
-    link.
+    This ends all sessions of the account, and revokes its API tokens in the link's organization.
 
     Raises:
         NotFound

@@ -1,4 +1,5 @@
-"""Facts of organizations: any app writes them to the log, which notices and webhooks read."""
+"""Organization events that belong to no run: any app can log them, and notices and webhooks read
+the log."""
 
 from __future__ import annotations
 
@@ -42,16 +43,17 @@ ORGANIZATION_KINDS = (
     *(NoticeKind.STOPPED, NoticeKind.QUARANTINE, NoticeKind.SCHEDULE, NoticeKind.GRANT_ENDED),
     *(NoticeKind.TRIGGER_REFUSED, NoticeKind.WEBHOOK_OFF, NoticeKind.CHANNEL_LOST),
 )
-"""The kinds of facts in the log of an organization; all others follow from the events of runs."""
+"""The kinds of facts in an organization's log; all other kinds follow from the events of runs."""
 
 
 @dataclass(frozen=True)
 class NoticeFact:
-    """A fact of an organization that belongs to no run.
+    """A fact about an organization that belongs to no run.
 
     Attributes:
         kind: one of ORGANIZATION_KINDS.
-        key: facts of one kind with the same key share one notice; empty if each has its own.
+        key: facts of one kind with the same key share one notice; without a key, the fact gets its
+            own notice.
         detail: the name of the fact's subject, given by a person; never text of a model.
         user_id: the person it concerns; None if its kind decides who is notified.
         reason: why it happened; sent only by webhooks that send values.
@@ -83,6 +85,6 @@ def tell(fact: NoticeFact) -> None:
 
 
 def clean_name(name: str) -> str:
-    """Return a name in one line, without hidden characters and not longer than 80 characters."""
+    """Return the name on one line, without hidden characters, cut to 80 characters."""
     line = " ".join("".join(char if char.isprintable() else " " for char in name).split())
     return line if len(line) <= MAX_NAME else f"{line[: MAX_NAME - 1]}…"

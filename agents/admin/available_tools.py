@@ -1,5 +1,5 @@
-"""The tools that an admin form offers: those of the row's organization, or of every organization it
-may choose."""
+"""The tools that an admin form offers: those of the row's organization, or of every organization
+that can be chosen for a new row."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Base of the admin pages that change the configuration; each change is audited in its own
-transaction."""
+"""Base of the admin pages that change the configuration; each change is recorded in the audit, in
+the same transaction."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def to_audit_value(value: Any) -> Any:
 
 
 def record_change(request: HttpRequest, row: Model, action: str, payload: dict[str, Any]) -> None:
-    """Record one action of this person in the audit; call it in the transaction of the action.
+    """Record a person's action on a row in the audit; call this in the transaction of the action.
 
     Args:
         action: added, changed or deleted; the audit's action is e.g. `employee_changed`.

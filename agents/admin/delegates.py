@@ -1,4 +1,5 @@
-"""Employees to whom an employee can delegate tasks: names in its form, ids in its grant."""
+"""Employees to whom an employee can delegate tasks: its form names them, and its grant stores their
+ids."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ HELP = (
 
 
 def build_delegates_field() -> LinesField:
-    """Return the form field for the names."""
+    """Build the form field for the delegates' names."""
     return LinesField(label="Can delegate to", help_text=HELP, longest=80)
 
 

@@ -12,7 +12,7 @@ from agents.admin.audit_subjects import describe_last_editor
 from tools.contract import fingerprint
 
 LONGEST_SHOWN = 80
-"""Longest current value, in characters, that the message about a conflict quotes."""
+"""The longest current value, in characters, that a message about a conflict quotes."""
 
 
 class FingerprintsField(forms.Field):

@@ -35,7 +35,7 @@ from tools.toolbox.toolbox import MODES
 
 EXAMPLE_MODELS = {ProviderKind.OPENAI: "gpt-5-mini", ProviderKind.OLLAMA: "qwen3"}
 MAX_TOOLS = 128
-"""Most tools that one request can name, by the Chat Completions protocol."""
+"""The most tools that one request can name in the Chat Completions protocol."""
 
 BUDGETS = ("run_tokens", "run_cost", "month_tokens", "month_cost", "month_minutes")
 
@@ -46,7 +46,7 @@ class EmployeeForm(ConfirmationForm):
     mode = forms.ChoiceField(
         initial=MODES[0],
         help_text="The employee gets only the ticked tools that belong to this mode. "
-        "Tools without a mode belong to every mode. You can choose any mode that a tool names.",
+        "Tools without a mode belong to every mode. The modes come from the installed tools.",
         widget=UnfoldAdminSelectWidget,
     )
     allowed_tools = AllowedToolsField(
@@ -136,7 +136,7 @@ class EmployeeForm(ConfirmationForm):
         mode: str = self.cleaned_data["mode"]
         if mode not in {*MODES, *(named for tool in self.catalog for named in tool.modes or ())}:
             raise forms.ValidationError(
-                f"No tool belongs to the mode {mode!r} now. Choose another one."
+                f"No installed tool belongs to the mode {mode!r}. Choose another mode."
             )
         return mode
 
@@ -180,7 +180,7 @@ class EmployeeForm(ConfirmationForm):
             elif not cleaned.get("model"):
                 example = EXAMPLE_MODELS[ProviderKind(provider.kind)]
                 self.add_error(
-                    "model", f"Enter the name of a model of {provider.name!r}, e.g. {example}."
+                    "model", f"Enter the name of one of {provider.name!r}'s models, e.g. {example}."
                 )
             else:
                 self._check_price(provider, cleaned)
@@ -199,7 +199,8 @@ class EmployeeForm(ConfirmationForm):
             organization, set(allowed) - set(self.initial["allowed_tools"])
         ):
             self.add_error(
-                "allowed_tools", f"{organization} does not have {', '.join(missing)}. Untick it."
+                "allowed_tools",
+                f"{organization} does not have {', '.join(missing)}. Untick what is missing.",
             )
 
     def _check_price(self, provider: ModelProvider, cleaned: dict[str, Any]) -> None:
@@ -276,7 +277,7 @@ def set_grants(employee: Employee, names: list[str]) -> None:
     granted = set(employee.grants.values_list("tool", flat=True))
     employee.grants.filter(tool__in=granted - wanted).delete()
     new = [Grant(employee=employee, tool=name) for name in sorted(wanted - granted)]
-    # A concurrent request may grant the same tool.
+    # Ignore conflicts: a concurrent request may have granted the same tool.
     Grant.objects.bulk_create(new, ignore_conflicts=True)
 
 

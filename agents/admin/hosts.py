@@ -1,4 +1,5 @@
-"""Allowed hosts: hosts that tools reach without approval, and hosts in a private network."""
+"""Allowed hosts: hosts that tools reach without approval, and hosts that may be in a private
+network."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ def describe_private_access(host: str) -> str:
 
 
 def refuse_unreachable(host: str) -> None:
-    """Refuse an address that no setting allows; the addresses behind a name are checked at each
+    """Refuse an address that no setting can allow; the addresses behind a name are checked at each
     connection.
 
     Raises:
@@ -48,8 +49,8 @@ def refuse_unreachable(host: str) -> None:
 
 
 class PrivateNetworkForm(ConfirmationForm):
-    """A form with `may_be_private`: superusers may always tick it, admins only as
-    ALLOWED_PRIVATE_HOSTS permits.
+    """A form with `may_be_private`: superusers may always tick it, admins only for hosts that
+    ALLOWED_PRIVATE_HOSTS covers.
 
     Attributes:
         by_superuser: True if a superuser edits the form; set by the page.
@@ -70,7 +71,7 @@ class PrivateNetworkForm(ConfirmationForm):
 
 
 class HostForm(PrivateNetworkForm):
-    """One host; opening a private network must be confirmed."""
+    """One host; access to it in a private network must be confirmed."""
 
     host = forms.CharField(
         max_length=LONGEST_ADDRESS,

@@ -60,7 +60,8 @@ class LimitsWidget(forms.Widget):
         return ""
 
     def value_from_datadict(self, data: Mapping[str, Any], files: Any, name: str) -> list[Row]:
-        """Return the filled-in sentences in their order; one to remove has the key `remove`."""
+        """Return the filled-in sentences in their order; a sentence to remove has the key
+        `remove`."""
         place = re.compile(rf"{re.escape(name)}-(\d{{1,4}})-([a-z]+)")
         rows: dict[int, Row] = {}
         for key in data:

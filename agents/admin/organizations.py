@@ -81,8 +81,8 @@ class OrganizationForm(ConfirmationForm):
             yield from self._list_uncounted_employees()
 
     def _list_uncounted_employees(self) -> Iterator[str]:
-        """List the employees whose model has no price, so that the budget does not count its
-        cost."""
+        """List the employees whose model has no price, so that their cost does not count toward the
+        budget."""
         rows = Employee.objects.filter(organization=self.instance, is_active=True).select_related(
             "provider"
         )

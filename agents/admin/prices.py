@@ -16,7 +16,7 @@ from agents.runs.budgets import ANY_MODEL, find_price
 EXAMPLE = "gpt-5-mini: input 0.25, cached 0.025, output 2.00"
 HELP = (
     f"Price per million tokens in the organization's currency, one model per line, e.g. “{EXAMPLE}”. "
-    "“cached” is the price of input from the server's cache; without it, that costs as much as other input. "
+    "“cached” is the price of input from the server's cache; without it, cached input costs as much as other input. "
     f"Use “{ANY_MODEL}” as the name for all other models. A model without a price counts as free."
 )
 LONGEST_MODEL = 120

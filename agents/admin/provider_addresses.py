@@ -18,7 +18,7 @@ class FoundAddress:
 
     Attributes:
         fault: the reason why it is not accepted; None if it is.
-        note: a sentence about the address that was chosen of two; empty if only one was possible.
+        note: a sentence about the choice between https and http; empty if there was no choice.
     """
 
     address: str

@@ -78,7 +78,8 @@ class ProviderForm(ConfirmationForm):
         )
 
     found = FoundAddress("")
-    """The submitted address; set by the page, which looks for it before the transaction."""
+    """The address found for the submitted text. The page sets it before the transaction, because
+    finding it may need requests."""
 
     def clean(self) -> dict[str, Any]:
         """Ask for the key again if the address changes, so that no other server receives it."""
@@ -111,7 +112,7 @@ class ProviderForm(ConfirmationForm):
 
     def list_consequences(self, cleaned: dict[str, Any]) -> Iterator[str]:
         """List the employees whose data goes to another server, whose runs end, or whose cost limit
-        breaks."""
+        stops working."""
         employees = self._list_employees()
         names = ", ".join(employee.name for employee in employees)
         if not names:

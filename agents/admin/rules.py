@@ -49,7 +49,8 @@ class RuleForm(ConfirmationForm):
             field.choices = sorted(offered.items())
 
     def clean(self) -> dict[str, Any]:
-        """Check that the organization has the tool, and that the level is higher than its own."""
+        """Check that the organization has the tool, and that the level is higher than the tool's
+        own."""
         cleaned = super().clean() or {}
         organization = cleaned.get("organization") or getattr(self.instance, "organization", None)
         if organization is None:
@@ -91,7 +92,7 @@ class ToolRuleAdmin(ConfigurationAdmin):
     ordering = ("tool", "id")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[ToolRule]:
-        """Leave out the actions of agents, whose levels are set on the page of agents."""
+        """Leave out the actions of agents, whose levels are set on the page for agents."""
         rows: QuerySet[ToolRule] = super().get_queryset(request)
         return rows.exclude(tool__startswith=PREFIX)
 

@@ -18,8 +18,8 @@ from tools.sources.risks import list_risks
 MAX_CHARACTERS = 400_000
 """Characters of definitions on one page, shared by its tools."""
 MAX_PARAMS = 1_000
-"""The most params listed for one tool: references can expand to any number. The schema is shown,
-too."""
+"""The most params listed for one tool: references can expand to any number. The schema, which is
+shown too, has them all."""
 CONTEXT_CHARACTERS = 60
 """Characters shown before and after a change in a long text."""
 INTERNAL_KEYS = frozenset({"hash"})
@@ -54,7 +54,7 @@ class DefinitionSummary:
     Attributes:
         level_reason: why its level was inferred; empty if unknown.
         risks: a sentence for each risk to weigh when choosing its level.
-        hinted_level: the level that an MCP server's hints suggest; empty without hints.
+        hinted_level: the level that an MCP server's hints suggest; empty if there are no hints.
         parts: (heading, JSON) pairs.
         changes: the changes since it was accepted; None unless it is quarantined.
         left_out: the number of characters not shown.
@@ -145,8 +145,8 @@ def _limit_params(
 def _walk_params(
     schema: Mapping[str, Any], root: Mapping[str, Any], path: str = "", trail: Trail = ()
 ) -> Iterator[DefinitionParam]:
-    """Yield the named params in every form of the value or of its entries, without forms that
-    contain themselves."""
+    """Yield the named params in every form of the value or of its entries; skip forms that contain
+    themselves."""
     named: dict[str, tuple[bool, Mapping[str, Any]]] = {}
     forms = {id(form): form for form in expand_forms(schema, root, with_entries=True)}
     for form in (form for key, form in forms.items() if key not in trail):

@@ -110,8 +110,8 @@ def _render_page(
 
 
 def _get_pending_job(request: HttpRequest, source: Source) -> str:
-    """Return READING or TESTING while a worker has not finished it; empty for a source that is
-    off."""
+    """Return the job that the page waits for, READING or TESTING; empty if a worker has finished it
+    or the source is off."""
     waiting = [
         name for name in (READING, TESTING) if request.GET.get(name) == format_check_stamp(source)
     ]

@@ -178,8 +178,8 @@ class SourceAdmin(ConfigurationAdmin):
         bump_tools_version(obj.organization_id)
 
     def delete_model(self, request: HttpRequest, obj: Model) -> None:
-        """Delete the source with the grants and rules of its tools: another source of the same name
-        would inherit them."""
+        """Delete the source with its tools' grants and rules: a later source of the same name would
+        inherit them."""
         assert isinstance(obj, Source)
         bump_tools_version(obj.organization_id)
         grants, rules = _find_grants(obj), _find_rules(obj)

@@ -1,5 +1,5 @@
-"""Wait for the decision of an ask before Django sees the request: a request inside Django holds a
-thread.
+"""Wait for the decision on an ask before Django sees the request, because a request inside Django
+holds a thread.
 
 `GET /api/asks/ID?wait_s=N` gets an immediate response from Django; only its arrival there is
 delayed.
@@ -32,7 +32,7 @@ immediately."""
 
 
 class AskWaiting:
-    """ASGI middleware that delays requests of agents until a decision."""
+    """ASGI middleware that delays an agent's request until its ask is decided."""
 
     def __init__(self, application: Any) -> None:
         self._application = application
@@ -43,7 +43,7 @@ class AskWaiting:
             request = await _read_request(receive)
             if request is None:
                 return
-            # After the body, only the end of the connection can come.
+            # After the body, the only message that can still arrive is the disconnection.
             gone = asyncio.ensure_future(receive())
             waiting = asyncio.ensure_future(self._wait(scope, wait_s))
             await asyncio.wait({gone, waiting}, return_when=asyncio.FIRST_COMPLETED)
@@ -130,7 +130,7 @@ def _find_time_to_undo(scope: dict[str, Any]) -> float:
 
 
 def _load_own(scope: dict[str, Any]) -> AskState | None:
-    """Load the ask if it is the caller's own."""
+    """Load the ask if it is the caller's own; return None otherwise."""
     headers = {name.lower(): value.decode("latin-1") for name, value in scope["headers"]}
     scheme, _, secret = headers.get(b"authorization", "").partition(" ")
     key = authenticate_key(secret.strip()) if scheme.lower() == "bearer" else None

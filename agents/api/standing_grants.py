@@ -53,9 +53,11 @@ class StandingGrantRequest(RequestBody):
 
     tool: str = Field(min_length=1, max_length=120, examples=["data.updateRecord"])
     employee_id: RowId | None = Field(
-        None, description="Without it, for every employee; only admins can omit it."
+        None, description="If omitted, the grant is for every employee; only admins can omit it."
     )
-    run_id: RowId | None = Field(None, description="Only for this run; without it, for all runs.")
+    run_id: RowId | None = Field(
+        None, description="The only run that the grant is for; if omitted, all runs."
+    )
     conditions: list[GrantCondition] = Field(default_factory=list, max_length=MAX_CONDITIONS)
     free_params: list[str] = Field(
         default_factory=list,
@@ -89,7 +91,7 @@ class StandingGrantDetail(BaseModel):
     expires_at: datetime
     ended_because: str
     paused_because: str = Field(
-        description="Why some calls need a person now, or with the status `paused` every call; empty if none does."
+        description="Why some calls, or all if the status is `paused`, currently need a person; otherwise empty."
     )
 
 

@@ -16,9 +16,9 @@ from agents.approval_rules.models import Deputy
 from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound
 
 MAX_DAYS = 90
-"""The longest period of a deputy, and the longest time before it may begin."""
+"""The longest period of a deputy, and the longest time until it begins, in days."""
 MAX_NAMED = 5
-"""The deputies that a member may have at a time, including future ones."""
+"""The most deputies that a member may have at a time, including future ones."""
 
 
 def list_deputies(member: Membership) -> QuerySet[Deputy]:
@@ -43,7 +43,7 @@ def list_choices(member: Membership) -> QuerySet[Membership]:
 def name_deputy(
     member: Membership, deputy_id: int, starts_at: datetime, ends_at: datetime
 ) -> Deputy:
-    """Name another member who decides in this member's name between the two times.
+    """Name another member as the deputy who decides in this member's name between the two times.
 
     Args:
         deputy_id: the id of their membership.
@@ -82,7 +82,7 @@ def end_deputy(member: Membership, deputy_id: int) -> Deputy:
     with transaction.atomic():
         row = list_deputies(member).select_for_update(of=("self",)).filter(pk=deputy_id).first()
         if row is None:
-            raise NotFound(f"You have no deputy {deputy_id} whose time is not over.")
+            raise NotFound(f"You have no current or future deputy {deputy_id}.")
         if Deputy.objects.filter(pk=row.pk, starts_at__lt=Now()).update(ends_at=Now()):
             _record(
                 member, "deputy_changed", row, deputy=row.deputy.user.get_username(), ended=True
@@ -101,7 +101,7 @@ def _require_approver(member: Membership) -> None:
 def _check_time(starts_at: datetime, ends_at: datetime) -> None:
     now, longest = timezone.now(), timedelta(days=MAX_DAYS)
     if ends_at <= now:
-        raise Invalid("until", "This time is over. Choose a later day.")
+        raise Invalid("until", "This day is in the past. Choose a later day.")
     if ends_at <= starts_at:
         raise Invalid("until", "This is before the first day. Choose a later day.")
     if starts_at > now + longest:

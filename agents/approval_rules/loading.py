@@ -1,4 +1,4 @@
-"""Load approval rules, and people as rules see them, from their rows."""
+"""Load approval rules from their rows, and people in the form that rules compare."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ logger = logging.getLogger(__name__)
 HAS_RULES = Exists(
     ApprovalRule.objects.filter(organization_id=OuterRef("organization_id"), is_active=True)
 )
-"""Annotates an organization's rows as `has_rules`, which saves a query if it has no approval
-rules."""
+"""The annotation `has_rules` for rows of an organization; it saves a query if the organization has
+no approval rules."""
 
 
 def load_rules(organization: Organization) -> list[RuleTerms]:
-    """Load the organization's approval rules in one query; the two-person rule is one of them.
+    """Load the organization's approval rules in one query, with the two-person rule if it is on.
 
     A rule that cannot be read matches every card and is never met, so that it relaxes no card.
     """
@@ -33,8 +33,8 @@ def load_rules(organization: Organization) -> list[RuleTerms]:
 
 
 def load_voters(organization_id: int, user_ids: Collection[int] | None = None) -> dict[int, Voter]:
-    """Load members of the organization as voters by user id, with the people they represent; two
-    queries.
+    """Load members of the organization as voters, by user id, with the people whom they represent;
+    costs two queries.
 
     Args:
         user_ids: only these users and the people they represent; None for all members.

@@ -48,7 +48,8 @@ class PersonStanding:
 
 @dataclass(frozen=True)
 class WhoMayDecide:
-    """The rules for a card, and each person's right to approve it, those who may approve first."""
+    """The rules for a card, and each person's right to approve it; the people who may approve come
+    first."""
 
     rules: tuple[RuleLine, ...]
     people: tuple[PersonStanding, ...]

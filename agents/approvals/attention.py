@@ -46,7 +46,7 @@ def take(member: Membership, approval_id: int) -> Claim:
 
 
 def release(member: Membership, approval_id: int) -> None:
-    """End the member's own claim on a card; do nothing without one.
+    """End the member's own claim on a card, if they have one.
 
     Raises:
         Forbidden, NotFound

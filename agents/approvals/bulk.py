@@ -162,8 +162,8 @@ def _decide_in_run(
 def _deny_alike(
     tx: Transaction, member: Membership, cards: Mapping[int, Approval], items: Sequence[_Item]
 ) -> list[DecisionOutcome]:
-    """Deny all cards at once if each can be denied for the same reason; otherwise return an empty
-    list."""
+    """Deny all cards at once if they can all be denied with the same reason; otherwise return an
+    empty list."""
     ids, terms = (
         {pk for pk, _, _ in items},
         {(action, replace(decision, digest="")) for _, action, decision in items},
@@ -227,7 +227,7 @@ def _decide_one(
     try:
         check_limits(decision)
         if action == "deny":
-            # This needs no savepoint: it writes after its last check.
+            # A denial needs no savepoint, because it writes only after its last check.
             deny_locked(tx, member, card, decision)
         elif action == "approve":
             with transaction.atomic():

@@ -39,7 +39,7 @@ def _is_overdue(card: Approval) -> bool:
 
 
 def find_next_card(card: Approval) -> Approval | None:
-    """Return the card that replaced this one; None without one."""
+    """Return the card that replaced this one; None if it was not replaced."""
     return Approval.objects.filter(
         tool_call_id=card.tool_call_id, sequence=card.sequence + 1
     ).first()

@@ -40,8 +40,7 @@ from agents.runs.provenance import list_edited
 from tools.contract import ErrorCode, Level, ToolError
 
 DENY_REASONS = ("Wrong target", "Wrong values", "Not needed", "Explain why first")
-"""Reasons that a card offers for denying it; a person's own words may follow one after a full
-stop."""
+"""Reasons that a card offers for denying it; a person's own words may follow one after a period."""
 MAX_REASON = 2000
 MAX_GRACE_S = 60
 NOT_EDITED = "the edit was not applied"
@@ -52,8 +51,8 @@ class Decision:
     """A person's decision about the card with this digest.
 
     Attributes:
-        decision_id: a request by the same person with the same id changes nothing and gets the same
-            response.
+        decision_id: a repeated request by the same person with the same id changes nothing and gets
+            the same response.
         grace_s: the seconds before the call starts, in which the decision can be undone.
         confirm: the phrase that the person typed, at destructive level.
         bulk_id: the bulk decision that this one belongs to.
@@ -324,7 +323,7 @@ def make_confirmation_phrase(card: Approval) -> str | None:
     """Return the phrase to type for approval: the only target's name, the number of targets, or the
     tool's name; None if the card needs none.
 
-    It needs one at destructive level, or if it affects many objects.
+    A card needs one at destructive level, or if it affects many objects.
     """
     if card.level != Level.DESTRUCTIVE and not reaches_far(card):
         return None
@@ -414,7 +413,8 @@ def is_repeated(
 
 
 def check_limits(decision: Decision) -> None:
-    """Raise Invalid if a text or the grace of the decision is too long."""
+    """Raise Invalid if a text of the decision is too long or contains a NUL, or if its grace period
+    is too long."""
     if len(decision.reason) > MAX_REASON or "\0" in decision.reason:
         raise Invalid("reason", f"reason may have at most {MAX_REASON:,} characters, and no NUL")
     if not 0 <= decision.grace_s <= MAX_GRACE_S:

@@ -19,7 +19,7 @@ from tools.toolbox.permissions import Permission
 
 
 class EditedCall(Judgment):
-    """A card's call with edited params. If their verdict changes before the card is replaced, the
+    """A card's call with edited params. If the verdict changes before the card is replaced, the
     edit is refused.
 
     Attributes:
@@ -38,7 +38,7 @@ class EditedCall(Judgment):
         if find_asked_action(call.tool):
             raise Invalid(
                 "params",
-                "the agent acts with the params that it asked about; deny the card and say why",
+                "the agent acts with the parameters that it asked about; deny the card and say why",
             )
         tool, verdict = context.judge(call.tool, params)
         if tool is None or verdict.error is not None:
@@ -57,7 +57,8 @@ class EditedCall(Judgment):
 
     @override
     def list_tools(self) -> tuple[str, ...]:
-        return ()  # the call is counted when it starts; its new card waits for a person
+        # nothing to count yet: the call counts when it starts, and its new card waits for a person
+        return ()
 
     @override
     def judge(self, now: datetime | None) -> None:

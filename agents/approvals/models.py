@@ -11,7 +11,7 @@ from agents.runs.models.tool_call import ToolCall
 class Claim(models.Model):
     """A person's claim on a card: others are warned for a while before they decide it.
 
-    It belongs to the call, so that it also applies to a replacing card.
+    The claim belongs to the call, so that it also applies to a card that replaces this one.
     """
 
     tool_call = models.OneToOneField(ToolCall, on_delete=models.CASCADE, related_name="claim")
@@ -32,7 +32,7 @@ class Claim(models.Model):
 class Snooze(models.Model):
     """A person's wish not to see a card before a certain time; others still see it.
 
-    It belongs to the call, so that it also applies to a replacing card.
+    The snooze belongs to the call, so that it also applies to a card that replaces this one.
     """
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")

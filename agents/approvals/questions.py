@@ -21,8 +21,8 @@ def answer(member: Membership, approval_id: int, text: str, decision_id: str = "
     """Answer an employee's question; its call gets the answer as its result.
 
     Args:
-        decision_id: a request by the same person with the same id changes nothing and gets the same
-            response.
+        decision_id: a repeated request by the same person with the same id changes nothing and gets
+            the same response.
 
     Raises:
         Forbidden, NotFound, Invalid, AlreadyDecided, Expired

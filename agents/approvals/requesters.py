@@ -45,7 +45,8 @@ class _People(NamedTuple):
     """The people who acted on runs, by run id, and on calls, by call id.
 
     Attributes:
-        edits: the people who edited a call, by call id; `edits_by_run` joins them by run id.
+        edits: the people who edited a call, by call id; `edits_by_run` has the same people by run
+            id.
     """
 
     messages: People
@@ -276,7 +277,8 @@ def _get_schedule_id(run: _RunOrigin) -> int | None:
 def _load_edits(origins: _RequestOrigins) -> tuple[People, People]:
     """Load the people who edited calls: by call, and by run for delegated runs.
 
-    An edit replaces a card that nobody approved.
+    An edit leaves a replaced card that nobody approved; undoing an approval leaves one that was
+    approved.
     """
     calls = {*origins.callers, *(call for calls in origins.creations.values() for call in calls)}
     delegated = {child for children in origins.children.values() for child in children}
@@ -299,7 +301,7 @@ def _load_answers_and_reasons(run_ids: Collection[int]) -> tuple[People, People]
     """Load, by run, the people whose answers the employee read, and those whose reasons it read."""
     answered = Q(status=ApprovalStatus.ANSWERED)
     denied = Q(status=ApprovalStatus.DENIED) & ~Q(reason="")
-    resolved = Q(kind=ApprovalKind.UNKNOWN)  # an open one has no decider
+    resolved = Q(kind=ApprovalKind.UNKNOWN)  # open cards have no decider and are skipped
     read = Approval.objects.filter(answered | denied | resolved, run_id__in=run_ids).order_by("pk")
     rows = list(read.values_list("kind", "run_id", "decided_by_id", "decided_by__username"))
     answers = _group_people(row[1:] for row in rows if row[0] == ApprovalKind.QUESTION)

@@ -12,7 +12,7 @@ MAX_QUERY = 500
 
 
 def list_views(member: Membership) -> list[SavedView]:
-    """List the member's saved views by name."""
+    """List the member's saved views, sorted by name."""
     return list(SavedView.objects.filter(organization_id=member.organization_id, user=member.user))
 
 

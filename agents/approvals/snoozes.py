@@ -20,7 +20,7 @@ def snooze(member: Membership, approval_id: int, until: str) -> Snooze:
     """Hide a waiting card from this member.
 
     Args:
-        until: `hour`, `tomorrow`, or a date such as 2026-01-31; on a day, the card returns at 8
+        until: `hour`; or `tomorrow` or a date such as 2026-01-31, on which the card returns at 8
             a.m.
 
     Raises:

@@ -37,4 +37,4 @@ def _correct_start(card_id: int, run_id: int) -> bool:
             card = Approval.objects.filter(pk=card_id, status=ApprovalStatus.APPROVED)
             return bool(card.filter(start_after__gt=start + CLOCK_SLACK).update(**times))
     except Run.DoesNotExist:
-        return False  # the run is locked; the next round corrects it
+        return False  # another transaction has locked the run; the next round corrects the time

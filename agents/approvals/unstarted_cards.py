@@ -1,4 +1,5 @@
-"""Replace the cards of approved calls that did not start in time."""
+"""Replace the cards of approved calls that have not started, and compute the effect of a card
+again."""
 
 from agents.employees.toolboxes import load_toolbox
 from agents.runs.engine.approved_calls import ApprovedCall
@@ -41,8 +42,8 @@ def replace_unstarted_card(card_id: int, why: str) -> bool:
 
 
 def _judge(card: Approval) -> tuple[ApprovedCall | None, CallEffect]:
-    """Judge the card's call and compute its effect, outside transactions; None for asks, which the
-    gate does not judge.
+    """Judge the card's call and compute its effect, outside transactions. For an ask, which the
+    gate does not judge, return None in place of the call.
 
     If the gate forbids the call, return the effect that the card shows: the rules may allow the
     call again once the run is locked.

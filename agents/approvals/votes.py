@@ -236,7 +236,7 @@ def require_vote(
 def cast_vote(card: Approval, right: VoteRight, decision_id: str, bulk_id: UUID | None) -> bool:
     """Record the vote, unless it is the only one needed; return True if it completes the approval.
 
-    Votes that no longer count are withdrawn, because each person has one vote.
+    Votes that no longer count are withdrawn, because each person can have only one vote.
     """
     vote, standing = right.entitlement.vote, right.standing
     if vote is None or standing is None:
@@ -259,7 +259,7 @@ def cast_vote(card: Approval, right: VoteRight, decision_id: str, bulk_id: UUID 
 
 
 HAS_VOTES = Exists(Vote.objects.filter(approval_id=OuterRef("pk"), withdrawn_at=None))
-"""Annotates cards as `has_votes`, which saves a query for cards without votes."""
+"""The annotation `has_votes` for cards; it saves a query for cards without votes."""
 
 
 def list_voters(organization_id: int) -> dict[int, tuple[str, ...]]:
@@ -325,7 +325,7 @@ def _describe(card: Approval, requesters: Collection[Requester]) -> RuledCard:
 def _load_votes(
     cards: Collection[Approval], voters: dict[int, Voter]
 ) -> dict[int, tuple[CastVote, ...]]:
-    """Load the votes on these cards, with their people's current roles, in one query.
+    """Load the votes on these cards, with the current roles of the voters, in one query.
 
     Votes of former members and former deputies are left out.
     """

@@ -26,7 +26,7 @@ from agents.runs.models import Approval, ApprovalStatus, CallStatus, Vote, Withh
 UNDOABLE_FOR = timedelta(days=1)
 """The maximum age of a bulk approval that can be undone."""
 CARDS_AT_ONCE = 20
-"""The cards that a worker renews before it checks again whether to stop."""
+"""The number of cards that a worker renews before it checks again whether to stop."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def withhold(member: Membership, bulk_id: UUID) -> WithheldState:
     """Undo a bulk approval of this member: once this is committed, none of its waiting calls
     starts.
 
-    Repeating it changes nothing.
+    Undoing it again changes nothing.
 
     Raises:
         Forbidden
@@ -125,7 +125,7 @@ def renew_some() -> bool:
     """Renew some cards of withheld bulks, each under its run's lock; return False if none could be
     renewed.
 
-    Their order is random, so that several workers rarely choose the same.
+    The cards are chosen at random, so that several workers rarely choose the same ones.
     """
     withheld = Approval.objects.filter(
         WithheldBulk.find_for_approval(), status=ApprovalStatus.APPROVED
@@ -172,7 +172,8 @@ def _select_own(member: Membership) -> QuerySet[WithheldBulk]:
 
 
 def _select_bulk(organization_id: int, user_id: int, bulk_id: UUID) -> QuerySet[Approval]:
-    """Select this person's approvals of the bulk, in any state."""
+    """Select this person's approvals in the bulk, in any state, that had a grace period and are
+    recent enough to undo."""
     recent = Approval.objects.filter(
         organization_id=organization_id,
         decided_at__gt=Now() - UNDOABLE_FOR,

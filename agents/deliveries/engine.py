@@ -75,7 +75,7 @@ def _take_batch(
 
 
 def _begin_try(outbox: _Outbox, due: QuerySet[Any]) -> _Batch | None:
-    """Lock the first due delivery, healthy receivers before others, and record the start of an
+    """Lock the first due delivery, preferring healthy receivers, and record the start of an
     attempt."""
     rows = due.select_for_update(skip_locked=True, no_key=True, of=outbox.locks)
     rows = rows.select_related(outbox.receiver, *outbox.related).annotate(taken_at=Now())
@@ -165,7 +165,7 @@ def _renewing(batch: _Batch) -> Iterator[None]:
 
 
 def _record_failure(batch: _Batch, error: DeliveryError) -> None:
-    """Let the deliveries wait for their next attempt, or fail them after the last one."""
+    """Let the deliveries wait for their next attempt; after the last one, end them as failed."""
     outbox, pause = batch.outbox, None
     logger.warning(
         "%s %s: %s (try %d)", outbox.receiver, batch.receiver.pk, error.problem, batch.tries
@@ -179,8 +179,8 @@ def _record_failure(batch: _Batch, error: DeliveryError) -> None:
 
 
 def find_pause(tries: int, longest_s: float = LONGEST_PAUSE_S, asked_s: float = 0.0) -> timedelta:
-    """Return the pause after this many failed attempts: 15 seconds, then four times the last one,
-    up to the longest, or what the receiver asked for if that is longer."""
+    """Return the pause after this many failed attempts: 15 seconds, then four times the previous
+    pause, up to `longest_s`; if the receiver asked for a longer one, return that."""
     own_s = min(FIRST_PAUSE_S * 4.0 ** min(tries - 1, 10), longest_s)
     return timedelta(seconds=max(own_s, asked_s) * timing().scale)
 

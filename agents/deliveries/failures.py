@@ -15,7 +15,7 @@ class DeliveryError(Exception):
         is_final: trying again would not help.
         is_gone: the address seems to be gone.
         is_ours: the failure is this installation's, and says nothing about the receiver.
-        answer_status: the status of the receiver's response; None without one.
+        answer_status: the status of the receiver's response; None if there was none.
         retry_after_s: the seconds for which the receiver asked us to wait; 0 if it did not.
     """
 

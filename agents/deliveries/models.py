@@ -60,7 +60,7 @@ class ReceiverBase(models.Model):
     empty.
 
     Attributes:
-        failing_since, problem: the time since which sending fails, and the reason of the last
+        failing_since, problem: the time since which sending fails, and the reason for the last
             failure.
     """
 

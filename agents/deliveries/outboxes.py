@@ -141,7 +141,8 @@ class Outbox(ABC, Generic[D, R]):
 
         Args:
             first: the one that has been due for longest.
-            same: all due deliveries to its receiver with as many attempts, including `first`.
+            same: all due deliveries to its receiver with the same number of attempts, including
+                `first`.
         """
         return (first,)
 
@@ -165,7 +166,7 @@ class Outbox(ABC, Generic[D, R]):
         """
 
     def is_given_up(self, batch: DeliveryBatch[D, R]) -> bool:
-        """Return True if a batch that failed has no further attempt."""
+        """Return True if a batch that failed gets no further attempt."""
         return self.max_tries is not None and batch.tries >= self.max_tries
 
     @abstractmethod

@@ -26,8 +26,8 @@ _KNOWN = {
 
 
 def find_context_tokens(employee: Employee, provider: ModelProvider) -> int:
-    """Return the model's context window in tokens: what Ollama is asked for, the employee's
-    setting, the known size, or 128,000."""
+    """Return the model's context window in tokens: the size requested from Ollama, the employee's
+    setting, the known size of the model, or 128,000."""
     if provider.kind == ProviderKind.OLLAMA:
         requested = choose_num_ctx(employee)
         return min(requested, employee.context_tokens or requested)
@@ -40,7 +40,7 @@ def find_context_tokens(employee: Employee, provider: ModelProvider) -> int:
 
 def choose_num_ctx(employee: Employee) -> int:
     """Return the context window, in tokens, to request from Ollama, which silently drops the oldest
-    part if it is too small."""
+    part of a request that does not fit."""
     return (
         employee.num_ctx
         or _find_in_options(employee.extra_body)

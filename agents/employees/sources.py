@@ -121,7 +121,8 @@ def _read_description(source: Source, limits: FetchLimits) -> SourceDescription:
     Raises:
         ToolError: the source did not respond properly, or cannot be understood.
     """
-    organization = Organization.objects.get(pk=source.organization_id)  # with its newest versions
+    # Read the row again: its newest credentials version selects the current credentials.
+    organization = Organization.objects.get(pk=source.organization_id)
     log_for_organization(organization.pk)
     try:
         own = load_own_credentials(organization.pk, organization.credentials_version)
@@ -136,7 +137,7 @@ def _read_description(source: Source, limits: FetchLimits) -> SourceDescription:
 
 
 def _record_failure(source: Source, error: ToolError) -> str:
-    """Record the failure as the source's problem; return its words for an admin."""
+    """Record the failure as the source's problem; return it in words for an admin."""
     is_private = error.code == ErrorCode.SECURITY_VIOLATION and error.message.endswith(
         "a private address."
     )

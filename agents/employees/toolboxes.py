@@ -34,7 +34,8 @@ logger = logging.getLogger(__name__)
 def get_installed_toolbox() -> Toolbox:
     """Return the installation's toolbox, which every organization has; there is one per process.
 
-    It also keeps the tools registered and the calls counted since the process started.
+    It also keeps the tools that were registered, and the calls that were counted, since the process
+    started.
 
     `settings.GADGET_TOOLS` has the dotted names of lists of tools; `gadget.yaml` names plugins and
     limits all tools.
@@ -62,8 +63,8 @@ def get_installed_toolbox() -> Toolbox:
 
 @lru_cache(maxsize=1)
 def get_installed_plugins() -> tuple[list[PluginSource], list[BrokenPlugin]]:
-    """Return the working plugins, and the broken ones with the reason. They are those named by
-    `gadget.yaml`, and the office with its demo, unless `gadget.yaml` switches that off."""
+    """Return the working plugins, and the broken ones with the reason: the plugins that
+    `gadget.yaml` names and, unless it is switched off there, the office with its demo."""
     taken = {tool.name for source in _start_builtin_sources() for tool in source.tools()}
     wanted: ToolSettings = settings.GADGET_CONFIG.tools
     office = settings.GADGET_OFFICE_PLUGINS if wanted.office else []
@@ -71,8 +72,8 @@ def get_installed_plugins() -> tuple[list[PluginSource], list[BrokenPlugin]]:
 
 
 def forget_installed_tools() -> None:
-    """Forget the installation's tools, which are loaded again on the next use: for tests that
-    change settings."""
+    """Forget the installation's tools, so that the next use loads them again; for tests that change
+    settings."""
     for loaded in (get_installed_toolbox, get_installed_plugins, _start_builtin_sources):
         loaded.cache_clear()
 
@@ -86,7 +87,7 @@ def _start_builtin_sources() -> list[BuiltinSource]:
 
 
 MAX_TOOLBOXES = 500
-"""Organizations whose toolboxes a process caches."""
+"""The most organizations whose toolboxes a process caches."""
 
 
 @dataclass(frozen=True)
@@ -127,7 +128,7 @@ def _load_tools(organization_id: int) -> _OrganizationTools:
     loaded = _read_tools(organization_id)
     if loaded.versions != seen:
         correct_versions(organization_id, seen, loaded.versions)
-    # In a transaction, these versions may still be rolled back.
+    # Do not cache inside a transaction, because these versions may still be rolled back.
     if loaded.versions.tools and not connection.in_atomic_block:
         _tools.put(organization_id, loaded)
     return loaded
@@ -184,7 +185,7 @@ def _read_tools(organization_id: int) -> _OrganizationTools:
 Fields = Mapping[str, str]
 
 MAX_ORGANIZATIONS = 500
-"""Organizations whose credentials a process caches."""
+"""The most organizations whose credentials a process caches."""
 
 
 class OrganizationCredentials(Mapping[str, Fields]):
@@ -261,7 +262,7 @@ def bump_credentials_version(organization_id: int) -> None:
 
 
 def parse_fields(stored: str) -> dict[str, str] | None:
-    """Parse the text in `Credential.fields` into a dict; None if it is no JSON object."""
+    """Parse the text in `Credential.fields` into a dict; None if it is not a JSON object."""
     try:
         fields = json.loads(stored)
     except ValueError:

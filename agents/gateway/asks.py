@@ -42,20 +42,20 @@ from tools.toolbox.asked_actions import NOT_RUN_HERE, PREFIX, AskedAction
 
 ASKING_STEP = timedelta(seconds=10)
 MAX_OPEN_ASKS = 100
-"""Asks of one key that wait for a decision at the same time."""
+"""The most asks of one key that may wait for a decision at the same time."""
 MAX_REFUSED = 5
-"""Refused asks of one key that are stored with the open ask about the same effect."""
+"""The most refused asks of one key that are stored with the open ask about the same effect."""
 MAX_WORDS = 2_000
-"""Characters of the agent's own words about an ask, and about its outcome."""
+"""The most characters of the agent's own words about an ask, and about its outcome."""
 MAX_PARAMS = 64_000
-"""Characters of the params as JSON."""
+"""The most characters of the params as JSON."""
 DAY_S = 24 * 3600
 SHORTEST_S, LONGEST_S = 10, 7 * DAY_S
 _ACTION = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,99}")
 WHY = "this agent needs approval before it acts"
 WITHOUT_LEVEL = "nobody has set a level for this action, so it counts as destructive"
 MAX_HEADLINE = 160
-"""Characters of the params in the sentence of a card."""
+"""The most characters of the params in the sentence of a card."""
 
 
 @dataclass(frozen=True)
@@ -196,8 +196,8 @@ def _check(asked: AskedRequest) -> None:
 
 
 def _find_level(key: AgentKey, asked: AskedRequest) -> Level:
-    """Return the higher of the agent's and the organization's level; without one of the
-    organization, the action is destructive.
+    """Return the higher of the agent's and the organization's level; if the organization has set
+    none, the action is destructive.
 
     Raises:
         Forbidden: the organization has stopped the action.
@@ -268,7 +268,7 @@ def _lock_effect(key: AgentKey, asked: AskedRequest) -> AskedEffect | None:
 
 
 def _find_open(effect: AskedEffect | None) -> Ask | None:
-    """Return the open ask about this effect, which includes one whose outcome is unknown."""
+    """Return the open ask about this effect; an ask whose outcome is unknown is open, too."""
     if effect is None:
         return None
     open_calls = ToolCall.objects.exclude(status__in=TERMINAL_CALLS).filter(

@@ -28,11 +28,11 @@ from agents.runs.models import ENDED, Run
 
 KEY_PREFIX = "gadget_agent_"
 MAX_REQUESTS_PER_MINUTE = 600
-"""Requests of one key in one process."""
+"""The most requests of one key in one process."""
 MAX_KEYS = 50
-"""Keys of one member that work at the same time."""
+"""The most keys of one member that work at the same time."""
 CANCELLED_AT_ONCE = 200
-"""Runs of ended keys that are cancelled at a time; the sweeper continues with the rest."""
+"""The most runs of ended keys that are cancelled at a time; the sweeper continues with the rest."""
 MAX_DAYS = 366
 MAX_NAME = 80
 
@@ -111,7 +111,7 @@ def describe_refused_key(secret: str) -> str:
     if not secret:
         return "An agent key is needed."
     if not secret.startswith(KEY_PREFIX):
-        return f"This is not an agent key: those begin with {KEY_PREFIX}."
+        return f"This is not an agent key: agent keys begin with {KEY_PREFIX}."
     key = AgentKey.objects.filter(hash=hash_secret(secret)).first()
     if key is None:
         return "There is no such agent key."
@@ -123,7 +123,7 @@ def describe_refused_key(secret: str) -> str:
 
 
 def refuse_flood(key: AgentKey) -> None:
-    """Count a request of the key in this process.
+    """Count a request of the key in this process, and refuse it if the key has sent too many.
 
     Raises:
         TooManyRequests

@@ -27,7 +27,7 @@ class ActionLevel:
 
 
 def list_levels(organization_id: int) -> list[ActionLevel]:
-    """List the actions that have a level or that agents asked about, by name."""
+    """List the actions that have a level or that agents asked about, sorted by name."""
     rules = ToolRule.objects.filter(
         organization_id=organization_id, tool__startswith=PREFIX
     ).exclude(level="")
@@ -45,8 +45,8 @@ def list_levels(organization_id: int) -> list[ActionLevel]:
 
 
 def set_level(member: Membership, action: str, level: str) -> None:
-    """Give the action a level: asks with a lower level are raised to it, asks with a higher level
-    keep theirs.
+    """Give the action a level: asks with a lower level are raised to it, and asks with a higher
+    level keep theirs.
 
     Raises:
         Forbidden, Invalid

@@ -158,8 +158,8 @@ class Ask(models.Model):
 
 
 class RefusedAsk(models.Model):
-    """An ask that was refused because another ask about the same effect is open, on whose card
-    people see it."""
+    """An ask that was refused because another ask about the same effect is open; people see it on
+    that ask's card."""
 
     ask = models.ForeignKey(Ask, on_delete=models.CASCADE, related_name="refused")
     key = models.ForeignKey(AgentKey, on_delete=models.CASCADE, related_name="+")

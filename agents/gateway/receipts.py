@@ -67,7 +67,7 @@ def digest_params(params: dict[str, Any]) -> str:
 
 
 def sign_receipt(receipt: Receipt) -> str:
-    """Sign the receipt with the current key; equal receipts have equal texts."""
+    """Sign the receipt with the current key; signing the same receipt again gives the same text."""
     key = ensure_current_key()
     head = {"alg": "EdDSA", "typ": TYPE, "kid": key.key_id}
     signed = f"{_encode_json(head)}.{_encode_json(asdict(receipt))}"
@@ -122,7 +122,7 @@ def ensure_current_key() -> SigningKey:
     try:
         with transaction.atomic():
             return _make_key()
-    except IntegrityError:  # another process was faster
+    except IntegrityError:  # another process created it first
         return current.get()
 
 

@@ -1,5 +1,4 @@
-"""The steps of an agent with its ask: get the receipt, redeem it once, report the outcome, or
-cancel."""
+"""An agent's steps with its ask: get the receipt, redeem it once, report the outcome, or cancel."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -43,8 +42,8 @@ from agents.runs.models import (
 from tools.contract import ErrorCode, Level, ToolError, ToolResult
 
 OUTCOME_TIME = timedelta(hours=1)
-"""The time that an agent has after the redemption to report the outcome, which is unknown
-afterwards."""
+"""The time that an agent has after the redemption to report the outcome; after that, the outcome is
+unknown."""
 OUTCOMES = ("succeeded", "failed")
 SHORTEST_PREFIX = 8
 """The shortest prefix of effect keys, in characters, for cancelling asks together."""

@@ -42,7 +42,7 @@ OPEN_TICKETS = (
     CallStatus.SUSPENDED,
     CallStatus.OUTCOME_UNKNOWN,
 )
-"""The states of a call in which an equal request gets the same ticket."""
+"""The states of a call in which an identical request gets the same ticket."""
 MAX_NAME = 120
 _MAX_RUNS = 3
 """The most runs to try: a run may end while the request is prepared."""
@@ -62,7 +62,7 @@ class ToolRequest:
 
 def record_request(key: AgentKey, session: AgentSession | None, request: ToolRequest) -> ToolCall:
     """Judge the request and record it as a separate pass; return its call, or the open call of an
-    equal request.
+    identical request.
 
     Raises:
         Invalid: the name or the arguments cannot be stored as JSON.
@@ -123,8 +123,8 @@ def _locked_tickets(key: AgentKey, plan: PlannedCall) -> Iterator[None]:
 
 
 def _find_open_ticket(key: AgentKey, plan: PlannedCall) -> ToolCall | None:
-    """Return the open call of an equal earlier request of the key; None if there is none, or the
-    call needs no approval."""
+    """Return the open call of an identical earlier request of the key; None if there is none, or
+    the call needs no approval."""
     if plan.permission is not Permission.ASK:
         return None
     calls = ToolCall.objects.filter(

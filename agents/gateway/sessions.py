@@ -83,7 +83,8 @@ def _find_run(key: AgentKey, session: AgentSession | None) -> int | None:
 def _start_run(key: AgentKey, session: AgentSession | None) -> int:
     assert key.membership is not None
     employee, user = key.employee, key.membership.user
-    title = f"Agent with the key {key.name}"  # no text of the client, which would count as typed by a person
+    # Without the client's text, which would count as typed by a person.
+    title = f"Agent with the key {key.name}"
     run = Run(
         organization=employee.organization,
         employee=employee,

@@ -35,7 +35,7 @@ class Ticket:
     Attributes:
         id: the ticket's id, which works only with the agent's own key.
         status: `waiting_for_approval` and the like; for an ended call, the call's status.
-        card_id, expires_at: the id and expiry of the open card; None without one.
+        card_id, expires_at: the id and expiry of the open card; None if there is none.
         result: None until the call has ended.
         content: the result as a model reads it.
     """

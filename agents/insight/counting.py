@@ -48,7 +48,8 @@ from agents.runs.engine.timing import timing
 from agents.runs.models import CallStatus, Event, EventType, Pass, RunStatus, ToolCall
 
 AT_ONCE = 2_000
-"""The most events, and the most passes, in one transaction: it blocks the sweeper's other work."""
+"""The most events, and the most passes, in one transaction, which blocks the sweeper's other
+work."""
 MICROS = 1_000_000
 MAX_COST = 1_000_000
 """The highest cost that a result can report."""
@@ -105,7 +106,7 @@ class _CountedCall(NamedTuple):
 
 @dataclass
 class _Sums:
-    """The numbers to add to the rows: columns by key, for each model."""
+    """The numbers to add to the rows of each model: columns by key."""
 
     added: dict[type[Model], defaultdict[Key, Counter[str]]] = field(
         default_factory=lambda: {model: defaultdict(Counter) for model in KEYS}
@@ -165,7 +166,7 @@ def count_batch(most: int = AT_ONCE) -> bool:
         if head is None:
             return False
         numbers = read_transaction_numbers()
-        # A restored database may have started its transaction numbers again.
+        # Set new bounds after a restore too, because transaction numbers may have started again.
         if head.is_done or head.asked_in > numbers.own:
             head.event_bound = max(head.event_id, newest[0])
             head.pass_bound = max(head.pass_id, newest[1])

@@ -1,8 +1,9 @@
 """Count people's decisions into a row for each day, so that a page about 90 days reads only the
 newest cards.
 
-Decisions that are more than half an hour old no longer change: a transaction has been committed by
-then, and a bulk decision has ended. A sweeper counts them; a page adds those since.
+Decisions that are more than half an hour old no longer change: by then, their transactions have
+been committed, and their bulk decisions have ended. A sweeper counts them; a page adds the newer
+ones.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ AT_ONCE_S = 0.3
 progress."""
 MAX_SPAN = timedelta(hours=6)
 MAX_TIMES = 100
-"""If a day has more different times, they are rounded to two digits, so that its row stays
-small."""
+"""The most different times in a day's row; if there are more, they are rounded to two digits, so
+that the row stays small."""
 TIMES = "times"
 
 
@@ -166,7 +167,7 @@ def _begin_again_if_late(head: DecisionHead, *, is_ahead: bool) -> None:
     newer = select_decisions(head.organization_id).filter(pk__gt=head.newest_id)
     late = newer.filter(decided_at__gte=first, decided_at__lt=head.until)
     rows = DecisionFigures.objects.filter(organization_id=head.organization_id)
-    # `count`, because for EXISTS or MIN the database would read all earlier decisions in order.
+    # Use `count`: for EXISTS or MIN, the database would read all earlier decisions in order.
     if is_ahead or late.count():
         head.until = first
         rows.delete()

@@ -1,11 +1,11 @@
 """The decisions of people in a span of time, summed by day in UTC: by person, by tool, and by
 employee.
 
-No row says when a person opened a card. The time of a decision therefore starts with the request of
-its card, or with the person's preceding decision if that was later, and is the longest that the
-person can have looked. There are two exceptions. The rows of a bulk decision share its time
-equally, which begins with the oldest card among them. And a person who decides a card that they
-have just edited has known it since the earlier card.
+No row says when a person opened a card. A decision's time therefore starts with the request of its
+card, or with the person's preceding decision if that was later: the person cannot have looked for
+longer. There are two exceptions. The rows of a bulk decision share its time equally, which starts
+with the oldest card among them. And a person who decides a card that they have just edited has
+known it since the earlier card.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ OUTCOME = Case(
 """A person's decision about a card; `other` answers a question or resolves an unknown outcome."""
 
 Data = dict[str, Any]
-"""Nested sums; in a list, the ids of cards to check again."""
+"""Nested sums; a list has the ids of cards to check again."""
 
 
 class _Row(NamedTuple):
@@ -73,8 +73,7 @@ class _Row(NamedTuple):
 
 @dataclass(frozen=True)
 class _Timed:
-    """A decided card with its time; of the rows of a bulk decision, the last one of each outcome
-    counts."""
+    """A decided card with its time; in a bulk decision, the last row of each outcome counts."""
 
     row: _Row
     ms: int
@@ -169,7 +168,7 @@ def _load_rows(organization_id: int, since: datetime, until: datetime | None) ->
 
 
 def _read_newest_of(earlier: QuerySet[Approval], people: Collection[int]) -> list[_Row]:
-    """Read the three newest of these decisions of each person: enough to time the next one, even
+    """Read each person's three newest decisions among these: enough to time the next one, even
     after an edit."""
     if not people:
         return []
@@ -243,8 +242,8 @@ def _add_person(sums: DaySums, timed: _Timed) -> None:
 
 
 def _add_employee(sums: DaySums, timed: _Timed) -> None:
-    """Add the card to the sums of its tool and employee; each page checks calls again that have not
-    ended."""
+    """Add the card to the sums of its tool and employee; each page checks again the calls that have
+    not ended."""
     row = timed.row
     subject, tool = name_employee(row.run__employee_id), (TOOLS, row.tool_call__tool)
     sums.add(row.day, TOOLS, row.tool_call__tool, row.outcome)

@@ -79,7 +79,7 @@ class Figures:
 
     @property
     def success_rate(self) -> float | None:
-        """The share of calls that succeeded, from 0 to 1; None without calls."""
+        """The share of calls that succeeded, from 0 to 1; None if there are no calls."""
         return self.succeeded / self.calls if self.calls else None
 
     @property
@@ -102,8 +102,8 @@ class Figures:
 
 
 def estimate_percentile(histogram: Sequence[int], share: float, slowest_ms: int) -> int | None:
-    """Estimate a percentile of the durations in ms, with the precision of its bucket; None without
-    calls."""
+    """Estimate a percentile of the durations in ms, with the precision of its bucket; None if there
+    are no calls."""
     total = sum(histogram)
     if not total:
         return None

@@ -110,8 +110,8 @@ def _find_outage() -> str | None:
 
 _OUTAGE: BackgroundCheck[str | None] = BackgroundCheck(_find_outage, UNREACHABLE, max_age_s=0.0)
 _PRESENCE = BackgroundCheck(load_presence, Presence(None, None, (REDIS,)), max_age_s=0.0)
-"""Both run in the background, so that metrics take at most two seconds even if a server does not
-respond."""
+"""The two checks run in the background, so that metrics take at most two seconds even if a server
+does not respond."""
 
 
 def _build_gauge(name: str, text: str, value: float) -> Metric:
@@ -170,8 +170,8 @@ def _build_state() -> Iterator[Metric]:
 
 
 def _build_queue(now: datetime | None) -> Iterator[Metric]:
-    """Build the metrics of runs that a worker could take; runs that wait for their time or are
-    stopped are not due."""
+    """Build the metrics of due runs: queued runs that a worker could take now, except those that
+    are stopped or wait until a later time."""
     due = Q(next_wake_at=None) | Q(next_wake_at__lte=Now())
     newest = Event.objects.filter(run_id=OuterRef("pk")).order_by("-seq").values("created_at")[:1]
     runs = Run.objects.filter(due, status=RunStatus.QUEUED, stopped_because="").order_by()
@@ -232,7 +232,7 @@ def _build_notices(now: datetime | None) -> Iterator[Metric]:
     yield _build_gauge("gadget_notices_due", "Notices and notifications that are due.", many)
     yield _build_gauge(
         "gadget_notices_due_oldest_seconds",
-        "Age of the oldest of those due.",
+        "Age of the oldest notice or notification that is due.",
         _get_age(oldest, now),
     )
     yield _build_gauge("gadget_messages_failed", "Notifications that were given up.", failed)
@@ -243,7 +243,7 @@ def _build_notices(now: datetime | None) -> Iterator[Metric]:
     )
     age = _get_age(webhooks["oldest"], now)
     yield _build_gauge(
-        "gadget_webhook_deliveries_oldest_seconds", "Age of the oldest waiting one.", age
+        "gadget_webhook_deliveries_oldest_seconds", "Age of the oldest waiting delivery.", age
     )
 
 
@@ -264,7 +264,9 @@ def _build_counting(now: datetime | None) -> Iterator[Metric]:
     yield _build_gauge("gadget_sweep_age_seconds", text, age)
     left = max(0, newest - (head.event_id if head else 0))
     yield _build_gauge(
-        "gadget_uncounted_events", "Upper bound of events that are not counted yet.", left
+        "gadget_uncounted_events",
+        "Upper bound on the number of events that are not counted yet.",
+        left,
     )
 
 

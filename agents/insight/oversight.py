@@ -23,7 +23,7 @@ DEFAULT_PERIOD = 30
 MIN_DECISIONS = 50
 """The smallest number of decisions that can lead to a warning."""
 HASTY_PERCENT = 95
-"""A larger share of quick approvals leads to a warning."""
+"""A larger percentage of quick approvals leads to a warning."""
 
 
 class PersonDecisions(NamedTuple):
@@ -35,7 +35,7 @@ class PersonDecisions(NamedTuple):
         in_bulk: the bulk decisions among them.
         approved, edited, denied: cards.
         quick: the decisions that approved in less than `QUICK_MS`.
-        median_ms: the median time of a decision; of one in bulk, the time for each of its rows.
+        median_ms: the median time of a decision; for a bulk decision, the time of each of its rows.
     """
 
     user_id: int

@@ -1,4 +1,4 @@
-"""Suggested standing grants: the narrowest terms that cover the calls which people keep
+"""Suggested standing grants: the narrowest terms that cover the calls that people keep
 approving."""
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ PERIOD = timedelta(days=30)
 SHORTEST_LOOK = timedelta(seconds=2)
 """A faster approval may be careless, and does not count."""
 MAX_VALUES = 10
-"""The most different values of a param that become "one of"."""
+"""The most different values of a param that become a condition "one of"."""
 MAX_READ = 1_000
 """The most approvals that are read for the suggestions of one page, newest first."""
 MAX_DENIED = 500
@@ -201,8 +201,8 @@ def _drop_denied(organization_id: int, found: Iterable[Suggestion]) -> list[Sugg
 def _keep_wholly_read(
     found: Iterable[Suggestion], read: Mapping[tuple[int | None, str], int]
 ) -> list[Suggestion]:
-    """Keep the suggestions for employees and tools whose denials were all read, by the counted
-    figures.
+    """Keep the suggestions for employees and tools whose denials were all read, according to the
+    counted figures.
 
     A denial that was not read might be of a call that the suggestion would have approved.
     """

@@ -33,8 +33,8 @@ class ToolTrust(NamedTuple):
     Attributes:
         approved, edited, denied: cards.
         started: the calls that started after an approval.
-        failed: those of them that failed.
-        unknown: those of them whose outcome is unknown.
+        failed: the started calls that failed.
+        unknown: the started calls whose outcome is unknown.
         median_ms: the median time for a card.
     """
 

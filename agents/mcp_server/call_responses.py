@@ -70,7 +70,7 @@ TICKET_TOOLS = (
 
 
 def describe_tool(tool: Tool, names: Container[str]) -> types.Tool:
-    """Describe a tool for a client. The hints about its level bind nobody: the gate decides.
+    """Describe a tool for a client. The hints about its level are only hints: the gate decides.
 
     Args:
         names: the names of the tools that the client sees; descriptions use their served names.
@@ -91,7 +91,7 @@ def describe_tool(tool: Tool, names: Container[str]) -> types.Tool:
 
 
 def _describe_as_served(schema: dict[str, Any], names: Container[str]) -> dict[str, Any]:
-    """Copy a schema, and replace the names of tools in its descriptions by their served names."""
+    """Copy a schema, and replace the names of tools in its descriptions with their served names."""
 
     def copy(part: Any) -> Any:
         if isinstance(part, list):

@@ -49,7 +49,7 @@ class Caller:
 
     Attributes:
         site: the origin of this installation, as the agent reaches it.
-        token: the session that the agent named; None without one.
+        token: the session that the agent named; None if it named none.
         has_session: False if the agent named a session that is not its own or has ended.
     """
 

@@ -36,7 +36,8 @@ SESSION_HEADER = b"mcp-session-id"
 LARGEST_BODY = 1_000_000
 """The largest body of a request, in bytes."""
 MAX_WRONG_KEYS_PER_MINUTE = 30
-"""Requests without a working key from one address; beyond that, only working keys are accepted."""
+"""The most requests without a working key from one address; after that, only working keys are
+accepted."""
 
 Scope = dict[str, Any]
 Message = MutableMapping[str, Any]
@@ -125,7 +126,7 @@ _describe_refused_key = database_to_async(describe_refused_key, DOOR)
 
 
 def _build_challenge(why: str) -> bytes:
-    """Build `WWW-Authenticate` following RFC 6750: without a key there is no error yet."""
+    """Build `WWW-Authenticate` following RFC 6750: it names an error only if a key was sent."""
     error = f', error="invalid_token", error_description="{why}"' if why else ""
     return f'Bearer realm="Gadget"{error}'.encode()
 

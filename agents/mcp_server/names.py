@@ -14,14 +14,14 @@ from collections.abc import Container, Iterable
 from agents.providers.wire_names import get_plain_wire_name
 
 MAX_NAME = 48
-"""Characters of a served name: clients prefix it with the server's name, and model servers accept
-64 characters."""
+"""The most characters of a served name: clients prefix it with the server's name, and model servers
+accept only 64 characters."""
 SERVED_NAME = re.compile(rf"[a-zA-Z0-9_-]{{1,{MAX_NAME}}}")
 TICKET_TOOL, CANCEL_TOOL = "gadget__ticket", "gadget__cancel"
 """The server's own tools; no other tool is served under these names."""
 _OWN = {"gadget.ticket": TICKET_TOOL, "gadget.cancel": CANCEL_TOOL}
 _CUT = "___"
-"""Stands before the digest; a name without a digest never contains three underscores."""
+"""Precedes the digest; a name without a digest never contains three underscores."""
 _DIGEST_BYTES = 10
 """80 bits, or 16 characters: enough that nobody can craft two names with the same digest."""
 _WORD = re.compile(r"(?<![\w-])[A-Za-z][\w-]*(?:\.[A-Za-z][\w-]*)+", re.ASCII)
@@ -64,7 +64,7 @@ def get_own_name(called: str) -> str:
 
 
 def name_as_served(text: str, names: Container[str]) -> str:
-    """Replace the names of these tools in a text for a model by their served names."""
+    """Replace the names of these tools in a text for a model with their served names."""
 
     def replace(found: re.Match[str]) -> str:
         return get_served_name(found[0]) if found[0] in names else found[0]

@@ -40,7 +40,7 @@ RESULT_WAIT_S = 50.0
 """The seconds for which a response waits for a call that needs no approval; many clients give up
 after 60."""
 TASK_WAIT_S = 2.0
-"""The seconds for which it waits if the client supports tasks."""
+"""The seconds for which a response waits if the client supports tasks."""
 _BY_ITSELF = (CallStatus.READY, CallStatus.APPROVED, CallStatus.EXECUTING)
 INSTRUCTIONS = (
     "These tools belong to a team. Calls that need approval return a ticket: a person on the team decides in Gadget, "

@@ -29,8 +29,8 @@ from agents.runs.models import CallStatus
 EXTENSION = "io.modelcontextprotocol/tasks"
 POLL_MS = 2_000
 KEPT_MS = 30 * 24 * 3600 * 1000
-"""The time, in milliseconds, that the client may rely on; a task can be looked up as long as its
-run exists."""
+"""The time, in milliseconds, for which a client may rely on a task; it can be looked up as long as
+its run exists."""
 _MESSAGES = {
     "waiting_for_approval": "A person has to decide in Gadget.",
     "waiting_for_people": "It waits for an answer from a person or another employee in Gadget.",

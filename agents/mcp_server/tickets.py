@@ -35,7 +35,7 @@ def cancel_ticket(key: AgentKey, ticket: str) -> tickets.Ticket:
 
 
 def _name_as_served(key: AgentKey, ticket: tickets.Ticket) -> tickets.Ticket:
-    """Replace the names of tools in a failed call's error by served names, in memory only."""
+    """Replace the names of tools in a failed call's error with served names, in memory only."""
     if ticket.result is not None and not ticket.result.success:
         names = {tool.name for tool in load_toolbox(key.employee.organization_id).tools()}
         ticket.call.content = name_as_served(ticket.content, names)

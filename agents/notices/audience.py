@@ -78,7 +78,9 @@ class Audience:
         if notice.kind == NoticeKind.CODE:
             return Objection("the address is already confirmed") if channel.confirmed_at else None
         if notice.kind == NoticeKind.BREAK_GLASS:
-            return None  # an admin who broke the glass could remove the role of those to notify
+            # Sent in any case: the admin who used break-glass could remove the roles of the people
+            # to notify.
+            return None
         if (
             notice.kind in CARD_KINDS
             and notice.approval

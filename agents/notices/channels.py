@@ -42,7 +42,7 @@ def can_send_mail() -> bool:
 
 def accepts_addresses() -> bool:
     """Return True if members may add e-mail addresses; without a mail server, only in the demo,
-    which shows them."""
+    which shows notifications instead of sending them."""
     return can_send_mail() or settings.GADGET_SHOWS_MESSAGES
 
 
@@ -195,7 +195,7 @@ def add_chat(member: Membership, address: str, *, is_shared: bool = False) -> Ch
 
 def ensure_break_glass_channel(organization: Organization) -> Channel | None:
     """Return the channel of the address that is notified of break-glass, and create it if needed;
-    None without an address.
+    None if there is no address.
 
     The channel belongs to the oldest member, because every channel needs one; no page shows it, and
     only a superuser changes the address.

@@ -96,7 +96,7 @@ def save_time_zone(member: Membership, time_zone: str) -> None:
 
 
 def find_time_zone(organization_id: int, user_id: int) -> str:
-    """Return the time zone that a user chose in an organization; empty without choices."""
+    """Return the time zone that a user chose in an organization; empty if none was chosen."""
     rows = NoticeChoices.objects.filter(
         membership__organization_id=organization_id, membership__user_id=user_id
     )
@@ -129,7 +129,7 @@ def _read_pace(kind: NoticeKind, text: str) -> Pace:
     try:
         return Pace(text)
     except ValueError:
-        raise Invalid(kind.value, f"{text[:40]!r} is none of {', '.join(Pace)}.") from None
+        raise Invalid(kind.value, f"{text[:40]!r} is not one of {', '.join(Pace)}.") from None
 
 
 def _read_time(field: str, text: str) -> time:

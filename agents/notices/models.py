@@ -33,9 +33,10 @@ SHARED_KINDS = (
     ),
     *(NoticeKind.QUARANTINE, NoticeKind.WEBHOOK_OFF, NoticeKind.TRIGGER_REFUSED),
 )
-"""Kinds that shared channels of an organization get."""
+"""The kinds of notices that an organization's shared channels get."""
 KNOWN_KINDS = NoticeKind.values
-"""Kinds that this version has words for; during an update it leaves others to newer processes."""
+"""The kinds that this version has words for; during an update, it leaves all other kinds to newer
+processes."""
 RUN_KINDS = (NoticeKind.RUN_FAILED, NoticeKind.RUN_ENDED)
 ADMIN_KINDS = (
     *(
@@ -112,10 +113,11 @@ class Channel(ReceiverBase):
         label: the text that pages show to people other than its owner.
         fingerprint: a keyed hash of the address, which prevents adding an address twice.
         host: the server that receives its notifications, such as a push service; empty if unknown.
-        is_shared: it belongs to the whole organization, while its member is an admin.
+        is_shared: the channel belongs to the whole organization for as long as its member is an
+            admin.
         code: the code sent to it, while it is unconfirmed.
         wrong_codes: the number of wrong codes that were entered.
-        gone_answers: the number of consecutive responses that the address is gone.
+        gone_answers: the number of consecutive responses that say that the address is gone.
     """
 
     membership = models.ForeignKey(Membership, on_delete=models.CASCADE, related_name="channels")
@@ -151,7 +153,7 @@ class Channel(ReceiverBase):
 
     @property
     def own_name(self) -> str:
-        """The channel as its owner sees it: an e-mail address is whole."""
+        """The channel's name for its owner, who sees a whole e-mail address."""
         return self.address if self.kind == ChannelKind.EMAIL else self.label
 
 

@@ -37,7 +37,7 @@ def list_closed(channel: Channel) -> list[Delivery]:
 
 
 def name_cards(deliveries: Collection[Delivery]) -> tuple[str, ...]:
-    """Return the tags of these notifications, such as `card-17`, each once."""
+    """Return the tags of these notifications, such as `card-17`, without repeats."""
     return tuple(dict.fromkeys(f"card-{each.notice.approval_id}" for each in deliveries))
 
 
@@ -60,8 +60,8 @@ def withdraw_next() -> bool:
     """Remove the notifications of closed cards from one browser's screen; return False if none is
     due.
 
-    A failed attempt is repeated after a pause. After the last one, and where a push service counts
-    notifications that show nothing, the next visible notification closes them.
+    A failed attempt is repeated after a pause. After the last attempt, and where a push service
+    counts notifications that show nothing, the next visible notification closes them.
     """
     taken = _take_closed()
     if not taken:

@@ -65,7 +65,7 @@ class EventRows:
         unknown = cards.filter(tool_call_id__in=call_ids, kind=ApprovalKind.UNKNOWN).order_by("-pk")
         return cls(
             {card.pk: card for card in cards.filter(pk__in=card_ids)} if card_ids else {},
-            # The first card of each call counts.
+            # The newest cards come first, so the dict keeps the oldest card of each call.
             {card.tool_call_id: card for card in unknown} if call_ids else {},
             frozenset(
                 FollowedRun.objects.filter(run_id__in=ended).values_list("run_id", flat=True)
@@ -180,8 +180,8 @@ def build_card_notice(kind: NoticeKind, card: Approval) -> Notice:
 
 
 def build_run_notice(kind: NoticeKind, run: Run, seq: int, status: str = "") -> Notice:
-    """Build the notice that a run ended with the event of this number, and with this status; a
-    continued run may end again."""
+    """Build the notice that a run has ended with this status. Its key contains the event's number,
+    because a continued run may end again."""
     return Notice(
         organization_id=run.organization_id,
         kind=kind,

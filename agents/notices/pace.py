@@ -39,7 +39,7 @@ class PaceRules:
     Attributes:
         paces: the pace by the kind of notice.
         quiet: the beginning and the end of the quiet hours; the end may be on the next day. None
-            without quiet hours.
+            for no quiet hours.
         digest_at: the time of the daily digest.
         zone: the time zone of all these times.
     """

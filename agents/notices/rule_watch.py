@@ -28,7 +28,7 @@ class RuleWatch:
         self._last: dict[int, int] = {}
 
     def tell_if_due(self) -> int:
-        """Write new notices if the last check is at least 30 seconds ago; return their number."""
+        """Write new notices if the last check was at least 30 seconds ago; return their number."""
         if time.monotonic() < self._due_at:
             return 0
         self._due_at = time.monotonic() + EVERY_S * timing().scale

@@ -100,8 +100,8 @@ class NoticeOutbox(Outbox[Delivery, Channel]):
 
 
 class PushOutbox(NoticeOutbox):
-    """The outbox of the notices to browsers; a notification also closes those of closed cards on
-    the screen."""
+    """The outbox of the notices to browsers; each notification also makes the browser close the
+    notifications of closed cards."""
 
     @override
     def transmit(self, channel: Channel, notification: Notification) -> None:

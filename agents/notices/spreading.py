@@ -50,8 +50,8 @@ def spread_notices() -> int:
 
 
 def _spread(notices: QuerySet[Notice]) -> int:
-    """Spread the oldest of these unspread notices in one transaction, without those that another
-    worker has locked."""
+    """Spread the oldest unspread notices of one organization in one transaction; skip notices that
+    another worker has locked."""
     with transaction.atomic():
         waiting = notices.select_for_update(skip_locked=True, no_key=True, of=("self",))
         waiting = waiting.select_related(*_RELATED).order_by("pk")
@@ -89,7 +89,8 @@ def _build_deliveries(notices: Collection[Notice]) -> list[Delivery]:
     if not channels and not shared and not watcher:
         return []
     audience, rules = Audience.load(organization, notices), load_pace_rules(channels.keys())
-    # Whole seconds, because SQLite compares times as texts, and its clock has milliseconds.
+    # Whole seconds: SQLite compares times as text, and its clock has only milliseconds, so a time
+    # with microseconds could seem to be in the future.
     now, default = (
         timezone.now().replace(microsecond=0),
         PaceRules(),

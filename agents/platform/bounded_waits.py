@@ -13,8 +13,8 @@ from django.db.models import QuerySet
 from django.db.models.functions import Now
 
 CLOCK_SLACK = timedelta(minutes=1)
-"""The time by which a stored time may be too late without a correction: the clocks of hosts differ
-a little."""
+"""A stored time that is too late by less is not corrected, because the clocks of hosts differ a
+little."""
 MAX_ROWS = 200
 """The most rows to correct at a time."""
 

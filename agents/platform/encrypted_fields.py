@@ -36,8 +36,7 @@ class EncryptedTextField(models.TextField):  # type: ignore[type-arg]
     An empty text stays empty.
 
     A value that no key can decrypt is read as `UndecryptableText`. The ciphertext is not bound to
-    its
-    row: a person who can write to the database could copy it into another row.
+    its row: a person who can write to the database could copy it into another row.
     """
 
     def get_prep_value(self, value: Any) -> Any:

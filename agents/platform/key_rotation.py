@@ -15,7 +15,7 @@ from django.db.models.functions import Cast
 from agents.platform.encrypted_fields import EncryptedTextField, has_current_key, reencrypt
 
 BATCH = 100
-"""Rows in one transaction: few, so that others do not wait long for their locks."""
+"""The number of rows in one transaction: small, so that others do not wait long for their locks."""
 
 
 @dataclass(frozen=True)

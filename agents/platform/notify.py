@@ -61,7 +61,7 @@ class TextStream:
 
 @dataclass
 class _Batch:
-    """The hints that wait to be sent; equal jobs and equal bells are sent once."""
+    """The hints that wait to be sent; a job or a bell that is repeated is sent once."""
 
     jobs: dict[tuple[str, int], None] = field(default_factory=dict)
     bells: dict[str, None] = field(default_factory=dict)
@@ -195,8 +195,8 @@ def wait_until_sent() -> None:
 
 
 def wake_run(run_id: int) -> None:
-    """Ask a worker to advance this run. Two requests drive it only once; the sweeper repeats a lost
-    request."""
+    """Ask a worker to advance this run. A second request does no harm, because only one worker
+    drives a run; the sweeper repeats a lost request."""
     _get_publisher().put_job(ADVANCE_JOB, run_id)
 
 

@@ -46,8 +46,8 @@ class Claimed(Conflict):
 
 
 class ApprovalsChanged(Conflict):
-    """Other people have approved the card, or withdrawn, since it was shown; `extra` has
-    approved_by and needs."""
+    """Other people have approved the card, or withdrawn their approval, since it was shown; `extra`
+    has approved_by and needs."""
 
     code = "approvals_changed"
 

@@ -24,8 +24,8 @@ from agents.platform.schema_version import NotMigratedError, check_migrated
 from tools.caches import register
 
 FILLER_BYTES = {"sqlite": 64 * 1024, "postgresql": 8 * 1024}
-"""Bytes to write: more than the free space inside a database file may hold. PostgreSQL also logs
-them, so it gets fewer."""
+"""The number of bytes to write: more than fit into the free space inside a database file.
+PostgreSQL also logs them, so it gets fewer."""
 FILE_BYTES = 64 * 1024
 TIMEOUT_S = 1.5
 """The longest wait for a result: readiness must be known within two seconds."""
@@ -114,7 +114,7 @@ class BackgroundCheck(Generic[T]):
 
 
 def check_writability() -> Writability:
-    """Test both by writing, with no limit on the time."""
+    """Test the database and the files folder by writing to them, without a time limit."""
     return Writability(try_database(), try_files())
 
 

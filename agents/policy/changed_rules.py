@@ -20,8 +20,8 @@ from tools.toolbox.snapshots import RecordedRules
 
 
 class ChangedRules:
-    """The changes of a policy draft as a `RuleChange`; a scope is the numbers of the changes for an
-    employee."""
+    """The changes of a policy draft as a `RuleChange`, whose scopes are the numbers of the changes
+    that concern an employee."""
 
     def __init__(
         self, organization_id: int, changes: Iterable[PolicyChange], judged: QuerySet[ToolCall]

@@ -17,15 +17,15 @@ class PolicyDraft(models.Model):
 
     Attributes:
         changes: JSON of `agents.policy.policy_drafts.PolicyChange`.
-        shadow_from, shadow_until: the period of shadow mode, in which they also judge new
-            calls; None if it was never started.
+        shadow_from, shadow_until: the period of shadow mode, in which the policy draft also judges
+            new calls; None if shadow mode was never started.
         last_call_id: the newest call that was compared, or that existed when shadow mode started.
         counts: the number of compared calls by real and new verdict, such as {"auto ask": 3}, and
             of calls that could not be judged, by reason.
-        last_decided_at, last_card_id: the newest decision that was compared with these
-            approval rules; None and 0 before the first.
-        card_counts: the number of compared cards that match these rules, by outcome; `stuck` counts
-            those that nobody could have approved.
+        last_decided_at, last_card_id: the newest decision that was compared with its approval
+            rules; None and 0 before the first comparison.
+        card_counts: the number of compared cards that match its approval rules, by outcome; `stuck`
+            counts those that nobody could have approved.
     """
 
     organization = models.ForeignKey(

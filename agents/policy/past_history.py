@@ -118,8 +118,8 @@ class PastHistory:
 
     @cached_property
     def _oldest(self) -> datetime:
-        """One second before the oldest judged call: SQLite compares times as texts, whose lengths
-        differ."""
+        """One second before the oldest judged call, so that no call is missed: SQLite compares
+        times as texts, whose lengths differ."""
         oldest: datetime = (
             self._judged.aggregate(oldest=Min("created_at"))["oldest"] or timezone.now()
         )

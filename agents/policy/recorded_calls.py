@@ -136,8 +136,8 @@ class RuleChange(Protocol):
     """A change to the rules under which calls are judged."""
 
     def find_scope(self, employee_id: int) -> Hashable:
-        """Return the changes that apply to the employee's calls, hashable; equal scopes share
-        verdicts."""
+        """Return the changes that apply to the employee's calls, in hashable form; calls with the
+        same scope share verdicts."""
 
     def apply(self, rules: RecordedRules, scope: Hashable) -> RecordedRules:
         """Return the changed rules for calls of this scope."""
@@ -146,8 +146,8 @@ class RuleChange(Protocol):
         """Return the proposed standing grants for the tool in this scope."""
 
     def rebuild_history(self, row: CallRow) -> ToolHistory | None:
-        """Return the history before the call, which may not be recorded; None if the change needs
-        none."""
+        """Return the history before the call, in case it was not recorded; None if the change needs
+        no history."""
 
 
 PREAPPROVED = "answered"
@@ -155,8 +155,8 @@ PREAPPROVED = "answered"
 
 
 class _Reach(Enum):
-    """The calls to which a verdict applies, besides the judged one: calls that are equal apart from
-    their params, equal calls, or no other call."""
+    """The calls to which a verdict applies, besides the judged one: calls that differ only in their
+    params, identical calls, or no other call."""
 
     ANY_PARAMS = auto()
     SAME_PARAMS = auto()
@@ -168,7 +168,7 @@ class RecordedJudge:
     """Judges recorded calls by their own snapshots and facts, under changed rules if a change is
     given.
 
-    Equal calls are judged once. Their params matter only where the rules limit them.
+    Identical calls are judged once. Their params matter only where the rules limit them.
     """
 
     def __init__(self, change: RuleChange | None = None) -> None:
@@ -292,7 +292,7 @@ def _is_preapproved(
     """Return True if one of these standing grants approves a call that the gate asks about.
 
     Raises:
-        MissingFact: that depends on the origin of values, which was not recorded.
+        MissingFact: the result depends on the origin of values, which was not recorded.
     """
     if not grants:
         return False

@@ -30,7 +30,8 @@ class CardRow(NamedTuple):
     """A card as a database row, with its JSON columns as unparsed text.
 
     Attributes:
-        grant_id, maker_id: the standing grant that approved it, and the user who created it.
+        grant_id, maker_id: the standing grant that approved the card, and the user who created that
+            grant.
     """
 
     pk: int
@@ -66,7 +67,7 @@ class PastCard:
             see `add_requesters`.
         person: the person who completed the approval, or created the standing grant that did; None
             if the card was not approved.
-        votes: the votes that were cast before.
+        votes: the votes that were cast before that person's.
         rules: the rules that matched the card: those of that time if it was approved, else the
             current ones.
         is_kept: True if person, votes and rules were recorded with the approval; otherwise the
@@ -86,7 +87,7 @@ class PastCard:
 
 
 def find_cards(organization_id: int) -> QuerySet[Approval]:
-    """Return the organization's cards that ask for approval, without those that another card has
+    """Return the organization's cards that ask for approval, except those that another card has
     replaced."""
     cards = Approval.objects.filter(organization_id=organization_id, kind=ApprovalKind.APPROVAL)
     return cards.exclude(status=ApprovalStatus.SUPERSEDED)
@@ -126,7 +127,7 @@ class RulesOfToday:
     voters: Mapping[int, Voter]
 
     def recall(self, row: CardRow) -> PastCard:
-        """Return the card in its past state; if it was not approved, without votes, see
+        """Return the card in its past state; if it was not approved, its votes are missing, see
         `load_votes`.
 
         Raises:

@@ -28,7 +28,7 @@ from agents.policy.recorded_rulings import CheckedApproval, check_ruling, read_r
 CALLS_AT_ONCE = 20_000
 """The size of a part of a replay, in call ids; a process takes one part at a time."""
 MAX_EXPLAINED = 5
-"""The most reasons why calls could not be replayed that one part lists."""
+"""The most reasons that one part lists for calls that could not be replayed."""
 
 
 @dataclass

@@ -143,8 +143,9 @@ class CardJudge:
     def judge(self, rows: Sequence[CardRow]) -> list[JudgedCard]:
         """Judge the cards that the policy draft concerns, in their order; the others are left out.
 
-        Costs no query if it concerns none; else one for votes, and those of `find_requesters` if a
-        rule excludes requesters. A damaged record gives an outcome, not an exception.
+        Costs no query if the policy draft concerns none of them; otherwise, one for the votes, and
+        the queries of `find_requesters` if a rule excludes requesters. A damaged record gives an
+        outcome, not an exception.
         """
         found = [each for row in rows if (each := self._recall(row)) is not None]
         past = {each.row.pk: each for each in found if isinstance(each, PastCard)}
@@ -238,7 +239,8 @@ class CardCounts:
     """Cards that the policy draft concerns, counted by outcome.
 
     Attributes:
-        stuck: the number of these that current members could not approve under the policy draft.
+        stuck: the number of these cards that the current members could not approve under the policy
+            draft.
     """
 
     outcomes: Counter[CardOutcome] = field(default_factory=Counter)

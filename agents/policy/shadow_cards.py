@@ -22,8 +22,8 @@ from agents.runs.models import ApprovalStatus
 STUCK = "stuck"
 _DECIDED = (ApprovalStatus.APPROVED, ApprovalStatus.CONSUMED, ApprovalStatus.DENIED)
 _EARLY = timedelta(seconds=1)
-"""The time by which the search for decisions starts earlier: SQLite compares times as texts, whose
-lengths differ."""
+"""The search begins earlier by this time, so that no decision is missed: SQLite compares times as
+texts, whose lengths differ."""
 
 
 def compare_decisions(
@@ -32,7 +32,7 @@ def compare_decisions(
     """Judge the next decisions of at least this age by the policy draft, and record the changed
     outcomes; return the number of decisions.
 
-    If two sweepers compare the same decisions, only one of them counts these.
+    If two sweepers compare the same decisions, only one of them counts the decisions.
     """
     rows = _list_next(policy_draft, age, most)
     if not rows:

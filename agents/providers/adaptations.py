@@ -77,7 +77,7 @@ def find_adaptation(status: int | None, error: Any, sent: Body) -> Adaptation | 
 
 
 def _list_words(error: Any) -> Iterator[str]:
-    """Yield the texts of an error, without those that repeat the request."""
+    """Yield the texts of an error, except those that repeat the request."""
     if isinstance(error, str):
         yield error[:2000]
     elif isinstance(error, dict):
@@ -157,8 +157,8 @@ def _use_developer_role(body: Body) -> Body:
 
 
 def _merge_instructions(body: Body) -> Body:
-    """Put the instructions before the text of the first message, if that is a person's; else send
-    them as one."""
+    """Put the instructions before the text of the first message if a person wrote it; otherwise,
+    send them as one message."""
     is_instruction = [each["role"] in ("system", "developer") for each in body["messages"]]
     parts = [
         each["content"]

@@ -21,8 +21,8 @@ class ErrorKind:
     """A kind of error that model servers send.
 
     Attributes:
-        code: the kind's code; that of the ProviderError, but for the two exceptions above.
-        advice: the next step, as a sentence without a full stop.
+        code: the kind's code, which the ProviderError has too, except for the two kinds above.
+        advice: the next step, as a sentence without a period.
         statuses: the HTTP statuses with which servers send the error; empty for all that refuse a
             request.
     """
@@ -67,7 +67,7 @@ _KINDS = (
         "refused",
         r"only (?:supported|available) in v1/responses",
         r"not a chat model",
-        advice="Choose a model that responds over Chat Completions",
+        advice="Choose a model that supports Chat Completions",
     ),
     _kind(
         "refused",

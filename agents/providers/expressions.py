@@ -33,8 +33,8 @@ _FAULTS = (
 
 @dataclass(frozen=True)
 class ExpressionScope:
-    """The names that expressions can use. A missing one is an error if `strict`, else an empty
-    text."""
+    """The names that expressions can use. A missing name is an error if `strict`, and otherwise an
+    empty text."""
 
     names: Mapping[str, Any]
     strict: bool = True
@@ -100,7 +100,7 @@ def _evaluate(text: str, scope: ExpressionScope) -> Any:
         value = evaluate(scope.names)
         if isinstance(value, Iterator | ItemsView | KeysView | ValuesView):
             return list(value)  # filters such as map return iterators
-        return str(value) if isinstance(value, Undefined) else value  # raises if strict
+        return str(value) if isinstance(value, Undefined) else value  # in strict mode, `str` raises
     except _FAULTS as error:
         raise ExpressionError(f"{error} in {_quote(text)}") from error
 

@@ -195,11 +195,12 @@ def estimate_usage(request: ModelRequest, response: dict[str, Any]) -> Usage:
 def _keep_progress(
     error: ProviderError | ProviderStopped, request: ModelRequest, progress: ResponseProgress
 ) -> None:
-    """Add the usage and text of the received part to the error; an error after some text limits the
-    attempts."""
+    """Add the usage and text of the received part to the error; if some text had arrived, fewer
+    attempts are allowed."""
     message = progress.build()
     if isinstance(error, ProviderError) and error.code == "answer_cut" and not message:
-        message = {"content": error.message}  # the server quotes the call that it could not read
+        # The server's error quotes the call that it could not parse, so its text is the response.
+        message = {"content": error.message}
     if error.usage is None and (
         progress.usage is not None or progress.has_content or message.get("content")
     ):
@@ -210,7 +211,8 @@ def _keep_progress(
 
 
 def merge_body(extra: dict[str, Any], ours: dict[str, Any]) -> dict[str, Any]:
-    """Merge both into a body: the fields in `ours` win, and are left out if they are empty."""
+    """Merge both dicts into a body: the fields in `ours` win, and are left out if they are
+    empty."""
     return {name: value for name, value in {**extra, **ours}.items() if name not in ours or value}
 
 

@@ -142,13 +142,13 @@ class _LineReader:
 
 
 def join_values(items: list[Any]) -> Any:
-    """Return the only value, or all values joined to a list or a dict."""
+    """Return the only value, or all values joined into a list or a dict."""
     return items[0] if len(items) == 1 and not isinstance(items[0], Pair) else join_items(items)
 
 
 def _join(items: list[Any]) -> Any:
-    """Join pairs to a dict, or a list of dicts if keys repeat; a single dict after a single label
-    becomes its arguments."""
+    """Join pairs into a dict, or into a list of dicts if keys repeat; a single dict after a single
+    label becomes its arguments."""
     objects: list[Any] = [{}]
     for item in items:
         if not isinstance(item, Pair):

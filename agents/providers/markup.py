@@ -16,8 +16,8 @@ _PARAM = re.compile(r"(?:\w+:)?(?:param|parameter|arg|argument|input|property|fi
 
 
 class Markup(dict[str, Any]):
-    """An element that contains others, or has attributes; where a text is expected, it may be one
-    with markup."""
+    """An element that contains others, or has attributes; where a text is expected, it may be a
+    text with markup."""
 
 
 @dataclass

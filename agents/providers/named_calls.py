@@ -58,7 +58,7 @@ class Offered:
 
     def look_up(self, name: Any) -> "_Tool | None":
         """Return the offered tool with this name, even if the model wrote usual additions around
-        the name; None without one."""
+        the name; None if there is none."""
         if not isinstance(name, str) or not 0 < len(name) < _LONGEST_NAME:
             return None
         for written in (
@@ -92,7 +92,7 @@ class _Tool:
 
     def accepts(self, value: Any) -> bool:
         """Return True if the value is a dict of params that fits the tool's schema, or a text of
-        one.
+        such a dict.
 
         Any dict fits a tool whose params are not known, so such a tool must have been called by its
         wire name.

@@ -163,8 +163,8 @@ def _find_pulled_models(tags: Any) -> list[str] | None:
 
 
 def _add_tag(model: str) -> str:
-    """Return the model's name in lower case, with `:latest` if it has no tag, because Ollama treats
-    these as equal."""
+    """Return the model's name in lower case, with `:latest` if it has no tag: to Ollama, both names
+    mean the same model."""
     name = model.lower()
     return name if ":" in name.rpartition("/")[2] else f"{name}:latest"
 

@@ -31,7 +31,7 @@ class UnreadableError(ValueError):
 
 
 class Pair(tuple[str, Any]):
-    """A key and its value, not yet joined to a dict."""
+    """A key and its value, not yet joined into a dict."""
 
 
 class _Word(str):

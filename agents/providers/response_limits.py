@@ -5,8 +5,8 @@ from agents.providers.base import ProviderError
 MAX_CHARACTERS = 1_000_000
 """The most characters of one response, with its reasoning and the params of its calls."""
 BLOCK = 200
-"""The length of the end of the text whose repetition is searched; it may repeat a shorter unit
-itself."""
+"""The length of the end of the text that is searched for in the text before it; the end may itself
+repeat a shorter unit."""
 REPETITIONS = 20
 LONGEST_UNIT = 2_000
 _STEP = 1_000
@@ -45,7 +45,7 @@ class ResponseLimits:
 
 def is_repeating(text: str) -> bool:
     """Return True if the text ends with the same unit at least 20 times, over at least 4,000
-    characters, and is no table.
+    characters, and is not a table.
     """
     last = text.rfind(text[-BLOCK:], 0, len(text) - 1)
     unit = len(text) - BLOCK - last

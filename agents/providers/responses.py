@@ -88,7 +88,7 @@ def _find_call(
 
 def _find_cut_off(reason: str, message: dict[str, Any], usage: Usage) -> CutOff:
     if reason == "malformed_function_call":
-        what = "The model's response could not be used: the model asked for a call that its server cannot read"
+        what = "The model's response could not be used: it contains a tool call that its server could not parse"
         raise build_useless_error("answer_cut", what, usage, MAX_TRIES_IF_BROKEN)
     if reason in _BROKEN:
         text = split_reasoning(extract_text(message.get("content"))).content.strip()

@@ -29,8 +29,8 @@ def check_pattern(pattern: str) -> None:
 
 
 def find_groups(pattern: str, text: str) -> dict[str, Any] | None:
-    """Return the named groups of the first match; None without a match."""
-    # RE2 refuses texts with lone surrogates.
+    """Return the named groups of the first match; None if nothing matches."""
+    # Replace lone surrogates, because RE2 refuses texts that contain them.
     found = _compile(pattern).search(text.encode("utf-8", "replace").decode())
     return None if found is None else dict(found.groupdict())
 

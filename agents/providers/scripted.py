@@ -1,8 +1,7 @@
 """A provider that plays YAML scripts in place of a model, so that the demo needs no key and tests
 are predictable.
 
-As the model's name, an employee has the name of a file with scripts in this installation, without
-`.yaml`.
+Such an employee's model is the name of a file with scripts in this installation, without `.yaml`.
 
 ```yaml
 scripts:
@@ -238,8 +237,8 @@ def _build_script_error(fault: str) -> ProviderError:
 def _find_position(
     scripts: Sequence[Script], messages: Sequence[dict[str, Any]], playback: _Playback
 ) -> _ScriptPosition | None:
-    """Find the newest message that matches a script, and the position in that script; None without
-    one."""
+    """Find the newest message that matches a script, and the position in that script; None if no
+    message matches."""
     for index in range(len(messages) - 1, -1, -1):
         if messages[index].get("role") != "user":
             continue

@@ -1,4 +1,4 @@
-"""Translate the errors of model servers to ProviderErrors, with a code, a sentence, and whether a
+"""Translate the errors of model servers into ProviderErrors, with a code, a sentence, and whether a
 retry can help."""
 
 import email.utils
@@ -47,7 +47,7 @@ _MEANINGS = {
     "refused": "The model's server refused the request",
     CONTEXT_TOO_LONG: "The conversation is longer than the model accepts",
     TOO_MUCH_AT_ONCE: "The request is larger than the account's limit per minute",
-    BROKEN_CALL: "The model asked for a call that its server cannot read",
+    BROKEN_CALL: "The model's response contains a tool call that its server could not parse",
     "answer_filtered": "A content filter of the model's server refused the request",
     "bad_answer": "The model's server responded with an error",
 }

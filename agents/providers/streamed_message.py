@@ -193,7 +193,8 @@ def _merge_lists(old: list[Any], new: list[Any]) -> list[Any]:
 
 
 def _is_same_item(other: Any, item: Any) -> bool:
-    """Return True if two list items are pieces of the same one: their index and type are equal."""
+    """Return True if two list items are pieces of the same item: they have the same index and
+    type."""
     if (
         not isinstance(other, dict)
         or not isinstance(item, dict)

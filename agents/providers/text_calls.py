@@ -24,8 +24,8 @@ from agents.providers.named_calls import (
 MAX_EXAMINED = 40
 """The most names of tools that are examined in one text, from each end."""
 MAX_READ = 20_000_000
-"""The most characters that are read in search of the beginning of a call: the text is read to its
-end from each candidate."""
+"""The most characters that are read in search of the beginning of a call, because the text is read
+to its end from each candidate."""
 _MOST_PARTS = 8
 _LONGEST_PARAMS = 20_000
 _NEAR = 300
@@ -114,8 +114,8 @@ def find_text_call(
 
 
 def _find_announced(text: str, find_offered: FindOffered) -> str | None:
-    """Return the tool that is called after a marker in the text, outside quotations; None without
-    one."""
+    """Return the tool that is called after a marker in the text, outside quotations; None if there
+    is none."""
     prose = _hide_quotations(text)
     names = _list_names(prose, find_offered)
     if (
@@ -149,7 +149,7 @@ def _unwrap(text: str) -> str:
 
 
 def _find_open(lines: list[str], fences: set[int]) -> Iterator[tuple[bool, str]]:
-    """Yield each line, after True if it belongs to a code block."""
+    """Yield a pair for each line: True if it belongs to a code block, and the line itself."""
     is_open = False
     for number, line in enumerate(lines):
         if number in fences:
@@ -171,7 +171,7 @@ def _split_last_block(text: str) -> tuple[str, str]:
 
 
 def _hide_quotations(text: str) -> str:
-    """Replace code blocks, code spans and quoted lines by spaces."""
+    """Replace code blocks, code spans and quoted lines with spaces."""
     fences = list(_FENCE.finditer(text))
     blocks = (
         (opening.start(), closing.end())
@@ -185,7 +185,7 @@ def _hide_quotations(text: str) -> str:
 
 
 def _blank(text: str, places: Iterable[tuple[int, int]]) -> str:
-    """Replace the text at these sorted places by spaces, but keep the line breaks."""
+    """Replace the text at these sorted places with spaces, but keep the line breaks."""
     parts, position = [], 0
     for start, end in places:
         parts += [text[position:start], re.sub(r"[^\n]", " ", text[start:end])]
@@ -219,7 +219,7 @@ def _list_names(text: str, find_offered: FindOffered) -> list[_Named]:
 
 def _find_named(found: re.Match[str], find_offered: FindOffered) -> _Named | None:
     """Return the longest part of a dotted name that names an offered tool, as in
-    `functions.data__find` or `data__find.call`; None without one."""
+    `functions.data__find` or `data__find.call`; None if no part does."""
     dots = [
         -1,
         *(place for place, letter in enumerate(found[0][:_NEAR]) if letter == "."),
@@ -409,7 +409,8 @@ def _look_up(name: str, find_offered: FindOffered) -> str | None:
 
 
 def _are_params(value: Any) -> bool:
-    """Return True if the value may be params: a dict that is not a schema, or a text of one."""
+    """Return True if the value may be params: a dict that is not a schema, or the text of such a
+    dict."""
     if isinstance(value, str):
         text = value.strip()
         try:

@@ -129,7 +129,7 @@ def _build_backend(
 
 @contextmanager
 def _translating_errors(url: httpx2.URL, responded: bool) -> Iterator[None]:
-    """Translate errors of the guard and the network to ProviderErrors that name the address."""
+    """Translate errors of the guard and the network into ProviderErrors that name the address."""
     address = f"{url.scheme}://{url.netloc.decode('ascii')}"
     try:
         yield
@@ -220,7 +220,7 @@ class GuardedTransport(httpx2.BaseTransport):
 
 def _find_proxy(base_url: str) -> httpcore2.Proxy | None:
     """Return the proxy for this address from HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and NO_PROXY; None
-    without one."""
+    if there is none."""
     target = urllib.parse.urlsplit(base_url)
     proxies = urllib.request.getproxies()
     address = proxies.get(target.scheme) or proxies.get("all")

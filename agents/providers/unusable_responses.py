@@ -6,7 +6,7 @@ CALL_AS_TEXT = "call_as_text"
 MISSING_CALL = "missing_call"
 EMPTY_RESPONSE = "empty_answer"
 MAX_TRIES = 2
-"""Attempts if another request rarely gives a better response."""
+"""The most attempts if another request rarely gives a better response."""
 MAX_TRIES_IF_BROKEN = 3
 _HINTS = {
     CALL_AS_TEXT: "Your last response was a tool call written as text, so nothing was run. Call the tool through your "

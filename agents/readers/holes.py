@@ -58,7 +58,7 @@ class Hole(NamedTuple):
 
 
 def find_writers(log: type[Model]) -> Writers:
-    """Find the other transactions that may still add ids which are missing now."""
+    """Find the other transactions that may still add the ids that are missing now."""
     if connection.vendor != "postgresql":
         return Writers(frozenset(), 0.0)
     with connection.cursor() as cursor:

@@ -10,7 +10,7 @@ class ReaderCursor(models.Model):
         reader: the reader's name.
         position: the id up to which all rows were read or skipped, except those in holes.
         holes: the ranges of missing ids that may still appear, each as a `Hole`. The reader waits
-            for those after the position.
+            for the holes after the position.
     """
 
     reader = models.CharField(max_length=40, unique=True)

@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 AT_ONCE = 200
 """The most rows in one transaction, which on SQLite keeps other writers waiting."""
 PATIENCE_S = 5.0
-"""Seconds that a reader waits for a missing row; if the row comes later, it is read out of
+"""The seconds for which a reader waits for a missing row; if the row comes later, it is read out of
 order."""
 
 

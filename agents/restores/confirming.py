@@ -122,7 +122,7 @@ def _apply(member: Membership, line: RestoredLimit, outcome: str) -> None:
         is_newer = outcome == LimitOutcome.NEWER
         values = line.newer if is_newer else kind.find_stricter(line.restored, line.newer)
         current = kind.read_values(row)
-        # The row was changed since the restore, and confirming must not relax that change.
+        # If the row was changed since the restore, confirming must not relax that change.
         if current != line.restored:
             values = {**values, **kind.find_stricter(values, current)}
         _refuse_own_loss(member, row, values)

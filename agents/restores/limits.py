@@ -61,8 +61,8 @@ class LimitKind:
         return {field.name: field.read_value(row) for field in self.fields}
 
     def write_values(self, row: Model, values: Values) -> None:
-        """Set the values and save the row; a column without a value, because an older version
-        stored them, stays unchanged."""
+        """Set the values and save the row; a column stays unchanged if an older version stored no
+        value for it."""
         saved_first = row._state.adding
         for field in sorted(self.fields, key=lambda field: saved_first and field.write is not None):
             if field.name in values:

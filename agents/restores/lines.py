@@ -46,7 +46,7 @@ def read_newer_limits() -> NewerLimits:
 
 
 def write_lines(newer: NewerLimits | None = None) -> None:
-    """Replace all lines by new ones, which admins have to confirm."""
+    """Replace all lines with new ones, which admins have to confirm."""
     RestoredLimit.objects.all().delete()
     for organization in Organization.objects.order_by("pk"):
         known = newer.organizations.get(_identify(organization)) if newer else None

@@ -43,7 +43,7 @@ class TypedMessage:
     """A message that a person sends to an employee.
 
     Attributes:
-        client_id: the sender's own id for the message, unique in its run; empty without one.
+        client_id: the sender's own id for the message, unique in its run; empty if there is none.
     """
 
     sender: Membership
@@ -160,7 +160,7 @@ def _refuse_lost_mode(employee: Employee, mode: str) -> None:
         return
     name = employee.name
     raise Conflict(
-        f"{name} works in the mode {employee.mode!r}, which no tool names. Choose another one for {name}."
+        f"{name}'s mode {employee.mode!r} is no longer available. Choose another mode for {name}."
     )
 
 

@@ -183,8 +183,8 @@ def check_budgets(run: Run) -> None:
     """Check before a model call that the run has budget left; `run` has its employee and
     organization loaded.
 
-    Costs no query without a monthly budget, one query with one, and two more if minutes are
-    limited.
+    Costs no query if there is no monthly budget, one query if there is one, and two more if minutes
+    are limited.
 
     Raises:
         BudgetExhausted

@@ -389,7 +389,7 @@ def _redact_params(payload: Payload, redaction: EventRedaction) -> Any:
 
 @dataclass(frozen=True)
 class _OrganizationFact:
-    """The words for a kind of fact of an organization.
+    """The words for a kind of fact about an organization.
 
     Attributes:
         kind: the kind of fact for other systems; None for a fact that concerns only one person.
@@ -465,7 +465,7 @@ ORGANIZATION_EVENTS: dict[str, Describer] = {
         (NoticeKind.GRANT_ENDED, "A standing grant ended", "clock", _Fact.GRANT_ENDED),
         (NoticeKind.TRIGGER_REFUSED, "A trigger refuses messages", "x", _Fact.TRIGGER_REFUSED),
         (NoticeKind.WEBHOOK_OFF, "A webhook was switched off", "ban", _Fact.WEBHOOK_DISABLED),
-        (NoticeKind.CHANNEL_LOST, "An address of a person no longer works", "x", None),
+        (NoticeKind.CHANNEL_LOST, "A person's address no longer works", "x", None),
     )
 }
 """The events of organizations: one for each of ORGANIZATION_KINDS."""

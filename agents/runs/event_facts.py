@@ -159,7 +159,7 @@ def list_late_effect(payload: Payload) -> Facts:
 
 
 def list_organization_fact(kind: FactKind, payload: Payload, summary: str) -> Facts:
-    """List the fact of an organization, which belongs to no run."""
+    """List a fact about an organization, which belongs to no run."""
     reason = {"reason": payload["reason"]} if payload.get("reason") else {}
     return (EventFact(kind, dict(payload.get("ids", {})), {"summary": summary, **reason}),)
 

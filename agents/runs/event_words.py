@@ -46,8 +46,8 @@ def _say_missed(number: int) -> str:
 
 
 def say_title(payload: Mapping[str, Any], title: str) -> str:
-    """Describe the run's new title, or without one the usage of the request, as in `Naming the run
-    used 900 + 5 tokens`."""
+    """Describe the run's new title or, if there is none, the usage of the request, as in `Naming
+    the run used 900 + 5 tokens`."""
     return f"Named: {title}" if title else f"Naming the run used {say_tokens(payload)}"
 
 
@@ -74,7 +74,7 @@ def say_delay(payload: Mapping[str, Any]) -> str:
     return (
         "The response was unusable"
         if payload["code"] in UNUSABLE
-        else "The model could not be asked"
+        else "The request to the model failed"
     )
 
 
@@ -91,9 +91,10 @@ def say_unusable(payload: Mapping[str, Any]) -> str:
 
 
 def say_adaptation(payload: Mapping[str, Any]) -> str:
-    """Describe the adaptation of a request, as in `The model's server refused the usual form. Sent
+    """Describe the adaptation of a request, as in `The model's server refused the request. Sent
+    again
     without temperature.`"""
-    return f"The model's server refused the usual form. Sent {_join(payload['changes'])}."
+    return f"The model's server refused the request. Sent again {_join(payload['changes'])}."
 
 
 def say_usage(payload: Mapping[str, Any]) -> str:

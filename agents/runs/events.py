@@ -30,7 +30,7 @@ class RunEvent:
 
     @property
     def payload(self) -> dict[str, Any]:
-        """The fields for the event's row, without optional ones that were left at None."""
+        """The fields for the event's row, without optional fields that are None."""
         return {
             field.name: value
             for field in fields(self)
@@ -117,8 +117,7 @@ class CancelRequested(RunEvent):
 
 @dataclass(frozen=True)
 class RunFinished(RunEvent):
-    """The run ended; `cost` is None without a known price, and `outcome` says what the run
-    achieved.
+    """The run ended; `cost` is None if no price is known, and `outcome` says what the run achieved.
 
     Attributes:
         problem: a sentence on why the run failed; empty for most runs. Events of older versions

@@ -150,8 +150,8 @@ class RunValues:
         )
 
     def _find_uploaded(self, paths: Iterable[str]) -> frozenset[str]:
-        """Return those of the paths whose file a person has uploaded, or an employee has filled
-        with texts from outside."""
+        """Return the paths whose file a person has uploaded, or an employee has filled with texts
+        from outside."""
         subjects = {path: _name_subject(path) for path in paths}
         keys = {path: _make_file_key(path) for path in paths}
         uploads = AuditEntry.objects.filter(
@@ -365,7 +365,7 @@ def _make_file_key(path: str) -> str:
 
 
 def _load_known(rows: QuerySet[Any], column: str, wanted: Iterable[str]) -> set[str]:
-    """Return those of the wanted values that occur in the column."""
+    """Return the wanted values that occur in the column."""
     chosen = (rows.filter(**{f"{column}__in": chunk}) for chunk in _split_rows(sorted(wanted)))
     return {value for each in chosen for value in each.values_list(column, flat=True)}
 

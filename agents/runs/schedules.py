@@ -29,7 +29,7 @@ from tools.schedules.cron_times import parse_cron
 from tools.schedules.descriptions import describe_times
 from tools.schedules.models import Schedule
 
-CLOCK_WAS_AHEAD = "The clock was ahead when the next time was set, so it was computed again."
+CLOCK_WAS_AHEAD = "The clock was ahead when the next time was set, so that time was computed again."
 MAX_MISSED = 100
 """The number at which counting missed times stops."""
 
@@ -42,7 +42,7 @@ def create(member: Membership, employee_id: int, task: str, when: tuple[str, str
 
     Raises:
         Forbidden, NotFound
-        Conflict: the employee is not active, an equal schedule exists, or there are too many
+        Conflict: the employee is not active, an identical schedule exists, or there are too many
             schedules.
         Invalid: the task, the cron expression or the time zone is wrong.
     """
@@ -114,7 +114,7 @@ def cancel(member: Membership, schedule_id: int) -> Schedule:
 
 
 def fire(schedule_id: int) -> bool:
-    """Start the run of a due time and move the schedule to its next time, in one commit; return
+    """Start the run for a due time and move the schedule to its next time, in one commit; return
     False if no time is due.
 
     One run makes up for all missed times.
@@ -185,8 +185,8 @@ def _switch_off(schedule: Schedule, problem: str) -> None:
 
 
 def _skip_time(schedule: Schedule, why: str, next_at: datetime | None) -> None:
-    """Move the schedule to its next time without starting a run; without a next time, switch it
-    off."""
+    """Move the schedule to its next time without starting a run; if there is no next time, switch
+    it off."""
     time = schedule.next_at.isoformat() if schedule.next_at else ""
     schedule.next_at, schedule.is_active, schedule.problem = next_at, next_at is not None, why[:300]
     schedule.save(update_fields=["next_at", "is_active", "problem"])

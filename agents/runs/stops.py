@@ -47,7 +47,7 @@ class _StopAction:
 
 
 UNDO_TIME = timedelta(minutes=2)
-"""The time in which people can resume what they have stopped themselves, even if they are no
+"""The time in which people can resume what they have stopped themselves, even if they are not
 admins."""
 _STOP = _StopAction("stopped", Role.OPERATOR, "stop anything")
 _RELEASE = _StopAction("released", Role.ADMIN, "resume what was stopped")
@@ -173,8 +173,8 @@ def release_tool(member: Membership, tool: str) -> None:
 
 
 def refuse_stopped(employee: Employee) -> None:
-    """Raise Conflict with the reason if this employee is stopped; its organization is loaded
-    already."""
+    """Raise Conflict with the reason if this employee is stopped; its organization must be
+    loaded."""
     if (stop := _find_stop(employee)) is not None:
         raise Conflict(
             f"{stop.why} Nothing can be started until an admin lifts the stop.", stopped=True
@@ -188,8 +188,8 @@ def apply_to_all(organization_id: int) -> None:
 
 
 def apply(run_id: int, wait: bool = False) -> bool:
-    """Record on the run, under its lock, if it is stopped or may continue; return False if nothing
-    changed.
+    """Record on the run, under its lock, whether it is stopped or may continue; return False if
+    nothing changed.
 
     Raises:
         Run.DoesNotExist: without `wait`, the run is locked.
@@ -220,7 +220,7 @@ def _publish(tx: Transaction, stop: Objection | None) -> None:
         return
     tx.publish(RunResumed(MACHINE, "The stop was lifted."))
     if run.status == RunStatus.QUEUED and (run.next_wake_at is None or run.next_wake_at <= tx.now):
-        tx.requeue()  # not while a run pauses for its provider: it waits for the end of the pause
+        tx.requeue()  # a run that pauses for its provider waits until the pause ends
     elif run.status in PARKED and not next_step.wake_if_possible(tx, is_announced=True):
         ending.park(tx, needs_attention=run.status == RunStatus.NEEDS_ATTENTION)
 

@@ -31,8 +31,8 @@ class PreapprovedCall(NamedTuple):
 
 @dataclass(frozen=True)
 class MakerRights:
-    """The rights of makers to decide some calls alone; without rules, every maker may decide every
-    call."""
+    """The rights of makers to decide some calls alone; if there are no rules, every maker may
+    decide every call."""
 
     calls: Sequence[RuledCard]
     rules: Collection[RuleTerms] = ()

@@ -131,7 +131,7 @@ def find_covered_cards(organization_id: int, proposal: ProposedGrant, tool: Tool
 
 
 def load_past_cards(organization_id: int, tool: str, run_id: int | None = None) -> list[Approval]:
-    """Load the newest cards of the tool, at most 500 of the last 90 days, without replaced ones."""
+    """Load the newest cards of the tool, at most 500 of the last 90 days, except replaced ones."""
     here = Q() if run_id is None else Q(run_id=run_id)
     rows = Approval.objects.filter(
         here,

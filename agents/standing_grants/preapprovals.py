@@ -199,8 +199,8 @@ def reserve_uses(
     """For each preapproval that approves its card, reserve a use of the first matching standing
     grant with uses left.
 
-    Return the preapprovals; without a use left, a preapproval is withheld. The standing grants stay
-    locked until the commit. Those whose maker has lost the right to decide are ended.
+    Return the preapprovals; if no use is left, a preapproval is withheld. The standing grants stay
+    locked until the commit. Standing grants whose maker has lost the right to decide are ended.
     """
     wanted = {
         each.pk
@@ -264,7 +264,7 @@ class LockedGrants:
 
 
 def lock_in_force(run: Run, ids: Collection[int]) -> LockedGrants:
-    """Lock those of these standing grants that are in force."""
+    """Lock the standing grants with these ids that are in force."""
     makers = Membership.objects.filter(
         organization=OuterRef("organization"),
         user=OuterRef("made_by"),
@@ -291,7 +291,7 @@ def _find_rights(locked: Sequence[StandingGrant], calls: Sequence[PreapprovedCal
 
 
 def end_grants(grants: QuerySet[StandingGrant], because: str) -> int:
-    """End those of these standing grants that are in force, each with an entry in the audit; return
+    """End the given standing grants that are in force, each with an entry in the audit; return
     their number."""
     ended = 0
     with transaction.atomic():

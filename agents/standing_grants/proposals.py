@@ -67,7 +67,8 @@ class ProposedGrant:
 
 
 def propose_from_card(card: Approval) -> ProposedGrant:
-    """Propose a standing grant for calls of the same employee that equal this card's call.
+    """Propose a standing grant for calls of the same employee with the same values as this card's
+    call.
 
     Raises:
         Invalid: a param's name cannot be a path.
@@ -76,7 +77,7 @@ def propose_from_card(card: Approval) -> ProposedGrant:
 
 
 def propose_equal(tool: str, employee_id: int, params: dict[str, Any]) -> ProposedGrant:
-    """Propose a standing grant for calls of an employee that equal this one.
+    """Propose a standing grant for calls of this employee with exactly these values.
 
     Raises:
         Invalid: a param's name cannot be a path.
@@ -123,7 +124,7 @@ def read_causes(judgment: Mapping[str, Any] | None) -> tuple[Cause, ...]:
 
 
 def find_tool(organization_id: int, name: str, employee_id: int | None) -> Tool | None:
-    """Return the tool in the version that the employee uses, or without an employee in the newest
+    """Return the tool in the version that the employee uses or, for no employee, in the newest
     version; None if it is not installed."""
     pinned: dict[str, str] = {}
     if employee_id is not None:

@@ -139,7 +139,7 @@ def renew_secret(member: Membership, trigger_id: int) -> tuple[Trigger, str]:
 
 
 def remove_trigger(member: Membership, trigger_id: int) -> None:
-    """Remove a trigger; its runs stay visible, its messages are hidden but kept."""
+    """Remove a trigger; its runs stay visible, and its messages are hidden but kept."""
     member.require(Role.OPERATOR, "remove a trigger")
     with transaction.atomic():
         trigger = _lock(member, trigger_id)

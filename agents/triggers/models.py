@@ -33,7 +33,7 @@ class Trigger(models.Model):
         task: the template of the task, with placeholders such as `{{ payload.issue.title }}`.
         filters: conditions on the payload, as `tools.toolbox.conditions.Condition.as_json`; all
             must match.
-        repeat_hours: the hours in which equal bodies start only one run, for schemes without
+        repeat_hours: the hours in which identical bodies start only one run, for schemes without
             message ids.
         max_queued: the most runs that may wait for a worker at a time.
         created_by: the person on whose behalf it works: the last who created, saved or switched it

@@ -74,7 +74,7 @@ class Taken:
 
 
 def receive(public_id: str, headers: Mapping[str, str], body: bytes) -> Taken:
-    """Receive a message: start its run, return the run of an equal message, or filter it out.
+    """Receive a message: start its run, return the run of an identical message, or filter it out.
 
     Raises:
         NotFound: there is no trigger with this id, or it is switched off.
@@ -197,8 +197,8 @@ def _start_or_refuse(trigger: Trigger, payload: Any, key: str, window: timedelta
     )
     newest_first = same_key.order_by("-pk").annotate(now=Now())
     earlier = list(newest_first.values_list("received_at", "run_id", "now"))
-    # Derived from the same rows: of two equal messages at the same time, only one can then start a
-    # run.
+    # The generation comes from the same rows, so of two identical messages at the same time only
+    # one can start a run.
     generation = f":{len(earlier)}" if window else ""
     repeated = [
         run_id for received_at, run_id, now in earlier if not window or received_at > now - window
@@ -225,7 +225,7 @@ def _start_or_refuse(trigger: Trigger, payload: Any, key: str, window: timedelta
 def _start(
     received: ReceivedMessage, member: Membership, payload: Any, generation: str = ""
 ) -> Run:
-    """Start the run and store its message in one transaction; if an equal request has started a
+    """Start the run and store its message in one transaction; if an identical request has started a
     run, return that run."""
     trigger = received.trigger
     if trigger.employee_id is None:

@@ -49,7 +49,7 @@ class SchemeTraits:
 
     Attributes:
         body, age, id: how the scheme proves the body, the age and the id of a message.
-        id_header: the header with the sender's id of a message; empty without one.
+        id_header: the header with the sender's id of a message; empty if the scheme has none.
         find_objection: returns the reason to refuse a request; None only for a valid proof.
     """
 

@@ -35,13 +35,13 @@ def icon(name: str) -> SafeString:
 
 
 def visible(value: object) -> SafeString:
-    """Show text in one line, with hidden characters as tokens; use it for all text that others
+    """Show text on one line, with hidden characters as tokens; use it for all text that others
     wrote."""
     return safe_text.render_text(str(value), keep="")
 
 
 def one_line(value: object) -> SafeString:
-    """Show text of several lines in one line, with a space for each line break."""
+    """Show text of several lines on one line, with a space for each line break."""
     return visible(LINE_BREAKS.sub(" ", str(value)))
 
 
@@ -61,8 +61,8 @@ def json_value(value: Any) -> SafeString:
 
 
 def attribute_value(value: Any) -> SafeString | str:
-    """Show the value of a record's attribute; large numbers get separators, which a year does not
-    need."""
+    """Show the value of a record's attribute; large numbers get separators, but numbers in the size
+    of a year do not."""
     return (
         f"{value:,}"
         if type(value) in (int, float) and abs(value) >= FIRST_SEPARATED

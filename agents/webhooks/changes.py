@@ -32,7 +32,7 @@ MAX_WEBHOOKS = 20
 MAX_ADDRESS = 500
 MAX_SECRETS = 4
 OVERLAP = timedelta(days=1)
-"""The time for which an old secret stays valid besides the new one."""
+"""The time for which an old secret stays valid alongside the new one."""
 KEPT = timedelta(days=30)
 """The time for which ended deliveries are kept."""
 
@@ -134,7 +134,8 @@ def switch_webhook(member: Membership, webhook_id: int, *, is_active: bool) -> W
 
 
 def rotate_secret(member: Membership, webhook_id: int) -> tuple[Webhook, str]:
-    """Give a webhook a new secret, and return both; the old secret stays valid for a day.
+    """Give a webhook a new secret; return the webhook and the secret; the old secret stays valid
+    for a day.
 
     Raises:
         Forbidden, NotFound
@@ -171,7 +172,8 @@ def forget_old_deliveries(at_once: int = 1_000) -> int:
     """Delete deliveries that ended more than 30 days ago, and those of removed webhooks; return
     their number.
 
-    Works in short transactions, and leaves the rest for later if there are many.
+    Fail waiting deliveries of webhooks that are switched off. Work in short transactions, and leave
+    the rest for later if there are many.
     """
     rows = WebhookDelivery.objects.all()
     late = rows.filter(webhook__is_active=False)
@@ -184,7 +186,7 @@ def forget_old_deliveries(at_once: int = 1_000) -> int:
 def switch_all_off(reason: str) -> None:
     """Switch all webhooks off, and fail all waiting deliveries.
 
-    For a restore, after which nobody knows what was sent since the backup, and whether the
+    Used after a restore, when nobody knows what was sent since the backup or whether the
     installation is a copy.
     """
     end_deliveries(WebhookDelivery.objects.all(), WebhookDeliveryStatus.FAILED, reason)
@@ -192,8 +194,8 @@ def switch_all_off(reason: str) -> None:
 
 
 def fail_waiting(webhook: Webhook, reason: str) -> None:
-    """Fail all waiting deliveries of the webhook, which people can send again; each keeps the
-    reason of its last failure, if any."""
+    """Fail all waiting deliveries of the webhook; people can send them again; each keeps the reason
+    of its last failure, if any."""
     waiting = WebhookDelivery.objects.filter(webhook=webhook, status=WebhookDeliveryStatus.WAITING)
     problem = Case(When(problem="", then=Value(reason[:300])), default=F("problem"))
     waiting.update(status=WebhookDeliveryStatus.FAILED, ended_at=Now(), problem=problem)

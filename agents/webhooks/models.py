@@ -120,7 +120,7 @@ class WebhookSecret(models.Model):
 
 
 class WebhookDeliveryStatus(models.TextChoices):
-    """The states of a delivery; an ended one can be sent again."""
+    """The states of a delivery; an ended delivery can be sent again."""
 
     WAITING = "waiting", "Waiting"
     SENT = "sent", "Delivered"
@@ -142,7 +142,7 @@ class WebhookDelivery(DeliveryBase):
             run, or about no run; None for the first one.
         payload: ids, kinds and times.
         values: everything else that a receiver may read; empty unless the webhook sent values when
-            the fact was read. They are sent only if it still does.
+            the fact was read. The values are sent only if the webhook still sends values.
         wanted_at: the time of the fact, or of *Send again*, from which the three days for retries
             count.
         answer_status, duration_ms: the HTTP status and the duration of the last attempt.

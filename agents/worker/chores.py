@@ -1,5 +1,5 @@
-"""Work that each sweeper repeats every 30 to 60 seconds, besides work that is due by times in the
-database."""
+"""Work that each sweeper repeats every 30 to 60 seconds, in addition to the work that is due by
+times in the database."""
 
 from __future__ import annotations
 

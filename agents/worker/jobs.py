@@ -28,8 +28,7 @@ from tools.toolbox.threads import count_abandoned_threads
 logger = logging.getLogger(__name__)
 
 MAX_ABANDONED = 8
-"""The number of tool threads that run beyond their timeouts at which the worker shuts down, for a
-restart."""
+"""When this many tool threads run beyond their timeouts, the worker shuts down, to be restarted."""
 
 TITLES_AT_ONCE = 4
 _title_threads = ThreadPoolExecutor(TITLES_AT_ONCE, thread_name_prefix="titles")

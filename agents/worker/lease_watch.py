@@ -8,7 +8,7 @@ from agents.runs.queries.due import ObservedLease
 
 
 class LeaseWatch:
-    """Remembers when each lease was first seen; a renewed lease counts as another one."""
+    """Remembers when each lease was first seen; a renewed lease counts as a new one."""
 
     def __init__(self) -> None:
         self._since: dict[ObservedLease, float] = {}

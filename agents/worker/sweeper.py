@@ -192,7 +192,7 @@ def _prompt_transaction(run_id: int) -> Iterator[Transaction]:
     """Open a transaction on an unlocked run.
 
     Raises:
-        OperationalError: that took longer than a heartbeat.
+        OperationalError: opening it took longer than a heartbeat.
     """
     began = clock_s()
     with run_transaction(run_id, wait=False) as tx:
@@ -204,7 +204,7 @@ def _read_promptly(read: Callable[[], list[Row]]) -> list[Row]:
     """Read due rows.
 
     Raises:
-        OperationalError: that took longer than a heartbeat.
+        OperationalError: reading them took longer than a heartbeat.
     """
     began = clock_s()
     rows = read()

@@ -270,8 +270,8 @@ def _read_members(path: Path) -> Iterator[Iterator[tuple[tarfile.TarInfo, Binary
 
 
 def _forgetting(tar: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
-    """Yield the members in order, and empty tarfile's list of earlier ones, which would otherwise
-    grow with the archive."""
+    """Yield the members in order, and clear tarfile's list of earlier members, which would
+    otherwise grow with the archive."""
     for member in tar:
         yield member
         tar.members.clear()  # type: ignore[attr-defined]

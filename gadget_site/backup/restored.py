@@ -43,15 +43,15 @@ def stop_everything(*, is_repeated: bool = False) -> None:
     token, standing grant or deputy revoked since the backup would work again.
 
     Args:
-        is_repeated: True if this restore has stopped everything before; unsent notices are then its
-            own, and are kept.
+        is_repeated: True if an earlier attempt at this restore already stopped everything; unsent
+            notices are then from that attempt, and are kept.
     """
     with transaction.atomic():
         Installation.objects.update(folder_mark=installation.UNFINISHED_RESTORE)
         Organization.objects.filter(stopped_at=None).update(stopped_at=Now(), stopped_by=STOPPED_BY)
         Organization.objects.update(restored_at=Now())
         Approval.objects.filter(status=ApprovalStatus.APPROVED).update(valid_until=Now())
-        # No admin of an organization confirms an account that belongs to none.
+        # Superusers of no organization lose their passwords: no admin can confirm their accounts.
         if Organization.objects.exists():
             User.objects.filter(is_superuser=True, memberships=None).update(
                 password=make_password(None)

@@ -42,7 +42,7 @@ class RestoredBackup:
 
 
 def restore(path: Path, *, force: bool = False) -> RestoredBackup:
-    """Replace the database and the files with those of the backup, and stop everything.
+    """Replace the database and the files with the backup's, and stop everything.
 
     An interrupted restore can be repeated with `force`. Once the database is in place, everything
     is stopped.

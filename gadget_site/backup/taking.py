@@ -46,8 +46,8 @@ customers' data unencrypted. Keep it safe.
 To restore it, with Gadget stopped on every machine:  python manage.py restore FILE
 """
 _RECENT_NS = 2_000_000_000
-"""Nanoseconds: a file that changed this shortly before its copy may change again without a new
-time."""
+"""In nanoseconds: a file that changed this shortly before it was copied may change again without
+getting a new modification time."""
 
 
 def back_up(path: Path, *, force: bool = False) -> Manifest:
@@ -60,7 +60,7 @@ def back_up(path: Path, *, force: bool = False) -> Manifest:
     _check_target(path, force)
     if newer := list_unknown_migrations():
         raise BackupError(
-            f"A newer version of Gadget migrated the database ({newer[0]}). Take the backup with that one."
+            f"A newer version of Gadget migrated the database ({newer[0]}). Take the backup with that version."
         )
     try:
         with tempfile.TemporaryDirectory(prefix=f".{path.name}-", dir=path.parent) as work:

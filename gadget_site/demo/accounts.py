@@ -1,5 +1,5 @@
-"""The demo's accounts. While one still has the well-known password, only this machine may reach
-Gadget."""
+"""The demo's accounts. While one of them still has the well-known password, only this machine may
+reach Gadget."""
 
 from ipaddress import ip_address
 
@@ -14,8 +14,8 @@ from gadget_site.demo.staff import OUTSIDER, PEOPLE
 
 USERNAMES = (*PEOPLE, OUTSIDER)
 MAX_CHECKED = 25
-"""The most accounts to check, because each check takes as long as a login. No account can be given
-the demo's password later (NotTheDemoPassword)."""
+"""The maximum number of accounts to check, because each check takes as long as a login. No account
+can be given the demo's password later (NotTheDemoPassword)."""
 
 
 class OpenDemoAccountsError(Exception):

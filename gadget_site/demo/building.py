@@ -44,7 +44,7 @@ class DemoChanges:
     """The changes made by building the demo, one sentence each.
 
     Attributes:
-        resets: restore the demo's values in existing rows, and create deleted rows again.
+        resets: True to restore the demo's values in existing rows, and create deleted rows again.
     """
 
     resets: bool

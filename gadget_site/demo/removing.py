@@ -67,8 +67,8 @@ def _refuse_active_runs(organizations: list[Organization]) -> None:
 
 
 def _remove_organization(organization: Organization) -> None:
-    """Delete an organization. Delegated runs go first: the database protects rows that others refer
-    to."""
+    """Delete an organization. Delegated runs go first: the database protects rows that other rows
+    refer to."""
     runs = Run.objects.filter(organization=organization)
     while runs.filter(children__isnull=True).delete()[0]:
         continue

@@ -85,7 +85,7 @@ def check_writing() -> Iterator[Finding]:
 
 
 def check_demo_accounts() -> Iterator[Finding]:
-    """Check that nobody can log in with the demo's password, once DEBUG is off."""
+    """If DEBUG is off, check that nobody can log in with the demo's password."""
     if settings.DEBUG:
         return
     if names := find_open_accounts():
@@ -95,7 +95,8 @@ def check_demo_accounts() -> Iterator[Finding]:
 
 
 def check_identity() -> Iterator[Finding]:
-    """Check that this process has the same files folder and keys as the others."""
+    """Check that this process has the same files folder and keys as the installation's other
+    processes."""
     differences = list(find_differences())
     for difference in differences:
         yield Finding("identity", difference.text, difference.fix)

@@ -43,8 +43,8 @@ CLIENT_CONNECTIONS = """
     SELECT count(*), count(*) FILTER (WHERE application_name = 'gadget') FROM pg_stat_activity
     WHERE coalesce(backend_type, 'client backend') = 'client backend'
 """
-"""Counts client connections; an unprivileged user cannot see the `backend_type` of other users'
-processes."""
+"""Counts client connections. Processes without a `backend_type` count too, because an unprivileged
+user cannot see it for other users' processes."""
 WITH_EVERYTHING = "start everything with `make run`, or only this process: "
 ALONE = "start it with your process manager: "
 
@@ -97,8 +97,8 @@ def check_settings() -> Iterator[Finding]:
 
 
 def check_database(presence: Presence) -> Iterator[Finding]:
-    """Check that the database is reachable, migrated and durable: a committed intent survives a
-    power cut."""
+    """Check that the database is reachable, migrated and durable, so that a commit survives a power
+    cut."""
     try:
         plan = MigrationExecutor(connection).migration_plan(
             MigrationExecutor(connection).loader.graph.leaf_nodes()
@@ -253,13 +253,15 @@ def check_slots(allowed: int, ours_at_most: int) -> Finding:
 
 
 def _count_processes(presence: Presence) -> int:
-    """Count web, workers and sweepers: those that run, or as many as `up` would start."""
+    """Count the web, worker and sweeper processes that run, or that `up` would start if those are
+    more."""
     workers, sweepers = (len(presence.names.get(kind, ())) for kind in (WORKER, SWEEPER))
     return 1 + max(workers, settings.GADGET_WORKERS) + max(sweepers, 1)
 
 
 def check_encryption() -> Iterator[Finding]:
-    """Check that all credentials and provider keys can be decrypted, with the first key."""
+    """Check that all credentials and provider keys can be decrypted, and are encrypted with the
+    first key."""
     found = survey_keys()
     if found.unreadable:
         text = f"no key can decrypt {_name_some(found.unreadable)}"
@@ -339,7 +341,7 @@ def check_tools() -> Iterator[Finding]:
 
 
 def check_plugins() -> Iterator[Finding]:
-    """Check the office, and every plugin that `gadget.yaml` names."""
+    """Check the office plugin, and every plugin that `gadget.yaml` names."""
     working, broken = get_installed_plugins()
     for source in working:
         number = len(source.tools())

@@ -14,8 +14,8 @@ from gadget_site import redis_server
 
 @dataclass(frozen=True)
 class ProcessSpec:
-    """A process to start; `name` prefixes its output. The output of a quiet one is shown only if it
-    dies."""
+    """A process to start; `name` prefixes its output. The output of a quiet process is shown only
+    if the process dies."""
 
     name: str
     command: tuple[str, ...]

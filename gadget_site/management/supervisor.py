@@ -42,7 +42,7 @@ class Child:
 
     Attributes:
         heartbeat: the file it touches while its threads run; a process without one is not watched.
-        silent_s: the time since the supervisor last saw it change.
+        silent_s: the time since the supervisor last saw the heartbeat change.
     """
 
     spec: ProcessSpec
@@ -111,7 +111,8 @@ class Supervisor:
                 child = self._ended.get(timeout=min(left, CHECK_EVERY_S))
             except Empty:
                 continue
-            if not child.is_frozen:  # five frozen workers must not stop everything
+            # A freeze does not count as a death: five frozen workers must not stop everything.
+            if not child.is_frozen:
                 self._count_death(child)
             for line in child.lines if child.spec.is_quiet else ():
                 self._output.write(child.spec.name, line)

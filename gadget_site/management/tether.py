@@ -22,7 +22,8 @@ def main(starter: int, command: list[str]) -> None:
     Elsewhere, watch both."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        # The starter ended before prctl. In a container, process 1 may be the starter.
+        # The starter may have ended before prctl took effect. Compare with its id, not with 1: in a
+        # container, the starter may be process 1.
         if os.getppid() != starter:
             sys.exit("The process that started this one is gone.")
         os.execvp(command[0], command)  # noqa: S606

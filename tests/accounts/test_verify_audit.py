@@ -210,7 +210,9 @@ class TestChangingTheKey:
         )
 
 
-def test_the_sweeper_logs_every_head(organizations: tuple[Organization, Organization]) -> None:
+def test_the_sweeper_logs_the_head_of_every_audit_chain(
+    organizations: tuple[Organization, Organization],
+) -> None:
     stop, heads = threading.Event(), []
 
     class Reader(logging.Handler):

@@ -152,7 +152,7 @@ class TestPrivateNetwork:
             ]
         )
 
-    def test_can_be_opened_by_the_setting(
+    def test_can_be_opened_by_an_admin_only_for_servers_in_allowed_private_hosts(
         self, world: World, admin: Client, settings: Settings
     ) -> None:
         settings.ALLOWED_PRIVATE_HOSTS = parse_private_hosts("wiki.internal:8080,10.1.0.0/16")

@@ -34,7 +34,7 @@ TOOL = "probe.effect"
 PEOPLE = 5
 STEPS = 14
 AMOUNTS = {"small": 10, "large": 600}
-"""The slow judge compares amounts; the probe has only a name."""
+"""The amount that each name of the probe stands for, because the slow judge compares amounts."""
 TWO_PEOPLE = RuleTerms(0, "two-person rule", excludes_requesters=True)
 IF_LARGE = Condition("name", Rule.EQUALS, "large").as_json()
 WEIGHTS = {"vote": 12, "change": 5, "edit": 1, "withdraw": 1, "deny": 0.3, "expire": 0.2}

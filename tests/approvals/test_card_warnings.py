@@ -104,7 +104,7 @@ def test_a_card_is_analyzed_once_per_digest() -> None:
     assert read_card(first) is not read_card(make_card({}, digest="another"))
 
 
-def test_a_question_has_no_warnings_and_any_shape_of_preview_is_read() -> None:
+def test_a_question_has_no_warnings_and_a_malformed_preview_is_still_read() -> None:
     assert (
         find_card_warnings(make_card({"question": "Approved by whom?"}, kind=ApprovalKind.QUESTION))
         == ()

@@ -184,7 +184,9 @@ class TestDismissing:
         name = workshop.approver.user.get_username()
         assert describe(decided).words == f"Dismissed by {name}: there was nothing to do"
 
-    def test_cannot_be_undone(self, workshop: Workshop, record: Record) -> None:
+    def test_cannot_be_undone_or_followed_by_a_decision(
+        self, workshop: Workshop, record: Record
+    ) -> None:
         card, _ = ask_again(workshop, deactivate(record))
         first = dismiss(workshop.approver, card.pk, decision(card, decision_id="d-1"))
         assert (
@@ -202,7 +204,7 @@ class TestDismissing:
         with pytest.raises(Forbidden):
             dismiss(workshop.operator, card.pk, decision(card))
 
-    def test_a_card_whose_effect_no_longer_exists_shows_the_new_effect(
+    def test_a_card_whose_effect_no_longer_exists_is_refused_and_creates_a_new_card(
         self, workshop: Workshop, record: Record
     ) -> None:
         card, _ = ask_again(workshop, deactivate(record))
@@ -275,7 +277,7 @@ class TestFactsChangedByABulk:
         ],
         ids=["about the list", "about nothing else", "a value of its own"],
     )
-    def test_do_not_include_values_of_the_targets(
+    def test_do_not_include_the_targets_own_values(
         self,
         workshop: Workshop,
         before: dict[str, object],

@@ -152,7 +152,7 @@ class TestAnEditedCard:
     def test_is_never_shown_with_the_old_params(
         self, workshop: Workshop, card: Approval, record: Record
     ) -> None:
-        """A person edits the card after the panel has loaded its call and before it loads the
+        """A person edits the card after the panel has loaded the call but before it loads the
         card."""
         line_of_card = list(Event.objects.filter(run=card.run_id, type="approval_requested"))
         edited: list[Approval] = []
@@ -179,7 +179,7 @@ class TestAnEditedCard:
 
 
 class TestTheCallOfAnEditedCard:
-    def test_keeps_the_original_params_of_the_model(
+    def test_keeps_the_models_original_params(
         self, workshop: Workshop, card: Approval, record: Record
     ) -> None:
         signature = calls(card.run)[0].signature
@@ -246,13 +246,13 @@ class TestARefusedEdit:
 
 
 class TestAnEditThatLosesARace:
-    """Another person decides the card while the edit is previewed; the response says so."""
+    """The card is decided or expires while the edit is previewed, and the response says so."""
 
     @pytest.fixture
     def held_card(
         self, workshop: Workshop, toolbox: Toolbox, recorder: Recorder, record: Record
     ) -> Approval:
-        """A card whose first preview is finished; the next one waits."""
+        """A card whose first preview is finished and whose next preview waits."""
         toolbox.register(Remove())
         Grant.objects.create(employee=workshop.employee, tool=Remove.name)
         workshop.play(asking(call(Remove.name, record_id=record.pk, gate="first")))

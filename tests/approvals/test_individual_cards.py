@@ -185,7 +185,7 @@ def test_a_changed_file_cannot_be_approved_in_bulk(world: World) -> None:
     assert decide(world, changed).detail.endswith(": Cannot run as shown")
 
 
-def test_records_of_another_organization_are_not_a_reason(world: World) -> None:
+def test_a_similar_record_in_another_organization_is_not_a_reason(world: World) -> None:
     Record.objects.create(organization=world.globex, name="Acrne Corp")
     assert find_reasons(world, world.card()) == {}
 

@@ -1,5 +1,5 @@
-"""A call that was marked as not done turns out to have happened: people see it, and no ended row
-changes."""
+"""A call that was marked as not done turns out to have happened: people see it, and nothing else
+about the ended call and run changes."""
 
 import pytest
 
@@ -118,7 +118,7 @@ class TestALateEffect:
 
 
 class TestASecondEffect:
-    """A person said "not done", the model requested the call again, and its approval made a second
+    """A person said "not done", and the model requested the call again, which can cause a second
     effect."""
 
     def test_is_reported_on_the_card_and_on_the_call(
@@ -207,7 +207,7 @@ class TestAcknowledging:
                 resolutions.resolve(member, late.pk, resolutions.ACKNOWLEDGED, reason)
         assert open_card(late.run)
 
-    def test_does_not_settle_an_unknown_outcome(self, workshop: Workshop) -> None:
+    def test_does_not_resolve_an_unknown_outcome(self, workshop: Workshop) -> None:
         workshop.play(asking(call("probe.failingEffect", code="NETWORK_ERROR")))
         run = workshop.work()
         workshop.approve(workshop.card(run))

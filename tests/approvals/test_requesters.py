@@ -344,7 +344,7 @@ def test_a_person_who_denied_without_a_reason_in_a_delegated_run_is_not_a_reques
     assert workshop.approve(workshop.card(run)).status == ApprovalStatus.APPROVED
 
 
-def test_requests_in_other_runs_do_not_count(workshop: Workshop) -> None:
+def test_requests_that_concern_other_runs_or_other_calls_do_not_count(workshop: Workshop) -> None:
     """A message to another run and an edit of another call do not matter."""
     workshop.play(asking(EFFECT, call("probe.effect", name="b")))
     actions.add_message(workshop.approver, workshop.work().pk, "Use my account.")

@@ -1,5 +1,5 @@
-"""Grace: an approval may wait some seconds for its start, and the person who gave it can undo it
-until then."""
+"""Grace: an approved call may wait some seconds before it starts, and until then the person who
+approved it can undo the approval."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""A person's browser as a program: REST requests, and a socket for each run that receives every
+"""A person's browser as a program: REST requests, and for each run a socket that receives every
 event."""
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Watched:
             self._changed.notify_all()
 
     def lose(self, why: str) -> None:
-        """Note that the socket was lost; it is opened again."""
+        """Record that the socket was lost, and why."""
         self.losses += 1
         self._loss = why
 

@@ -27,8 +27,8 @@ WARM_UP = 3
 
 
 def shares() -> list[Figure]:
-    """Measure the slowdown in percent of each caller with the ORM instead of each compiled
-    query."""
+    """Measure, for each caller and each compiled query that it uses, the slowdown in percent if the
+    ORM replaces the query."""
     logging.disable(logging.WARNING)
     acts = build_acts(build_workshop()) | build_acts_beside_runs(build_workshop("crowd"))
     acts["state of a run for a browser"] = lambda: read_state(1)

@@ -1,9 +1,9 @@
 """A person at the desk decides a hundred mixed cards in a real browser: keys, seconds, and bytes
 per open page.
 
-80 routine cards in 6 shapes are decided by group, 15 single ones and 5 destructive ones one at a
-time; a tenth of the single ones is denied. The person needs 2.5 s to read a single card and 1 s for
-each row of a group; this time is added to the machine's time instead of waiting.
+80 routine cards in 6 shapes are decided by group, and 15 single cards and 5 destructive cards one
+at a time; a tenth of the single cards is denied. The person needs 2.5 s to read a single card and 1
+s for each row of a group; this time is added to the machine's time instead of being waited for.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class _Person:
         selected = "[data-row]:has(> a[aria-current])"
         row = self.page.locator(selected).get_attribute("data-row") or ""
         expect(self.page.locator(f"[data-pane] > #card-{row}")).to_be_visible()
-        # Faster than any person, and slower than the page's own guard.
+        # Wait less than any person would, but longer than the page's guard against hasty decisions.
         self.page.wait_for_timeout(SEEN_MS)
         return row
 
@@ -98,7 +98,7 @@ class _Person:
 
 
 def decide_all(installation: Installation) -> list[Figure]:
-    """Measure one person who decides everything, while another one watches."""
+    """Measure one person who decides everything, while another person watches."""
     with (
         worksite([{"text": "Done."}]) as site,
         _browsing(installation.url, site) as (person, onlooker),
@@ -134,7 +134,8 @@ def decide_all(installation: Installation) -> list[Figure]:
 
 @dataclass
 class _Plan:
-    """The intended outcome of each card: its id, and True to approve it."""
+    """The intended outcome of each card, by id: groups and destructive cards are approved, single
+    cards only if True."""
 
     groups: list[list[int]] = field(default_factory=list)
     single: dict[int, bool] = field(default_factory=dict)

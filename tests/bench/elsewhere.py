@@ -98,8 +98,8 @@ def messages(running: Installation, minutes: float) -> list[Figure]:
 
 @contextmanager
 def _opening_pages(running: Installation, member: Membership) -> Iterator[list[float]]:
-    """Yield a list that gets the seconds of one view of a page every second, until the end of the
-    block."""
+    """Yield a list that gets, once a second until the end of the block, the seconds that one view
+    of a page took."""
     client, taken, ends = Client(), list[float](), threading.Event()
     client.force_login(member.user)
     cookie = f"{settings.SESSION_COOKIE_NAME}={client.cookies[settings.SESSION_COOKIE_NAME].value}"

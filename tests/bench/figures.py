@@ -19,7 +19,7 @@ class Figure:
 
     Attributes:
         values: one for each repetition, in `unit`.
-        aim: the upper limit for the median; None without one.
+        aim: the upper limit for the median; None if there is none.
         is_latency: there are enough single samples for a 95th percentile.
     """
 

@@ -65,7 +65,7 @@ def _slopes(rows: list[list[float]]) -> list[float]:
 
 
 def _cost(site: Worksite, earlier: int) -> _Cost:
-    """Measure nine passes of five calls and the answer, divided by ten."""
+    """Measure nine passes of five calls and the answer, and return the cost divided by ten."""
     run = site.submit()
     _pretend(run, earlier // CALLS)
     wall, cpu = time.perf_counter(), time.process_time()

@@ -144,7 +144,7 @@ def build(site: Worksite, runs: int = RUNS) -> None:
 
 
 def _employ(site: Worksite) -> list[int]:
-    """Hire more employees with the same tools; return the ids of all."""
+    """Hire more employees with the same tools; return the ids of all employees."""
     found = [site.employee.pk]
     for number in range(1, EMPLOYEES):
         other = Employee.objects.create(
@@ -170,7 +170,8 @@ def _add_people(site: Worksite) -> list[Membership]:
 
 
 def _drive(site: Worksite, decider: Membership, place: int) -> int:
-    """Drive a run whose card is decided; the last one is denied. Return its id."""
+    """Drive a run whose card is decided, and return its id; the card of the last of the ten runs is
+    denied."""
     record = Record.objects.create(organization=site.member.organization, name=f"Company {place}")
     change: dict[str, Any] = (
         {"phone": f"+1 555 {place:05}"} if place % 2 else {"email": f"a{place}@example.com"}

@@ -1,5 +1,5 @@
-"""The time from the commit of an event to the arrival of its notice at the mail server, and at a
-webhook's receiver."""
+"""The time from an event's commit to its notice's arrival at the mail server and at a webhook's
+receiver."""
 
 from __future__ import annotations
 

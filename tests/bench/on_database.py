@@ -128,7 +128,8 @@ def _measure(results: Results, repeats: int, only: str) -> None:
     }
     wanted = [measure for name, measure in live.items() if only in ("", name)]
     if wanted:
-        # Otherwise this process, which acts as the browsers, would scan all its objects meanwhile.
+        # Otherwise garbage collection in this process, which acts as the browsers, would scan all
+        # its objects during the measurements.
         freeze_loaded_objects()
         with mail, _installation(mail) as running:
             for measure in wanted:

@@ -174,7 +174,7 @@ def _driven(site: Worksite, calls: int) -> Run:
     Run.objects.filter(pk=run.pk).update(max_passes=passes)
     advance(run.pk)
     run.refresh_from_db()
-    # The calls of the closing pass are rejected.
+    # Count only successful calls, because the closing pass's calls are rejected.
     succeeded = run.tool_calls.filter(status=CallStatus.SUCCEEDED)
     assert (run.exit_reason, succeeded.count()) == (ExitReason.MAX_PASSES, passes * CALLS)
     return run
@@ -206,7 +206,7 @@ def make_client(site: Worksite) -> Client:
 
 
 def _cost(client: Client, name: str, path: str, repeats: int) -> list[Figure]:
-    """Measure a page; the first view is a separate figure, because later ones find their rows in
+    """Measure a page; the first view is a separate figure, because later views find their rows in
     the cache."""
     took = []
     for _ in rounds(5 * repeats, PATIENCE_S):
@@ -289,7 +289,7 @@ def _add_entries(run: Run, count: int, ago: str) -> None:
 
 
 def _copy_runs(cursor: CursorWrapper, run: Run, count: int) -> int:
-    """Copy the run, a minute apart; return the newest id before the copies."""
+    """Copy the run `count` times, a minute apart; return the newest id before the copies."""
     newest: int = Run.objects.order_by("-pk").values_list("pk", flat=True)[0]
     changed = {
         "title": "CASE WHEN mod(number, 5000) = 0 THEN 'needle' ELSE 'copy' END",

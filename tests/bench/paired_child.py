@@ -125,7 +125,7 @@ def build_acts(workshop: Workshop) -> dict[str, Callable[[], object]]:
 
 
 def build_acts_beside_runs(workshop: Workshop) -> dict[str, Callable[[], object]]:
-    """Build the actions of the sweeper among waiting runs, and of an external agent."""
+    """Build the actions of an external agent, and those of the sweeper while many runs wait."""
     record = workshop.record(name="Company")
     workshop.play(asking(call("data.bulkDelete", record_ids=[str(record.pk)])))
     for _ in range(CROWD):

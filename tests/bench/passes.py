@@ -29,7 +29,7 @@ class Anatomy:
     """The parts of a usual pass in this process, with their times.
 
     Attributes:
-        statements: those sent to the database, in order, with the median duration of each.
+        statements: the statements sent to the database, in order, with the median duration of each.
         model_ms: median over runs of the mean time until the model's response arrived.
         wall_ms: median time of a pass while its statements are recorded.
     """

@@ -2,8 +2,8 @@
 and without them.
 
 A run that the engine has driven is copied a thousand times. Half of its calls have a limit and
-params of their own, so that each of them is judged; the others are equal, as most calls of a real
-installation are.
+params of their own, so that each of them is judged; the others are identical, as most calls of a
+real installation are.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _compare_passes() -> list[Figure]:
 
 
 def _drive(site: Worksite, *, keeps: bool) -> float:
-    """Drive a run, and return the seconds of processor time of each pass."""
+    """Drive a run, and return the seconds of processor time per pass."""
     vars(engine_passes)["keep_snapshot"] = keep_snapshot if keeps else lambda *_: ""
     try:
         run = site.submit()

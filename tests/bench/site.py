@@ -58,7 +58,8 @@ class Worksite:
 
 @contextmanager
 def worksite(answers: list[dict[str, Any]]) -> Iterator[Worksite]:
-    """Yield a new organization; its model gives these answers by the number of earlier passes."""
+    """Yield a new organization; its model chooses among these answers by the number of earlier
+    passes."""
     with _model_process(answers) as url:
         yield _employ(url, f"bench-{next(_numbers)}")
 
@@ -105,7 +106,7 @@ def _employ(url: str, slug: str) -> Worksite:
 
 
 def passes_of_calls(passes: int, calls: int) -> list[dict[str, Any]]:
-    """Build answers with this number of cheap calls each, all different, and a last one without
+    """Build answers with this number of cheap calls each, all different, and a last answer without
     calls."""
     answers: list[dict[str, Any]] = []
     for number in range(passes):

@@ -30,7 +30,7 @@ def _load_hook() -> ModuleType:
 
 @pytest.fixture
 def hook() -> ModuleType:
-    """Import the file that assistants start as a module."""
+    """Import, as a module, the file that assistants start."""
     return _load_hook()
 
 
@@ -48,14 +48,15 @@ class ConfigFile:
         self.path.chmod(0o600)
 
     def change(self, **more: Any) -> None:
-        """Write the usual configuration with these fields; None leaves one out."""
+        """Write the usual configuration with these fields; None leaves its field out."""
         config = {"url": "https://gadget.example.com", "key": SECRET, **more}
         self.write({name: value for name, value in config.items() if value is not None})
 
 
 @pytest.fixture
 def config_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ConfigFile:
-    """Write a valid configuration where the hook looks for it; no variable overrides any part."""
+    """Write a valid configuration where the hook looks for it, and remove the variables that would
+    override it."""
     for name in ("AGENT_HOOK_URL", "AGENT_HOOK_KEY"):
         monkeypatch.delenv(name, raising=False)
     found = ConfigFile(tmp_path / "hook.json")

@@ -24,7 +24,7 @@ class AskServer:
         wrong: fields to replace in every response about the ask.
         redemptions: the responses to redemptions: an HTTP status and the status of the ask.
         cancelled: the status of the ask after a request to cancel it.
-        file, file_status: the served hook, and the status of that response.
+        file, file_status: the served hook, and the status of the response that serves it.
         sent: method, path with its query, and body of each request.
     """
 

@@ -1,4 +1,4 @@
-"""The hook's configuration must be complete and unreadable for others; the first matching rule
+"""The hook's configuration must be complete and unreadable to others; the first matching rule
 decides."""
 
 from __future__ import annotations

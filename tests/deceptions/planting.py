@@ -49,8 +49,8 @@ class Plant:
 
 
 def make_office() -> World:
-    """Create a world with records that have addresses, and an employee with the tools of all
-    plants."""
+    """Create a world with records that have addresses, and an employee with the tools that the
+    plants need."""
     world = make_world()
     for record, domain in zip(
         world.records, ("acme.com", "initech.com", "umbrella.org"), strict=True
@@ -125,7 +125,7 @@ def say(words: str) -> Make:
 
 
 def call(level: str = "write", **params: Any) -> Make:
-    """Plant params of a tool from outside, without a preview."""
+    """Plant params of a third-party tool that has no preview."""
 
     def make(world: World) -> Approval:
         preview = {
@@ -149,7 +149,7 @@ def list_targets(
     verb: str = "update",
     level: str = "write",
 ) -> Make:
-    """Plant a list of similar targets where one in the middle has other values."""
+    """Plant a list of similar targets, of which the middle one has other values."""
 
     def make(world: World) -> Approval:
         targets = [

@@ -25,8 +25,8 @@ def test_a_worker_that_shuts_down_during_a_model_call_hands_its_run_over_immedia
     site.model.wait_for_held(1, timeout=30)
     first = site.driver_of(run)
     with stopping(first):
-        # The worker may acquire the lease once more and give it back, until it stops receiving
-        # messages.
+        # Before it stops receiving messages, the worker may acquire the lease once more and give it
+        # back.
         duration = await_that(
             lambda: _is_driven_by_another(run, first), "another worker drives the run", AT_ONCE_S
         )

@@ -43,7 +43,8 @@ def build_release(url: str) -> None:
         return
     with psycopg.connect(url) as database:
         database.execute(tables.encode())
-        database.commit()  # some statements make keys immediate for their transaction
+        # Some statements make foreign keys immediate until the end of their transaction.
+        database.commit()
         database.execute(rows.encode())
         database.execute(NEXT_MIGRATION)
 

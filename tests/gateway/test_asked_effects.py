@@ -122,7 +122,7 @@ class TestAsksAboutOneEffect:
         client = Client()
         client.force_login(workshop.approver.user)
         page = client.get(f"/approvals/{workshop.card(second.run).pk}/").content.decode()
-        assert "Asked before about the same effect" in page
+        assert "Earlier request about the same effect" in page
 
     @feature(
         "Agents elsewhere",

@@ -180,7 +180,7 @@ class TestAnAsk:
 
     def test_cannot_be_edited(self, workshop: Workshop, key: AgentKey) -> None:
         card = workshop.card(ask(key).run)
-        with pytest.raises(Invalid, match="the agent acts with the params that it asked about"):
+        with pytest.raises(Invalid, match="the agent acts with the parameters that it asked about"):
             workshop.edit(card, {"version": "2"})
 
     def test_has_a_card_that_names_the_agent_and_the_action(

@@ -358,7 +358,7 @@ class TestAReceipt:
         receipt = approve(workshop, asked).sign()
         head, body, signature = receipt.split(".")
         spare = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
-        last = spare[spare.index(signature[-1]) ^ 1]  # only bits that the encoding does not use
+        last = spare[spare.index(signature[-1]) ^ 1]  # differs only in unused bits
         respelled = (
             f"{signature}==",
             f"{signature}\n",

@@ -161,7 +161,7 @@ def make_filled_rows(*, is_hostile: bool) -> FilledRows:
     for row in rows:
         filled.fill(row)
         if isinstance(row, ToolCall):
-            # Only a failed call may have a late effect.
+            # The database accepts a late effect only in a failed call.
             row.status, row.finished_at = (
                 CallStatus.FAILED,
                 timezone.now(),

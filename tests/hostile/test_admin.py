@@ -179,7 +179,7 @@ def read(
         assert response.status_code == 200, (where, response.status_code)
         return response, Reading(response.content.decode())
 
-    # The first form of Unfold changes the labels of all others.
+    # Open one form first, because Unfold's first form changes the labels of all others.
     client.get(address(made.world.acme, "change"))
     yield "index", page("/admin/")[1]
     for model in models:

@@ -137,7 +137,8 @@ def test_a_push_opens_its_card_and_disappears_with_the_decision(
     worker.await_notifications(shown)
     page = phone.new_page()
     page.goto(shown["path"])
-    worker.await_notifications()  # closed, because an open page already shows the waiting cards
+    # No notification is shown, because an open page already shows the waiting cards.
+    worker.await_notifications()
     shown_card = page.locator(".card")
     await_that(lambda: shown_card.evaluate(STILL) > STANDS_STILL_S * 1000, "the card does not move")
     shown_card.locator(".approve-button").click()

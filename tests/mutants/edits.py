@@ -152,7 +152,7 @@ def _turn_comparison(text: _Text, node: ast.AST) -> _Found:
     if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in _COMPARISONS:
         left, right = text.in_brackets(node.left), text.in_brackets(node.comparators[0])
         sign = _COMPARISONS[type(node.ops[0])]
-        # No time is exactly on a bound, so a shift by one would change nothing.
+        # Invert comparisons of times: no time is exactly on a bound, so a shift changes nothing.
         if _TIMES.search(f"{left} {right}"):
             sign = _REVERSED.get(type(node.ops[0]), sign)
         yield node, f"{left} {sign} {right}"

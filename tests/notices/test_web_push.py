@@ -264,7 +264,8 @@ def test_a_hanging_browser_does_not_delay_others(
         service.answering.set()
         for sender in senders:
             sender.join(20)
-        service.faults.clear()  # the second browser has another secret
+        # The service cannot decrypt for the second browser, which has another secret.
+        service.faults.clear()
 
 
 def test_four_hanging_browsers_leave_a_sender_for_the_others(
@@ -303,7 +304,8 @@ def test_four_hanging_browsers_leave_a_sender_for_the_others(
         finally:
             service.answering.set()
             sender.stop()
-            service.faults.clear()  # three browsers have another secret
+            # The service cannot decrypt for three browsers, which have other secrets.
+            service.faults.clear()
 
 
 def send_and_close() -> None:

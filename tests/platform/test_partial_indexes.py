@@ -40,7 +40,7 @@ def plan_without_params(rows: QuerySet[Any]) -> str:
     values = ", ".join(f"'{value}'" for value in params)
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SET LOCAL plan_cache_mode = force_generic_plan")
-        # For few rows, these may cost no more than the index.
+        # Turn off the alternatives: with few rows, they may cost no more than the index.
         for way in (
             "seqscan",
             "bitmapscan",

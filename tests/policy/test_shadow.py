@@ -123,7 +123,7 @@ def test_shadow_mode_has_an_end_and_runs_once(workshop: Workshop) -> None:
         shadow.stop_shadow(workshop.admin, policy_draft.pk)
     shadow.start_shadow(workshop.admin, policy_draft.pk, 30)
     shadow.stop_shadow(workshop.admin, policy_draft.pk)
-    with pytest.raises(Conflict, match="has run in shadow mode before"):
+    with pytest.raises(Conflict, match="has already run in shadow mode"):
         shadow.start_shadow(workshop.admin, policy_draft.pk, 1)
     shadow.delete_policy_draft(workshop.admin, policy_draft.pk)
     assert not PolicyDraft.objects.exists()

@@ -404,4 +404,5 @@ def test_a_context_size_that_the_server_reports_applies_to_later_requests(
     sizes = [len(json.dumps(body["messages"])) for body in model.requests]
     refused, shorter, later = sizes[5], sizes[6], sizes[7:]
     assert shorter < refused * 0.25
-    assert max(later) < refused * 0.35  # without the number, requests grow to more than 0.4 again
+    # Without `n_prompt_tokens`, requests would grow to more than 0.4 of the refused one again.
+    assert max(later) < refused * 0.35

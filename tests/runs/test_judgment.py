@@ -258,7 +258,7 @@ class TestTheJudgmentAtTheLock:
         run.tool_calls.update(params={"name": "b" if matters else "a"})
         run = scene.start(run)
         if matters:
-            scene.assert_asked_again(run, "The params were changed in the database")
+            scene.assert_asked_again(run, "The parameters were changed in the database")
         else:
             scene.assert_started(run)
 

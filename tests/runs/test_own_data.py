@@ -97,7 +97,7 @@ class TestAReadThatSendsDataOutside:
     def test_needs_approval_if_its_address_has_too_many_parts_to_search(
         self, workshop: Workshop, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """The control is the same address without own data in the task."""
+        """The control requests the same address in a run that has read no own data."""
         monkeypatch.setattr("tools.toolbox.provenance.parts.MAX_PARTS", 3)
         workshop.record(name="Globex Corporation")
         long = call(

@@ -79,7 +79,7 @@ def test_a_useless_response_is_requested_again_a_limited_number_of_times(
     assert run.input_tokens > 0, "these answers count toward the budgets"
 
 
-def test_a_withheld_response_is_not_requested_again(workshop: Workshop, model: ModelServer) -> None:
+def test_a_filtered_response_is_not_requested_again(workshop: Workshop, model: ModelServer) -> None:
     model.script(Response(finish="content_filter"))
     run = workshop.work()
     assert (run.status, run.exit_reason) == (RunStatus.FAILED, ExitReason.ANSWER_FILTERED)

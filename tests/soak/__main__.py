@@ -1,6 +1,6 @@
-"""`make soak`: random tool names and hostile Markdown; on both databases, random permissions, races
-at limits, replayed random runs, votes, notices while senders are killed, real MCP clients, and
-kills during work; cuts between four hosts with PostgreSQL during work.
+"""`make soak`: random tool names, hostile Markdown, real MCP clients, and cuts between four hosts
+during work; on both databases, random permissions, races at limits, replayed random runs, votes,
+and kills of workers and of notice senders during work.
 
 No two tools may look the same to a model, nothing may start without permission, nothing may be lost
 or done twice.

@@ -1,5 +1,5 @@
-"""Command-line assistants as MCP clients: the real programs, with a stub that speaks the protocol
-of each one's model.
+"""Command-line assistants as MCP clients: the real programs, each with a stub that speaks its
+model's protocol.
 
 The stub requests the calls that the soak chooses, and receives the results in the form in which an
 assistant shows them to its model.
@@ -47,14 +47,14 @@ class Event:
 
 
 class Wire:
-    """The protocol between an assistant and the server of its model."""
+    """The protocol between an assistant and its model's server."""
 
     def read(self, body: Any) -> Turn:
         """Parse a request."""
         raise NotImplementedError
 
     def write(self, call: Call | None, number: int) -> Iterator[Event]:
-        """Yield the events of a response: a call of a tool, or the final answer."""
+        """Yield the events of a response: a tool call or the final answer."""
         raise NotImplementedError
 
 
@@ -100,7 +100,7 @@ class Messages(Wire):
 
 
 class Responses(Wire):
-    """The protocol of Codex's model, which offers the tools of a server as a namespace."""
+    """The protocol of Codex's model, which offers a server's tools as a namespace."""
 
     def __init__(self) -> None:
         self._spaces: dict[str, tuple[str, str]] = {}
@@ -259,8 +259,8 @@ class _Handler(BaseHTTPRequestHandler):
 
 @dataclass(frozen=True)
 class Place:
-    """The start settings of an assistant: its own home directory, Gadget's address and key, and the
-    address of its model."""
+    """An assistant's start settings: its own home directory, Gadget's address and key, and its
+    model's address."""
 
     home: Path
     url: str

@@ -41,7 +41,8 @@ KINDS = {kind.name: kind for kind in (*LIBRARIES, *ASSISTANTS)}
 GUIDANCE = "Do not ask for the same call again"
 TICKET = re.compile(r"\bt-\d+\b")
 MANY = 60
-"""The number of records in a list that is too long to be sent twice."""
+"""The number of records in a list that is too long for a result to contain it twice, as text and as
+structured content."""
 
 
 def main() -> int:

@@ -40,7 +40,7 @@ this machine."""
 READY_AGAIN_S = 20.0
 CHECK_EVERY_S = 1.0
 DEAD_CONNECTIONS_S = 30.0
-"""PostgreSQL ends a connection after 20 s of silence."""
+"""PostgreSQL ends a connection after 20 s of silence; ten more are allowed."""
 _HOST_OF = {"web": WEB, "sweeper": WEB, "worker1": WORKERS[0], "worker2": WORKERS[1]}
 
 
@@ -183,7 +183,7 @@ class Cuts:
             return [(address, port) for address, port in cursor.fetchall()]
 
     def _list_dead_connections(self) -> list[tuple[str, int]]:
-        """List the sessions from the hosts whose client no longer exists."""
+        """List the sessions of clients that no longer exist on their host."""
         listed, clients = self._list_connections(), [WEB, *WORKERS]
         alive = set[tuple[str, int]]().union(*map(self._network.list_sockets, clients))
         addresses = set(map(self._network.address, clients))
@@ -224,7 +224,7 @@ class Cuts:
             self._mended_at = None
 
     def _fetch_readiness(self) -> int:
-        """Return the status of the readiness check; 0 without an answer."""
+        """Return the status of the readiness check; 0 if there is no response."""
         url = f"http://{self._network.address(WEB)}:{WEB_PORT}/api/ready"
         try:
             with urllib.request.urlopen(url, timeout=2 * READINESS_S) as response:

@@ -1,8 +1,8 @@
 """A part of `make soak`: 1,000 hostile Markdown texts of 20 KB, each rendered within 200 KB and 100
 ms.
 
-The limit is for a machine that takes 30 ms for the loop in docs/internals/performance.md; a slower
-one gets more.
+The time limit is for a machine that takes 30 ms for the loop in docs/internals/performance.md; a
+slower machine gets more time.
 """
 
 from __future__ import annotations

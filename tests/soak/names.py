@@ -50,8 +50,8 @@ def main() -> int:
 
 
 def _check_random(count: int, first_seed: int) -> int:
-    """Check at least this number of names; return the number. Raise AssertionError with the
-    smallest faulty set."""
+    """Check at least this number of names; return the number of names checked. Raise AssertionError
+    with the smallest faulty set."""
     checked, rounds = 0, 0
 
     def check(names: list[str]) -> None:

@@ -17,8 +17,8 @@ DATABASE, REDIS, WEB, WORKERS = "database", "redis", "web", ("one", "two")
 """PostgreSQL; Redis; the web part and the sweeper; two hosts with a worker each."""
 HOSTS = (DATABASE, REDIS, WEB, *WORKERS)
 OUTSIDE = "outside"
-"""The host that records outside effects, which is never cut off. This machine's own side would not
-do, because a firewall may block the hosts from there."""
+"""The host that records outside effects, which is never cut off. It is a namespace of its own,
+because a firewall may keep the hosts from reaching the machine itself."""
 _NAMESPACES = (*HOSTS, OUTSIDE)
 _libc = ctypes.CDLL(None, use_errno=True)
 

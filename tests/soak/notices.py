@@ -38,7 +38,7 @@ POLL_S = 0.05
 BETWEEN_KILLS_S = (1.0, 4.0)
 SLOWEST_ANSWER_S = 0.3
 TIMING_SCALE = 0.05
-"""At this scale, sending that a kill interrupted is repeated after 15 seconds."""
+"""At this scale, a sending that a kill interrupted is repeated after 15 seconds."""
 WITH_CANARIES = 500
 
 

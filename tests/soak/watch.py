@@ -26,7 +26,7 @@ _OPEN_CARDS = (ApprovalStatus.PENDING, ApprovalStatus.APPROVED)
 
 
 class Watch:
-    """Call `look` often; `faults` then lists violations of I5, I8 and I10."""
+    """Call `look` often; `faults` then lists violations of the invariants I5, I8 and I10."""
 
     def __init__(self) -> None:
         self.longest_undriven_s = 0.0

@@ -26,7 +26,7 @@ def propose_for(
     workshop: Workshop, tool: str, *conditions: Condition, **more: Any
 ) -> ProposedGrant:
     """Propose a standing grant for calls with exactly the params that have conditions; `more`
-    replaces its fields."""
+    replaces fields of the proposal."""
     params = tuple(sorted({condition.param for condition in conditions}))
     proposal = ProposedGrant(
         tool,
@@ -63,7 +63,7 @@ def allow(workshop: Workshop, toolbox: Toolbox, tool: Tool) -> None:
 
 
 def die_after_responses(workshop: Workshop, *calls: dict[str, Any]) -> Run:
-    """Start a run whose driver is killed once standing grants have approved these calls, before one
+    """Start a run whose driver is killed once standing grants have approved these calls, before any
     of them starts."""
     workshop.play(asking(*calls))
     run = workshop.submit()

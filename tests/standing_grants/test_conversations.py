@@ -43,8 +43,8 @@ def office_tools(workshop: Workshop) -> None:
 
 
 def make_five_grants(workshop: Workshop) -> None:
-    """Create five grants of a typical office: emails to a customer, statuses, notes, both together,
-    and short meetings."""
+    """Create five grants that suit an office: for emails to a customer, for a record's status, its
+    notes, and both together, and for short meetings."""
     uses: dict[str, Any] = {"max_uses": 1_000}
     recipient = Condition("recipient", Rule.HOST, CUSTOMER)
     grant(workshop, "mail.send", recipient, params=("recipient", "subject", "body"), **uses)

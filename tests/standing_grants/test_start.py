@@ -235,7 +235,7 @@ class TestAChangeBetweenApprovalAndStart:
             assert workshop.card(run).why.startswith(f"{ENDED}it has ended")
 
 
-def test_a_limit_applies_to_the_calls_of_one_response(
+def test_a_limit_applies_to_all_calls_of_one_response_together(
     workshop: Workshop, recorder: Recorder
 ) -> None:
     """The third call is refused at its start, and its use is returned."""

@@ -49,7 +49,7 @@ def sign(body: bytes, delivery: str = "", secret: str = SECRET) -> dict[str, str
 
 
 def send(trigger: Trigger, payload: Any, delivery: str = "") -> Run | None:
-    """Send a correctly signed message; return its run, or None without one."""
+    """Send a correctly signed message; return its run, or None if it starts none."""
     body = json.dumps(payload).encode()
     return receive(trigger.public_id, sign(body, delivery), body).run
 

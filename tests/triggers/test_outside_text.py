@@ -34,7 +34,9 @@ def find_origin(run: Run) -> SeenIn:
 
 @feature("Agents elsewhere", "A message counts as text from outside", "agents/runs/provenance.py")
 @pytest.mark.parametrize("task", ["Answer {{ payload.email }}.", "Answer the sender."])
-def test_a_value_of_the_message_comes_from_outside(workshop: Workshop, task: str) -> None:
+def test_a_value_from_a_message_counts_as_outside_and_needs_approval(
+    workshop: Workshop, task: str
+) -> None:
     run = start(workshop, task, {"email": EVIL})
     assert find_origin(run) == SeenIn.OUTSIDE
     assert last_call(run).status == CallStatus.AWAITING_APPROVAL
@@ -86,7 +88,7 @@ def test_a_value_in_the_template_counts_as_typed_by_a_person(workshop: Workshop)
     assert find_origin(run) == SeenIn.PERSON
 
 
-def test_a_limit_on_outside_values_refuses_a_value_of_the_message(workshop: Workshop) -> None:
+def test_a_limit_on_outside_values_refuses_a_value_from_a_message(workshop: Workshop) -> None:
     condition = {
         "param": "changes.email",
         "rule": "not_from_outside",

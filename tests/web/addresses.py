@@ -65,7 +65,7 @@ def build_address(world: World, name: str) -> str:
 
 
 def make_fillers(world: World) -> dict[str, Callable[[], object]]:
-    """Make a card, and a function for each placeholder that makes its row and returns the id."""
+    """Make a card, and for each placeholder a function that makes a row and returns its id."""
     card = world.card()
     delivery = cache(lambda: make_delivery(world, card))
     message = cache(lambda: world.received(world.trigger()))

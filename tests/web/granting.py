@@ -1,4 +1,4 @@
-"""Helpers for tests of the pages of standing grants: cards that wait, decisions on them, and the
+"""Helpers for tests of the pages about standing grants: waiting cards, decisions on them, and the
 pages' forms."""
 
 from __future__ import annotations

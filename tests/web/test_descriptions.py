@@ -60,19 +60,19 @@ def test_every_type_of_event_is_described_and_has_a_sample(type_: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ORGANIZATION_KINDS)
-def test_every_fact_of_an_organization_is_described_and_has_a_sample(kind: NoticeKind) -> None:
+def test_every_type_of_organization_event_is_described_and_has_a_sample(kind: NoticeKind) -> None:
     samples = [payload for each, _, payload in ORGANIZATION_SAMPLES if each == kind]
     assert samples, f"add a {kind} fact to ORGANIZATION_SAMPLES"
     for payload in samples:
         assert payload["detail"] in describe(OrganizationEvent(type=kind, payload=payload)).words
 
 
-def test_no_event_type_of_an_organization_is_also_one_of_a_run() -> None:
+def test_organization_events_and_run_events_share_no_type() -> None:
     assert set(ORGANIZATION_EVENTS) == set(ORGANIZATION_KINDS)
     assert not set(ORGANIZATION_EVENTS) & set(EventType.values)
 
 
-def test_events_of_types_of_a_newer_version_have_a_line_everywhere_and_are_logged_once(
+def test_an_event_type_from_a_newer_version_has_a_line_everywhere_and_is_logged_once(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     make_webhook(
@@ -198,7 +198,7 @@ def read_deliveries(world: World, run: Run) -> list[list[str]]:
 
 
 def read_facts_of_organization(world: World) -> dict[str, list[str]]:
-    """Return the description of each fact of the organization, and its deliveries."""
+    """Return the description of each organization event, and its deliveries."""
     events = OrganizationEvent.objects.bulk_create(
         OrganizationEvent(organization=world.acme, type=kind, payload=payload)
         for kind, _, payload in ORGANIZATION_SAMPLES

@@ -353,7 +353,9 @@ def test_deletion_requires_the_approver_role(world: World, folder: Path, usernam
     assert (folder / "reports").exists()
 
 
-def test_the_confirmation_for_many_files_shows_the_first(world: World, folder: Path) -> None:
+def test_the_confirmation_for_many_files_shows_the_first_ones_and_the_number(
+    world: World, folder: Path
+) -> None:
     for number in range(MAX_SHOWN + 10):
         (folder / "reports" / f"{number}.txt").touch()
     asked = world.client("admin").post("/files/delete/reports").content.decode()

@@ -319,7 +319,7 @@ def test_active_runs_come_before_waiting_runs(world: World) -> None:
     assert f"/runs/{moving.pk}/" in section(read_page(world.client("viewer")), "at-work")
 
 
-def test_the_fragment_equals_the_live_part_of_the_whole_page(world: World) -> None:
+def test_the_fragment_has_the_same_live_sections_as_the_whole_page(world: World) -> None:
     world.card()
     world.run(RunStatus.SUCCEEDED)
     client = world.client("approver")

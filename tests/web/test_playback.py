@@ -122,7 +122,7 @@ def test_every_type_of_event_has_a_description(world: World) -> None:
     assert all(entry.head for entry in build_entries(events))
 
 
-def test_the_export_has_the_title_from_the_events_of_the_run(world: World) -> None:
+def test_the_export_has_the_title_from_the_runs_events(world: World) -> None:
     run = play(world)
     add_events(
         run,
@@ -370,7 +370,7 @@ MUTUAL = {"$defs": {f"D{n}": {"properties": PARTS} for n in range(12)}, "propert
         (False, NESTED, "redacted"),
     ],
 )  # fmt: skip
-def test_redaction_keeps_the_names_of_the_schema_and_no_value(
+def test_redaction_keeps_the_schemas_names_and_no_value(
     value: Any, schema: Any, shown: Any
 ) -> None:
     assert redact_fields(value, schema) == shown

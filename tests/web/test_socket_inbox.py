@@ -1,5 +1,5 @@
-"""/ws/inbox/ sends the number of waiting cards and the stop, immediately and after each change, and
-the changes."""
+"""/ws/inbox/ sends the number of waiting cards and the stop, at the start and after each change,
+and the changed cards."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The bar of a run's page says what the run does now and what it needs from people, at load and
-live."""
+"""The status bar of a run's page says what the run is doing and what it needs from people, when the
+page loads and while it is open."""
 
 from __future__ import annotations
 

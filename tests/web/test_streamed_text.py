@@ -1,4 +1,4 @@
-"""Late viewers get the text that the model is writing from its beginning, and nobody gets a piece
+"""Late viewers get, from its beginning, the text that the model is writing, and nobody gets a piece
 twice."""
 
 from __future__ import annotations

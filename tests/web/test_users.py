@@ -184,7 +184,9 @@ class TestInvitations:
     @pytest.mark.parametrize(
         "end", ["expired", "revoked", "demoted", "switched off", "removed", "left"]
     )
-    def test_stop_working_when_they_expire_or_are_revoked(self, world: World, end: str) -> None:
+    def test_stop_working_when_they_expire_are_revoked_or_lose_their_inviter(
+        self, world: World, end: str
+    ) -> None:
         link = invite(world)
         client = open_link(link)
         admin = Membership.objects.filter(user=world.users["admin"])
@@ -206,7 +208,7 @@ class TestInvitations:
         assert sign_up(client, "ada").status_code == 404
         assert not User.objects.filter(username="ada").exists()
 
-    def test_keep_the_role_of_an_existing_member(self, world: World) -> None:
+    def test_keep_an_existing_members_role(self, world: World) -> None:
         link = invite(world, "admin")
         client = open_link(link, world.client("viewer"))
         assert client.post("/join/").status_code == 409

@@ -49,7 +49,7 @@ class Receiver:
     """A receiver at its own address.
 
     Attributes:
-        status: the status of the next responses; 0 closes the connection without one.
+        status: the status of the next responses; 0 closes the connection without a response.
         location: where a redirect leads to.
         retry_after: the header of the responses that asks to wait.
         answer: the body of the responses.

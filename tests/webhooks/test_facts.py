@@ -86,7 +86,7 @@ class TestKindsOfFacts:
         send_all()
         assert receiver.kinds == ["run.failed"]
 
-    def test_give_the_problem_of_each_end_of_a_continued_run(
+    def test_report_each_end_of_a_continued_run_with_its_own_problem(
         self, workshop: Workshop, receiver: Receiver
     ) -> None:
         ends = [WebhookKind.RUN_FAILED, WebhookKind.RUN_FINISHED]
@@ -142,7 +142,7 @@ class TestKindsOfFacts:
         ]
         assert {one.data["card"] for one in receiver.received} == {"question"}
 
-    def test_open_no_card_that_a_standing_grant_approves(
+    def test_do_not_report_a_card_that_a_standing_grant_approves_as_opened(
         self,
         workshop: Workshop,
         receiver: Receiver,

@@ -87,8 +87,8 @@ def _connections_with(statements: dict[str, str]) -> Iterator[None]:
 
 @contextmanager
 def locked_database(table: str = "runs_run") -> Iterator[None]:
-    """Lock a table from another connection, as a migration does; on SQLite, take the one lock for
-    writing."""
+    """Lock a table from another connection, as a migration does; on SQLite, take the only write
+    lock."""
     if connection.vendor == "sqlite":
         with closing(
             sqlite3.connect(connection.settings_dict["NAME"], timeout=20, isolation_level=None)

@@ -91,7 +91,8 @@ _FAULTS: Mapping[str, str] = {
 
 
 def assert_invariants() -> None:
-    """Raise AssertionError if an invariant is broken; name it with the ids of its rows."""
+    """Raise AssertionError if an invariant is broken, with the invariant's name and the ids of the
+    rows."""
     broken = [f"{name}: {rows}" for name, sql in _FAULTS.items() if (rows := _rows(sql))]
     broken += _find_calls_without_a_row()
     broken += _find_wrong_digests()
@@ -114,7 +115,7 @@ def _rows(sql: str) -> list[int]:
 
 
 def _find_calls_without_a_row() -> list[str]:
-    """Find passes in which a call id of the model has no row, or more than one (I7)."""
+    """Find passes in which one of the model's call ids has no row, or more than one (I7)."""
     stored: defaultdict[tuple[int, int], list[str]] = defaultdict(list)
     rows = ToolCall.objects.filter(parent_call=None).values_list(
         "run_id", "pass_number", "provider_call_id"

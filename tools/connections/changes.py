@@ -86,7 +86,8 @@ def bump_tools_version(organization_id: int) -> None:
 
 
 def save_description(source: Source, found: SourceDescription) -> RefreshResult:
-    """Save the source's current description; tools keep their names, and some changes wait.
+    """Save the source's current description; tools keep their names, and some changes wait for an
+    admin.
 
     The method of an API's operation bounds its level, so a changed definition is accepted
     automatically, unless an admin lowered the level or the level would fall. A changed tool of an
@@ -312,8 +313,8 @@ def _update_row(source: Source, row: SourceTool, each: DescribedTool) -> SourceT
     if was_accepted and row.accepted_hash != each.hash:
         row.accepted_definition = row.definition
     if row.hash != each.hash or not source.is_mcp:
-        # An MCP server's definition with an equal hash is kept: otherwise, by hiding the tool for a
-        # while, the server could change what the hash leaves out.
+        # An MCP server's definition is kept while its hash is the same: otherwise, by hiding the
+        # tool for a while, the server could change what the hash leaves out.
         row.definition = dict(each.definition)
     row.title, row.tags = each.title[:200], list(each.tags)
     row.hash, row.inferred_level, row.gone_at = each.hash, each.inferred_level.value, None
@@ -321,8 +322,8 @@ def _update_row(source: Source, row: SourceTool, each: DescribedTool) -> SourceT
 
 
 def _carry_over_level(row: SourceTool, inferred: Level) -> str:
-    """Return the admin's level for a new inferred level: one below the old inferred level is reset,
-    others only rise."""
+    """Return the admin's level after a change of the inferred level: a level below the old inferred
+    level is reset, any other only rises."""
     before = Level(row.inferred_level)
     if not row.level or inferred is before:
         return row.level

@@ -131,7 +131,7 @@ class Source(models.Model):
 
     @property
     def lacks_base_url(self) -> bool:
-        """True for an API whose operations have no address, from its description or an admin."""
+        """True for an API without a base address for its operations."""
         return self.kind == SourceKind.OPENAPI and not self.base_url
 
     @property
@@ -155,8 +155,8 @@ class SourceTool(models.Model):
         accepted_title: the title that an admin accepted, shown as the source's own words; a new
             title waits for an admin.
         hash: the hash of the definition.
-        accepted_hash: the hash of the definition that an admin accepted; empty for none. Any other
-            is quarantined.
+        accepted_hash: the hash of the definition that an admin accepted; empty for none. With any
+            other definition, the tool is quarantined.
         accepted_definition: the last accepted definition, stored while the source describes another
             one; else empty.
         inferred_level: the level that the description suggests.

@@ -38,7 +38,7 @@ def check_base_url(address: str) -> None:
     if "?" in address or "#" in address:
         raise ToolError(
             ErrorCode.INVALID_PARAMETER,
-            "Remove everything from ? or # on: paths are appended to it.",
+            "Remove everything from ? or # on, because paths are appended to the address.",
         )
 
 

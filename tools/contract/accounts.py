@@ -1,5 +1,5 @@
-"""Account numbers in texts: IBANs, card numbers and wallets, told from other numbers by their
-checksums."""
+"""Account numbers in texts: IBANs, card numbers and wallets, distinguished from other numbers by
+their checksums."""
 
 from __future__ import annotations
 

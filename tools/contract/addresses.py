@@ -96,7 +96,8 @@ _LONGEST_QUOTED = 80
 
 
 def is_address_name(name: str) -> bool:
-    """Return True for names of addresses: `url`, `callbackUrl`, `target_hosts`, not `url_id`."""
+    """Return True for the name of a param that holds an address, such as `url`, `callbackUrl` or
+    `target_hosts`, but not `url_id`."""
     words = [word.lower() for word in _WORD.findall(name)]
     while words and words[-1].isdigit():
         words.pop()

@@ -89,7 +89,8 @@ def fingerprint(value: Any) -> str:
 
 
 def build_signature(tool_name: str, params: dict[str, Any]) -> str:
-    """Build `toolName::canonical JSON of params`; equal signatures in one run are duplicates."""
+    """Build `toolName::canonical JSON of params`; calls with the same signature in one run are
+    duplicates."""
     return f"{tool_name}::{canonical_json(params)}"
 
 
@@ -114,7 +115,7 @@ def parse_arguments(text: str) -> dict[str, Any]:
 
 
 def refuse_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Build an object of JSON; raise ValueError for a key that appears twice."""
+    """Build a JSON object; raise ValueError for a key that appears twice."""
     found = dict(pairs)
     if len(found) < len(pairs):
         keys = [key for key, _ in pairs]

@@ -200,7 +200,7 @@ def find_false_addresses(text: str) -> Iterator[str]:
             yield f"{host} is spelled in another way"
     for contact_host in _read_hosts(frozenset(), text):
         if _TWO_HOSTS.search(contact_host):
-            yield f"{contact_host} only starts like another host"
+            yield f"{contact_host} merely begins with another host's name"
 
 
 def _is_plain_ipv4(host: str) -> bool:
@@ -214,8 +214,8 @@ def describe_likeness(value: str, other: str, *, is_number: bool = False) -> str
     """Describe how a value resembles another, e.g. `differs by one character from`; empty if not.
 
     Args:
-        is_number: True for account numbers and the like, where one other digit is suspicious; in
-            names such as mail1 and mail2, it is not.
+        is_number: True for account numbers and the like, where a single different digit is
+            suspicious; in names such as mail1 and mail2, it is not.
     """
     one, two = value.casefold(), other.casefold()
     if one == two or min(len(one), len(two)) < MIN_LENGTH_TO_COMPARE:

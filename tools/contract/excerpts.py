@@ -60,7 +60,8 @@ def take_excerpt(result: ToolResult, start: int = 0, longest: int = MAX_CHARACTE
 
 
 def take_rows(result: ToolResult, excerpt: Excerpt) -> Any:
-    """Return the result's data with only the rows of this excerpt; None if not cut by rows."""
+    """Return the result's data with only the rows of this excerpt; None if it was not cut by
+    rows."""
     rows = slice(excerpt.start, excerpt.end)
     if excerpt.unit != "rows" or isinstance(result.data, list):
         return result.data[rows] if excerpt.unit == "rows" else None

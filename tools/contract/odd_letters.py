@@ -36,7 +36,7 @@ WORD = re.compile(r"[^\W\d_](?:[^\W\d_]|[\u0300-\u036f])*")
 SHORTEST_MIX_WITH_GREEK = 3
 """Shorter words count as formulas: Δx, αβ."""
 WEAK = frozenset(SMALL_CAPITALS) | frozenset("гνιυ")
-"""Letters that only resemble a Latin one; a word with one does not pass for Latin."""
+"""Letters that only resemble a Latin letter; a word that contains one does not pass for Latin."""
 LIGATURES = frozenset(map(chr, range(0xFB00, 0xFB07)))
 DOTLESS = frozenset("ıȷ")
 _TURKISH = re.compile("[ğĞşŞİ]")
@@ -54,16 +54,18 @@ _TURNED_NUMBERS = re.compile(
     r"(?<![0-9.,])[0-9][0-9.,]*+[^\S\n]++([\u0590-\u08ff]{1,2})[^\S\n]++[0-9][0-9.,]*+"
 )
 FEWEST_OF_A_SENTENCE = 5
-"""With fewer letters, a text that begins from right to left is no sentence of such a language."""
+"""With fewer letters, a text that begins from right to left is not a sentence in such a
+language."""
 _FIRST_STRONG = re.compile(r"[^\W\d_]")
 DIGIT_SCRIPTS = {"ARABIC-INDIC": "ARABIC", "EXTENDED": "ARABIC", "FULLWIDTH": "CJK"}
-"""The scripts of digits whose names begin otherwise than those of their letters."""
+"""The scripts of digits whose Unicode names begin with another word than the names of the script's
+letters."""
 _EAST_ASIAN = frozenset({"CJK", "HIRAGANA", "KATAKANA", "HANGUL", "BOPOMOFO", "FULLWIDTH"})
 
 
 @dataclass(frozen=True)
 class OddPart:
-    """A part of a text that passes for another one.
+    """A part of a text that passes for other text.
 
     Attributes:
         start: where it begins.
@@ -79,10 +81,10 @@ class OddPart:
 
 
 def find_odd_parts(text: str, languages: Collection[str] = ()) -> list[OddPart]:
-    """Find the parts of a text that pass for others, from left to right, none within another.
+    """Find the parts of a text that pass for other text, from left to right, none within another.
 
     Args:
-        languages: codes of the languages in which such texts are ordinarily written, as `tr`.
+        languages: codes of the languages in which the text may be written, such as `tr`.
     """
     if text.isascii():
         return []
@@ -221,8 +223,8 @@ SCRIPTS = {
 
 
 def _find_main_script(text: str) -> str:
-    """Find the script of most of the text's letters; that of Chinese, Japanese and Korean is
-    CJK."""
+    """Find the script of most of the text's letters; CJK stands for Chinese, Japanese and
+    Korean."""
     counts: dict[str, int] = {}
     for char in text:
         if char.isalpha():

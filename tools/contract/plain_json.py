@@ -42,9 +42,9 @@ class PlainJson:
 def to_plain_json(value: Any, place: str = "data") -> PlainJson:
     """Write the value as plain JSON that every database can store.
 
-    Dates, Decimals, UUIDs, paths and enumerations become text or numbers, models and dataclasses
-    objects, NaN null. A set is sorted, so that equal sets look equal. A part without a JSON form
-    becomes a text that says so.
+    Dates, Decimals, UUIDs, paths and enumerations become text or numbers; models and dataclasses
+    become objects; NaN becomes null. A set is sorted, so that equal sets look the same. A part
+    without a JSON form becomes a text that says so.
 
     Args:
         place: the name of the value in the description of a fault.
@@ -93,7 +93,8 @@ def write_text(value: Any) -> Any:
 
 
 def describe_value(value: object) -> str:
-    """Describe a wrong value on one line; only plain ones are quoted, others may hold secrets."""
+    """Describe a wrong value on one line; only plain values are quoted, because others may hold
+    secrets."""
     if isinstance(value, type):
         return f"the class {value.__name__}"
     if not _is_plain(value, 0):

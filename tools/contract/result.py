@@ -200,7 +200,8 @@ class KeptFile:
 
 
 def read_kept_files(metadata: dict[str, Any]) -> list[KeptFile]:
-    """Read the kept files in a result's metadata, ignoring other content of older results."""
+    """Return the kept files listed in a result's metadata. Entries of any other shape, which older
+    results may contain, are skipped."""
     described = metadata.get("files")
     fields = {"name": str, "path": str, "size": int, "content_type": str}
     return [

@@ -17,8 +17,8 @@ def format_name(name: str) -> str:
 
 
 def format_value(value: Any) -> str:
-    """Format a value for a sentence: plain words unquoted, other text quoted, no value as
-    `empty`."""
+    """Format a value for a sentence: a single plain word as it is, other text in quotes, and a
+    missing value as `empty`."""
     if value is None or value == "":
         return "empty"
     if isinstance(value, bool):

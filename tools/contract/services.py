@@ -1,4 +1,5 @@
-"""Typed credentials of the services that Gadget knows; those of all others are read by name."""
+"""Typed credentials of the services that Gadget knows; the credentials of other services are read
+by name."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -9,7 +10,7 @@ Known = TypeVar("Known", "GoogleSearchAccount", "GitHubAccount", "SlackAccount")
 
 @dataclass(frozen=True)
 class GoogleSearchAccount:
-    """The service `google.cse`; a value that is not set is empty, and none is ever printed.
+    """The service `google.cse`; unset values are empty, and no value is ever printed.
 
     Attributes:
         endpoint: replaces the API's own address.

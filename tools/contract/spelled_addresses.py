@@ -13,7 +13,7 @@ from tools.contract.host_endings import ENDINGS
 
 PUNCTUATION = frozenset("./\\:?#@")
 _IDEOGRAPHIC_STOPS = dict.fromkeys("\u3002\uff61", ".")
-"""Stops of Chinese and Japanese, which browsers read as the dots of a host."""
+"""Chinese and Japanese full stops, which browsers read as the dots of a host."""
 _PUNCTUATION_TWINS = {
     **{char: look for char, look in TWINS.items() if look in PUNCTUATION},
     **{
@@ -60,12 +60,13 @@ def list_readings(text: str) -> Iterator[str]:
 
 
 def replace_punctuation(text: str) -> str:
-    """Replace punctuation that looks like that of addresses, where it stands within one."""
+    """Within an address, replace look-alike punctuation by the ASCII punctuation that it
+    imitates."""
     return _IN_ADDRESS.sub(lambda found: _PUNCTUATION_TWINS[found[0]], text)
 
 
 def decode_escapes(text: str) -> str:
-    """Decode percent escapes, those of escapes as well."""
+    """Decode percent escapes, including escapes of escapes."""
     for _ in range(MOST_ROUNDS):
         if "%" not in text:
             break

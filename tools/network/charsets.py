@@ -1,4 +1,5 @@
-"""Decoding of external text, with linear-time charsets only, as the sender chooses the charset."""
+"""Decode external text. Only charsets that take linear time are used, because the sender chooses
+the charset."""
 
 import codecs
 

@@ -140,7 +140,7 @@ class GuardedBackend(httpcore2.NetworkBackend):
     Attributes:
         resolve: returns the addresses of a host name.
         dial: opens connections to given addresses.
-        look_up_s: seconds for a lookup, within those of the request.
+        look_up_s: seconds for a lookup, within the time of the request.
         proxy: all connections go to it, and it is not checked; `check_behind_proxy` checks the
             servers behind it.
     """
@@ -162,7 +162,8 @@ class GuardedBackend(httpcore2.NetworkBackend):
         return resolve_host(server, self.reach, self.resolve, left)
 
     def check_behind_proxy(self, host: str, port: int) -> None:
-        """Refuse private servers behind the proxy, too, but not names that only it can look up.
+        """Refuse private servers behind the proxy, too, but not names that only the proxy can look
+        up.
 
         Raises:
             ToolError: SECURITY_VIOLATION

@@ -73,7 +73,7 @@ class FileStore:
             raise.
         list_deletions: lists what a deletion would remove.
         delete_files: deletes a file or folder; the last argument is called with the entries before
-            that, and may raise.
+            the deletion, and may raise.
         keep_result_files: keeps the files that a call of this level in this run returned.
         list_organizations: lists the ids of organizations that have files.
         list_all_entries: yields every file and folder with the organization's id.

@@ -18,7 +18,8 @@ Choices = Sequence[tuple[str, str]]
 
 @dataclass(frozen=True)
 class RecordListQuery:
-    """Conditions of a list; empty ones match all records, and status `archived` archived ones."""
+    """Conditions of a list; empty ones do not apply. Only the status `archived` lists archived
+    records."""
 
     text: str = ""
     region: str = ""
@@ -29,7 +30,7 @@ class RecordListQuery:
 
 @dataclass(frozen=True)
 class SortOrder:
-    """The order of a list; equal keys are ordered by id."""
+    """The order of a list; records with the same key are ordered by id."""
 
     by: str = "name"
     descending: bool = False
@@ -51,7 +52,7 @@ class RecordPage:
 
 
 class ImportRefusedError(Exception):
-    """The file cannot be imported at all, so nothing was. The message is for the user."""
+    """The file cannot be imported at all, and nothing was imported. The message is for the user."""
 
 
 @dataclass(frozen=True)

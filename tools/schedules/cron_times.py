@@ -1,8 +1,9 @@
 """Times of a cron expression in a time zone, including days on which the clocks change.
 
-There are two kinds of expressions. One that names hours describes times of the day: each occurs
-once a day, at the first moment when the clock shows it or has jumped over it. One for every hour
-("every 15 minutes") follows the clock, so it continues evenly through an hour that occurs twice.
+There are two kinds of expressions. An expression that names hours describes times of the day: each
+occurs once a day, at the first moment when the clock shows it or has jumped over it. An expression
+for every hour ("every 15 minutes") follows the clock, so it continues evenly through an hour that
+occurs twice.
 """
 
 from collections.abc import Iterator
@@ -55,7 +56,8 @@ class CronTimes:
         return [time.astimezone(self.zone) for time in found]
 
     def _list_times_of_day(self, moment: datetime) -> Iterator[datetime]:
-        """Yield the times in UTC from about the moment; a skipped one becomes the next existing."""
+        """Yield the times in UTC from about the moment; a time that the clock skips becomes the
+        next one that exists."""
         for shown in CronSim(self.cron, _read_clock(moment, self.zone)):
             while not _exists_on_clock(shown, self.zone):
                 shown += _MINUTE  # noqa: PLW2901

@@ -15,7 +15,8 @@ _ANY = datetime(2000, 1, 1)  # noqa: DTZ001 - any date, needed only to parse the
 
 
 def describe_times(times: CronTimes) -> str:
-    """Describe the times: "every Monday at 09:00 (Europe/Berlin)"; cronsim words unusual ones."""
+    """Describe the times: "every Monday at 09:00 (Europe/Berlin)"; cronsim describes unusual
+    times."""
     parsed = CronSim(times.cron, _ANY)
     usual = _describe_common(parsed)
     words = usual or parsed.explain()

@@ -29,8 +29,8 @@ _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 _LEFT_TO_THE_SERVER = frozenset(
     {"uniqueItems", "patternProperties", "$schema", "$id", "$comment", "x-mcp-header"}
 )
-"""Keywords that only the server uses: sets are unordered, and name patterns may take forever to
-match.
+"""Keywords that are left to the server. The toolbox refuses sets, because they have no stable
+order, and matching names by patterns may take forever.
 
 `x-mcp-header` asks the client for HTTP headers, and the client is Gadget, not the model.
 """
@@ -140,7 +140,8 @@ def _check_schema(given: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     for reference in _list_references(schema):
         if not reference.startswith("#"):
             raise IllegalSchemaError(f"its schema refers to another document: {reference!r:.200}")
-        # Finding a name would need a search of the whole schema.
+        # References by name are refused, because finding one would need a search of the whole
+        # schema.
         if reference[1:] and not reference.startswith("#/"):
             raise IllegalSchemaError(
                 f"its schema has a reference by name, not by path: {reference!r:.200}"

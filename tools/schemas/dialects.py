@@ -1,7 +1,7 @@
 """Translation of older and faulty JSON schemas into Draft 2020-12, keyword by keyword.
 
-A keyword that means something else today is translated; one that means nothing is dropped, with a
-note for the admin.
+A keyword that means something else today is translated; a keyword that means nothing is dropped,
+with a note for the admin.
 """
 
 import re

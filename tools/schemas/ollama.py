@@ -8,7 +8,8 @@ from typing import Any
 from tools.schemas.references import find_target
 
 MAX_REFERENCES = 5
-"""The depth of nested references; a deeper or recursive one becomes an object of any kind."""
+"""The maximum depth of nested references; a deeper or recursive reference becomes an object of any
+kind."""
 _KEPT = frozenset({"type", "description", "enum", "items", "properties", "required", "anyOf"})
 _SILENT = frozenset(
     {"$defs", "definitions", "$schema", "$id", "$ref", "title", "const", "oneOf", "allOf"}

@@ -68,7 +68,8 @@ class CallSchema:
 
     def _find_missing(self, node: Any, where: str, paths: frozenset[str]) -> str:
         here = self._resolve(node)
-        if "items" in here and where not in paths:  # otherwise the list may be empty
+        # If the list itself is in `paths`, it may be empty, so its items need nothing.
+        if "items" in here and where not in paths:
             return self._find_missing(here["items"], where, paths)
         for name, schema in self._read_properties(here):
             path = f"{where}.{name}" if where else name

@@ -37,8 +37,8 @@ class LoadedSource(ToolSource):
     """A source that loads all its tools when it starts, and keeps them until it is shut down.
 
     Attributes:
-        withheld: {tool name: why it cannot be used now}, each a sentence for people; a granted call
-            fails with it.
+        withheld: {tool name: why it cannot be used now}, each a sentence for people; a call of a
+            granted tool fails with that sentence.
     """
 
     def __init__(self, name: str) -> None:

@@ -76,7 +76,8 @@ def _split_words(text: str) -> list[str]:
 
 
 def _find_batch_word(text: str, *, only_reads: bool) -> str:
-    """Return the word that suggests embedded requests; `batch` counts only at either end."""
+    """Return the word that suggests embedded requests; `batch` counts only as a name's first or
+    last word."""
     for word in _CERTAIN_WORDS:
         if word in _split_words(text) or (len(word) > 3 and word in normalize_name(text)):
             return word
@@ -105,7 +106,8 @@ def _may_be_method(schema: Any) -> bool:
 
 
 def _list_fields(schema: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield each object's properties, by normalized name; those of one `allOf` are combined."""
+    """Yield each object's properties, by normalized name; the properties in one `allOf` are
+    combined."""
     waiting: list[Any] = [schema]
     seen: set[int] = set()
     while waiting:

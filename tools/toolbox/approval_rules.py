@@ -94,8 +94,8 @@ class RuleTerms:
     """A rule about the people who must approve a card.
 
     Attributes:
-        tool, category, level, employee_id, conditions: the cards that it is for; an empty one
-            matches every card.
+        tool, category, level, employee_id, conditions: the cards that the rule is for; an empty
+            attribute matches every card.
         needed: the number of people.
         group: the group that they belong to; None for every approver.
         excludes_requesters: True if people who asked for the call or edited it do not count.
@@ -224,7 +224,7 @@ def may_decide(
     """Determine if the person may approve the card now, in their own name or else as a deputy.
 
     Args:
-        votes: those that were cast on this card before.
+        votes: the votes that were cast on this card before.
         rules: all rules of the organization.
     """
     if not person.may_approve:
@@ -255,8 +255,8 @@ def _may_finish(
     """Determine if the person may approve a card that has enough votes only because its rules
     became easier.
 
-    One more approval by somebody who counts is needed, because nobody saw the card as approved when
-    the last vote was cast.
+    One more approval is needed from someone whose approval counts, because nobody saw the card as
+    approved when the last vote was cast.
     """
     if has_voted or any(state.rule.accepts(CastVote(person), card) for state in states):
         return Entitlement(None, completes=True)

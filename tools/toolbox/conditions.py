@@ -57,7 +57,7 @@ class Rule(StrEnum):
 
 
 COUNTED = frozenset({Rule.CALL_COUNT, Rule.SUM})
-"""Rules that count calls, so that two calls at the same time could both pass where only one may."""
+"""Rules that count calls. Two calls judged at the same time could both pass where only one may."""
 OVER_HISTORY = COUNTED | {Rule.ONLY_AFTER}
 """Rules that need to know the earlier calls."""
 
@@ -305,7 +305,8 @@ def find_broken_conditions(
     provenance: Provenance | None = None,
     history: ToolHistory | None = None,
 ) -> list[BrokenCondition]:
-    """Return the first broken condition that forbids, else the first and all others over history.
+    """Return the first broken condition that forbids the call; else the first broken one, and all
+    others over history.
 
     A person who approves a call over a limit has to see every limit that it exceeds.
     """

@@ -46,7 +46,7 @@ class Guards:
         context: ToolContext,
         work: Callable[[], ToolResult],
     ) -> ToolResult:
-        """Return the cached result of an equal call, or run `work` and cache its result.
+        """Return the cached result of the same call, or run `work` and cache its result.
 
         Raises:
             ToolError: RATE_LIMITED, with the time to wait; nothing was attempted.

@@ -34,7 +34,8 @@ def is_number(value: Any) -> bool:
 
 
 def is_amount(value: Any) -> bool:
-    """Return True for a number of 0 or more; a negative one could make room in a sum for others."""
+    """Return True for a number of 0 or more; in a sum, a negative number would make room for
+    others."""
     return is_number(value) and value >= 0
 
 

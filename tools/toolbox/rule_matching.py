@@ -1,8 +1,8 @@
 """Matching of calls with the conditions of approval rules; if in doubt, the rule applies.
 
-A limit treats a value that it cannot compare as broken. An approval rule asks for more people, so
-it has to apply then. Otherwise "two people from 1,000" would not apply to "5000", [5000] or
-{"value": 5000}.
+A value that cannot be compared counts as breaking a limit. An approval rule asks for more people,
+so it has to apply to such a value: otherwise, "two people from 1,000" would not apply to "5000",
+[5000] or {"value": 5000}.
 """
 
 import math
@@ -22,10 +22,10 @@ _EQUALITY = frozenset({Rule.EQUALS, Rule.ONE_OF})
 
 
 def can_meet(condition: Condition, params: Mapping[str, Any]) -> bool:
-    """Return True if a value in the condition's param meets it, or is there and cannot be compared.
+    """Return True if the param has a value that meets the condition or cannot be compared.
 
     Each entry of a list is judged by itself, so that no other entry hides it. A missing param does
-    not meet it.
+    not meet the condition.
     """
     if condition.rule not in _MAY_HOLD:
         return True  # it depends on more than the call's params, so it cannot be ruled out

@@ -21,8 +21,8 @@ class Ruling:
 
     Attributes:
         person: the person who completed the approval, with those for whom they were a deputy.
-        votes: those that had been cast before.
-        rules: those that matched the card.
+        votes: the votes that had been cast before.
+        rules: the rules that matched the card.
         category: the category of the card's tool.
         requesters: the ids of the people who asked for the call, if a rule excludes them.
         age: the time for which the card had waited.

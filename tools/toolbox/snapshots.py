@@ -20,8 +20,8 @@ class RecordedRules:
 
     Attributes:
         tools: the traits of its tools in every installed version, by id.
-        standing_grants: the ids of those in force, if a card asked for them. Their terms may have
-            to be erased, and never change, so only the ids are recorded.
+        standing_grants: the ids of the standing grants in force, if a card asked for them. Their
+            terms may have to be erased, and never change, so only the ids are recorded.
     """
 
     grants: Grants
@@ -48,7 +48,7 @@ class RecordedRules:
         )
 
     def as_json(self) -> dict[str, Any]:
-        """Return the rules as JSON; equal rules give equal JSON."""
+        """Return the rules as JSON; the same rules always give the same JSON."""
         return {
             "format": FORMAT,
             "grants": _dump_grants(self.grants),

@@ -197,7 +197,7 @@ class Toolbox:
             _shut_down(tool)
 
     def get_tool(self, name: str) -> Tool | None:
-        """Return a name's highest version, enabled if possible, or that in `name@1.2`, or None.
+        """Return a name's highest version, preferably an enabled one, or the version in `name@1.2`.
 
         An action that agents ask about is found by its name, too, and is never among the tools.
         """
@@ -205,15 +205,18 @@ class Toolbox:
         return found or find_asked_action(name)
 
     def get_granted_tool(self, name: str, grants: Grants) -> Tool | None:
-        """Return the tool like `get_tool`, but for a name alone the employee's pinned version."""
+        """Return the tool like `get_tool`; for a name without a version, in the employee's pinned
+        version."""
         return self.get_pinned_tool(name, grants.pinned.get(name, ""))
 
     def get_pinned_tool(self, name: str, version: str) -> Tool | None:
-        """Return this version of the name, and no other; like `get_tool` if it is empty."""
+        """Return this version of the name, and no other; without a version, the same as
+        `get_tool`."""
         return self.get_tool(f"{name}@{version}" if version else name)
 
     def get_called_tool(self, name: str, version: str) -> Tool | None:
-        """Return the tool in the version of a call; like `get_tool` if that is not installed."""
+        """Return the tool in the version of a call; if that is not installed, the same as
+        `get_tool`."""
         return self.get_pinned_tool(name, version) or self.get_tool(name)
 
     def get_defined_tool(self, name: str, definition_hash: str) -> Tool | None:
@@ -247,7 +250,7 @@ class Toolbox:
 
     @property
     def known_modes(self) -> list[str]:
-        """The modes that a run may have: those that ship, and those that tools name."""
+        """The modes that a run may have: the built-in ones, and the ones that tools name."""
         return list(dict.fromkeys([*MODES, *self.modes]))
 
     def tools(self) -> list[Tool]:

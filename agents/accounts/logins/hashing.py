@@ -1,5 +1,5 @@
-"""Limit how many passwords are hashed at the same time: each keeps a processor core busy that pages
-need too."""
+"""Limit how many passwords are hashed at the same time: each hash occupies a processor core, and
+pages need the cores too."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from django.db import connection
 
 MAX_AT_ONCE = max(1, (os.cpu_count() or 1) // 2)
 MAX_WAITING = 8
-"""Logins that wait; each holds a thread, but no database connection."""
+"""Logins that may wait for a slot; each holds a thread, but no database connection."""
 MAX_WAIT_S = 4.0
 RETRY_AFTER_S = 5
 

@@ -1,8 +1,8 @@
 """Limits on wrong passwords: per account and address, per address, and per known browser.
 
-Each try is counted before the password is checked, and uncounted if it was correct, so that
-simultaneous tries cannot pass a limit together. The counters are in the table of django-axes, where
-a superuser may delete them.
+Each try is counted before the password is checked, and uncounted if the password was correct, so
+that simultaneous tries cannot exceed a limit. The counters are in the table of django-axes, where a
+superuser may delete them.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ ANY_ACCOUNT = ""
 
 @dataclass(frozen=True)
 class TryCounter:
-    """Counts tries within WINDOW, from the first one."""
+    """Counts tries in a window of time that begins with the first try."""
 
     username: str
     address: str
@@ -110,7 +110,8 @@ class LoginTries:
         return any(counter.browser for counter in self.counters)
 
     def count(self) -> bool:
-        """Count a try everywhere; return False, without counting, if one counter is full."""
+        """Count a try in every counter; return False, with nothing counted, if one of them is
+        full."""
         for number, counter in enumerate(self.counters):
             if not counter.count():
                 for counted in self.counters[:number]:
@@ -125,7 +126,7 @@ class LoginTries:
 
     def accept(self) -> None:
         """Reset the account's counter after a correct password; the address's counter only drops by
-        one, because its client may be guessing other passwords."""
+        one, because the same client may be guessing passwords of other accounts."""
         for counter in self.counters:
             counter.uncount() if counter.username == ANY_ACCOUNT else counter.reset()
 
@@ -134,7 +135,7 @@ class LoginTries:
 
 
 class LoginLimits(AxesDatabaseHandler):  # type: ignore[misc]
-    """The handler that django-axes calls around each login, which applies these limits."""
+    """The handler that django-axes calls around each login; it applies these limits."""
 
     def is_allowed(self, request: HttpRequest, credentials: dict[str, Any] | None = None) -> bool:
         """Count the try that is about to happen; return False if it is over a limit."""
@@ -168,7 +169,8 @@ def find_client_network(request: HttpRequest) -> str:
     """Return the client's IPv4 address or IPv6 network: a client can use every address of its IPv6
     network.
 
-    A server on `::` sees IPv4 clients as `::ffff:192.0.2.1`; they do not share a network.
+    A server on `::` sees IPv4 clients as `::ffff:192.0.2.1`. As IPv6 addresses, they would all be
+    in one network.
     """
     try:
         address = ip_address(request.META.get("REMOTE_ADDR", ""))

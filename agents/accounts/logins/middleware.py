@@ -17,8 +17,8 @@ from agents.accounts.logins.limits import LoginTries
 
 
 class LoginMiddleware:
-    """Middleware that remembers the browser of a login, and returns 429 while too many passwords
-    are hashed."""
+    """Middleware that remembers the browser of a login, and responds with 429 while too many
+    passwords wait to be hashed."""
 
     sync_capable = async_capable = True
 

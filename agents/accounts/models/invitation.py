@@ -13,7 +13,8 @@ class Invitation(models.Model):
 
     Attributes:
         note: who it is for, in the admin's words; it names no account.
-        address: the person's e-mail address, for notices once they confirm it; empty without one.
+        address: the person's e-mail address, for notices once they confirm it; empty if none was
+            given.
         tries: the number of usernames that were entered and are taken.
     """
 

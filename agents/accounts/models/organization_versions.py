@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from tools.caches import Cache
 
 MAX_ORGANIZATIONS = 10_000
-"""The organizations whose versions a process remembers."""
+"""The most organizations whose versions a process remembers."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ _lock = threading.Lock()
 
 def record_versions(organization_id: int, tools: int, credentials: int = 0) -> None:
     """Record the versions of an organization's row, unless newer ones were seen: a long transaction
-    reads an old row."""
+    may read an old row."""
     known = _seen.get(organization_id)
     if known is not None and known.tools >= tools and known.credentials >= credentials:
         return
@@ -37,8 +37,8 @@ def record_versions(organization_id: int, tools: int, credentials: int = 0) -> N
 def correct_versions(
     organization_id: int, seen: OrganizationVersions | None, found: OrganizationVersions
 ) -> None:
-    """Replace versions that were never committed, or are not yet; do nothing if others have been
-    seen since."""
+    """Replace versions that were rolled back or are not committed yet; do nothing if other versions
+    have been seen since."""
     with _lock:
         if _seen.get(organization_id) == seen:
             _seen.put(organization_id, found)

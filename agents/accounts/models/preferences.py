@@ -13,7 +13,7 @@ class Units(models.TextChoices):
 
 
 class Preferences(models.Model):
-    """A member's language and units; empty if not chosen. The time zone is in the preferences of
+    """A member's language and units; empty if not chosen. The time zone is in the preferences for
     notices."""
 
     membership = models.OneToOneField(

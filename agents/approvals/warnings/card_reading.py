@@ -61,7 +61,8 @@ MAX_DETAILS = 3
 MAX_EXCERPT = 40
 MAX_COMPARED = 50
 MAX_SHORT = 200
-"""Longer values are prose, where surrounding spaces and the product's words are common."""
+"""The most characters of a short value. Longer values are prose, in which surrounding spaces and
+the product's words are common."""
 _NATURAL_NO_BREAK = re.compile(
     r"(?<=[\d«])[\u00a0\u202f\u2007\u2009]|[\u00a0\u202f\u2009](?=[\d;:!?»%€$£°])"
 )
@@ -184,7 +185,7 @@ def add_details(
 
 
 def quote_excerpt(text: str, longest: int = MAX_EXCERPT) -> str:
-    """Quote a text in one line; a long one keeps its start and its end."""
+    """Quote a text on one line; a long one keeps its start and its end."""
     line = " ".join(text.split(" ")).replace("\n", " ")
     if len(line) > longest:
         line = f"{line[: longest * 2 // 3]}…{line[-(longest // 3) :]}"
@@ -360,7 +361,8 @@ def is_mixed(word: str) -> bool:
 def _compare_contacts(
     targets: list[dict[str, Any]], each_written: Sequence[tuple[Contact, ...]]
 ) -> Iterator[str]:
-    """Compare the contacts that would be written with those that their target has on the card."""
+    """Compare the contacts that would be written to each target with the target's contacts on the
+    card."""
     for target, written in zip(targets, each_written, strict=False):
         named = {"domain": target.get("label"), "after": target.get("before")}
         current = list_contacts(named)

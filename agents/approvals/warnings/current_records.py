@@ -1,5 +1,5 @@
-"""Compare the records that a card affects, as they are now, with the card and the contacts that it
-would write."""
+"""Compare the records that a card affects, in their current state, with the card and with the
+contacts that its call would write."""
 
 from __future__ import annotations
 

@@ -25,8 +25,8 @@ MAX_SEARCHED = 100
 
 @dataclass(frozen=True)
 class DoneTarget:
-    """A target that already has the wanted values, each with its field's name; none if it was to be
-    deleted."""
+    """A target that already has the wanted values, each with its field's name; without values if it
+    was to be deleted."""
 
     label: str
     values: tuple[tuple[str, Any], ...]
@@ -97,7 +97,7 @@ def _list_values(target: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
 
 
 def _find_change(card: Approval, target: dict[str, Any]) -> _Doing | None:
-    """Find the newest change of a record to the wanted values in its history."""
+    """Find the newest change in a record's history that gave it the wanted values."""
     if not is_about_records(card) or not str(target["id"]).isdecimal():
         return None
     own = RECORD_STORE.get().get_changes(card.organization_id).filter(record_id=int(target["id"]))

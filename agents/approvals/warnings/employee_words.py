@@ -20,7 +20,8 @@ def find_imitations(organization_id: int, digests: Mapping[int, str]) -> dict[in
     """Return the words that imitate Gadget, by card id, for cards that have any; one query for all
     cards that are not cached.
 
-    A recorded pass never changes, and the digest seals the call, and thereby its pass.
+    Results are cached by digest, because the digest seals the call, and thereby its pass, which
+    never changes.
 
     Args:
         digests: the digest of each card by its id.

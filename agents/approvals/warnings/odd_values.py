@@ -16,7 +16,7 @@ COMMON_PERCENT = 70
 """The percentage of a group that must agree before the others are odd."""
 MIN_COMMON = 3
 MAX_LISTED = 100
-"""The most values of a list that are compared."""
+"""The most values compared in one list."""
 FAR = 10.0
 """A number is odd if its distance from the median is more than this many times the usual
 distance."""
@@ -24,7 +24,7 @@ distance."""
 
 def find_oddities(params: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return a text for each card's flat params that names its odd values, such as `email:
-    different domain`; empty without any.
+    different domain`; empty if there are none.
 
     The result is in the order of the params.
     """
@@ -104,7 +104,7 @@ def _get_host(text: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _get_alphabet(text: str) -> str:
-    """Return the alphabet of most of the letters, such as LATIN; empty without letters."""
+    """Return the alphabet of most of the letters, such as LATIN; empty if there are no letters."""
     names = (unicodedata.name(char, "UNKNOWN").partition(" ")[0] for char in text if char.isalpha())
     counts = Counter(names)
     return counts.most_common(1)[0][0] if counts else ""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 MIN_TARGETS = 6
-"""People read shorter lists whole, so these have no summary."""
+"""The shortest list that gets a summary; people read shorter lists whole."""
 MAX_VALUES = 8
 MAX_SHARE = 0.2
 MAX_NAMED = 5
@@ -46,7 +46,7 @@ class FieldSummary:
 
 
 def summarize_outliers(targets: Sequence[dict[str, Any]]) -> list[FieldSummary]:
-    """Summarize each field in which few of the targets differ from all others."""
+    """Summarize each field in which a few targets differ from all the others."""
     if len(targets) < MIN_TARGETS:
         return []
     found = []
@@ -91,7 +91,7 @@ def _count_values(targets: Sequence[dict[str, Any]], side: str, name: str) -> Co
 
 
 def _find_rare_values(counts: Counter[str], total: int) -> set[str]:
-    """Find the values that few targets have, if the field has few different values at all."""
+    """Find the values that few targets have, if the field has only a few different values."""
     if not 1 < len(counts) <= MAX_VALUES or any(len(text) > MAX_TEXT for text in counts):
         return set()
     rare = {text for text, count in counts.items() if count <= total * MAX_SHARE}

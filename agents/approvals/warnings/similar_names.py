@@ -37,7 +37,7 @@ class CardNames:
     """The values on a card that could be taken for a name.
 
     Attributes:
-        looks: each value with its look: the text in which lookalike spellings are equal.
+        looks: each value with its look: the text that all lookalike spellings share.
         own_id: the id of the card's only target: a card that renames a record must not warn of the
             record's current name.
     """

@@ -61,7 +61,8 @@ class Surroundings:
 
 @dataclass(frozen=True)
 class CardFacts:
-    """Facts that a list of open cards and each of its cards show, by card id; claims by call id."""
+    """Facts shown both in a list of open cards and on each of its cards: by card id, but claims by
+    call id."""
 
     cards: Collection[int]
     similar_names: Mapping[int, list[SimilarName]]
@@ -79,7 +80,7 @@ def load_facts(organization_id: int, readings: Mapping[int, CardReading]) -> Car
 def load_surroundings(
     cards: Collection[Approval], words: Mapping[int, str], listed: CardFacts | None = None
 ) -> dict[int, Surroundings]:
-    """Load the surroundings of open cards of one organization by card id.
+    """Load, by card id, the surroundings of open cards of one organization.
 
     Args:
         words: the employee's own words by card id.

@@ -17,7 +17,7 @@ from agents.deliveries.failures import DeliveryError
 
 @dataclass(frozen=True)
 class DeliveryChannel:
-    """One way to send. Its module is loaded on first use, because that of chat takes 25 MB of
+    """One way to send. Its module is loaded on first use, because the chat module takes 25 MB of
     memory.
 
     Attributes:

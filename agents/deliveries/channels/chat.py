@@ -87,9 +87,9 @@ class ChatAddress:
         """Read an address in apprise's form, such as `slack://token/token/token`; None if it is not
         supported.
 
-        Options after a question mark are refused, because some name files to read, and so are
-        several receivers. A bot of Telegram needs a chat: without one, apprise would choose the
-        last person who wrote to it.
+        Several receivers are refused, and so are options after a question mark, because some of
+        them name files to read. A bot of Telegram needs a chat: without one, apprise would choose
+        the last person who wrote to it.
         """
         scheme = text.partition("://")[0].lower()
         if len(text) > LONGEST or scheme not in SERVICES or "?" in text or not text.isprintable():
@@ -104,7 +104,8 @@ class ChatAddress:
             or getattr(sender, "detect_owner", False)
         ):
             return None
-        sender.request_rate_per_sec = 0  # a notification is one request, or a few to one receiver
+        # No pause between requests: a notification needs only a few, all to one receiver.
+        sender.request_rate_per_sec = 0
         return cls(sender, *SERVICES[scheme])
 
     @property
@@ -199,7 +200,7 @@ class _Door(BaseAdapter):
         return (
             f"{service} refused the notification"
             if self._has_responded
-            else f"{service} was not asked"
+            else f"{service} was not contacted"
         )
 
     @override
@@ -242,7 +243,7 @@ class _Door(BaseAdapter):
             if name.lower() not in _FRAMING
         }
         release_connection()
-        # The time limit is for all requests together.
+        # All requests share one time limit.
         limits = replace(LIMITS, total_s=max(0.1, self._deadline - time.monotonic()))
         client = GuardedClient(
             NetworkAccess(requested=frozenset({host}), installation=allowed), limits
@@ -279,8 +280,8 @@ def _get_door(_: requests.Session, url: str) -> BaseAdapter:  # noqa: ARG001 - t
 
 
 def may_reach(host: str, hosts: Collection[str]) -> bool:
-    """Return True if the host is one of `hosts`, or a subdomain of one; OWN_HOST stands for those
-    of GADGET_CHAT_HOSTS."""
+    """Return True if the host is one of `hosts`, or a subdomain of one; OWN_HOST stands for the
+    hosts of GADGET_CHAT_HOSTS."""
     is_known = any(host == each or host.endswith(f".{each}") for each in hosts if each != OWN_HOST)
     return is_known or (OWN_HOST in hosts and _is_named(host))
 
@@ -293,5 +294,5 @@ def _is_named(host: str) -> bool:
 
 
 requests.Session.get_adapter = _get_door  # type: ignore[method-assign, assignment]
-# Apprise logs errors that may contain addresses, which are secrets.
+# Silence Apprise: the errors that it logs may contain addresses, which are secrets.
 logging.getLogger("apprise").setLevel(logging.CRITICAL + 1)

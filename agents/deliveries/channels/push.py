@@ -1,8 +1,8 @@
 """Browser push: encrypt a notification for one browser (RFC 8291), sign it with the installation's
-key (RFC 8292), send it.
+key (RFC 8292), and send it.
 
-`cryptography` does all the arithmetic; each library for push brings its own HTTP client, which
-would bypass our network rules.
+This module needs only `cryptography`: each library for push brings its own HTTP client, which would
+bypass our network rules.
 """
 
 from __future__ import annotations
@@ -260,7 +260,7 @@ def make_key_if_missing() -> None:
 
 def get_public_key() -> str:
     """Return the installation's public key, which browsers need to subscribe, as base64url; empty
-    without one."""
+    if there is none."""
     try:
         return encode(encode_point(load_key().public_key()))
     except DeliveryError:

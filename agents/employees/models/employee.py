@@ -268,7 +268,7 @@ def _find_body_fault(value: Any) -> str | None:
     if not isinstance(value, dict):
         return 'Write a JSON object, such as {"top_p": 0.9}.'
     if taken := [name for name in NOT_IN_BODY if name in value]:
-        return f"Leave out {', '.join(taken)}: Gadget sets that in every request."
+        return f"Leave out {', '.join(taken)}, which Gadget sets in every request."
     try:
         text = storable_json(value)
     except (ValueError, TypeError, RecursionError) as error:

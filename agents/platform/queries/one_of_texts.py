@@ -1,5 +1,5 @@
 """A condition that compares a column with thousands of texts in one param, which is cheaper to send
-than one param for each."""
+than one param for each text."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def insert_rows(rows: Sequence[Model]) -> None:
 
 
 def update_rows(model: type[Model], changes: dict[str, Any], where: dict[str, Any]) -> int:
-    """Set the columns in `changes` on the rows that equal `where`, both with plain values; return
+    """Set the columns in `changes` on the rows that match `where`, both with plain values; return
     the number of changed rows."""
     return update_each(model, [(changes, where)])
 

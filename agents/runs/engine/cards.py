@@ -164,7 +164,7 @@ def _list_requests(tool: Tool, params: dict[str, object]) -> Preview | None:
         return None
     if len(carried) > MAX_LISTED_REQUESTS:
         return Preview.impossible(
-            f"It carries {len(carried):,} other requests; at most {MAX_LISTED_REQUESTS:,} can be listed."
+            f"The call carries {len(carried):,} other requests; at most {MAX_LISTED_REQUESTS:,} can be listed."
         )
     targets = (
         Target(str(number), request, after={"request": request})
@@ -207,7 +207,7 @@ def publish_card(tx: Transaction, call: ToolCall, card: Approval, days: float) -
 
 
 def replace_card(tx: Transaction, card: Approval, effect: CallEffect, why: str) -> Approval:
-    """Replace an open card by a new one, because the effect has changed or a person asked for it;
+    """Replace an open card with a new one, because the effect has changed or a person asked for it;
     the old card becomes superseded.
 
     The new card seals the call as given, and gives two reasons: the change (`why`), and the reason

@@ -34,9 +34,9 @@ READ_RESULTS = "results.read"
 SUMMARY_LENGTH = 320
 """The size that a shortened result counts as, in characters; it may be slightly longer."""
 TEXT_LENGTH = 200
-"""The characters that are kept of a shortened text."""
+"""The number of characters kept of a shortened text."""
 MESSAGE_OVERHEAD = 40
-"""The characters that a message or a call counts in addition to its texts."""
+"""The number of characters counted for each message or call in addition to its texts."""
 
 _USUAL_RATE = 0.3
 _MIN_RATE, _MAX_RATE = 1 / 6, 1.5

@@ -93,8 +93,8 @@ class RunContext:
         return has_counting_rule(self.grants.conditions.get(tool_name, ()))
 
     def _refuse_wire_name(self, wire: str) -> tuple[Tool, Verdict] | None:
-        """Return the tool that was not offered and has this wire name, with its refusal; None
-        without one.
+        """Return the tool with this wire name, if it was not offered, with its refusal; None if
+        there is no such tool.
 
         The wire names of offered tools were replaced by internal names before, so a granted tool is
         never found here.
@@ -198,7 +198,7 @@ class RunContext:
 
     @cached_property
     def tools(self) -> list[Tool]:
-        """The tools that this employee may use, by name."""
+        """The tools that this employee may use, sorted by name."""
         return self.toolbox.available_tools(self.grants, self.policy)
 
     def build_tool_context(self, call: ToolCall) -> ToolContext:
@@ -305,7 +305,7 @@ def _make_grants(rows: tuple[GrantRow, ...], mode: str) -> Grants:
 
 
 def has_same_verdict(one: Verdict, other: Verdict) -> bool:
-    """Return True if permission, level, reason and params of both verdicts are equal."""
+    """Return True if both verdicts have the same permission, level, reason and params."""
     first, second = (
         (each.permission, each.level, each.reason, each.params) for each in (one, other)
     )
@@ -313,8 +313,8 @@ def has_same_verdict(one: Verdict, other: Verdict) -> bool:
 
 
 def list_colleagues(employee: Employee, ids: Iterable[int]) -> list[Employee]:
-    """List the employees with these ids in the same organization, by name, without the employee
-    itself; inactive ones are included."""
+    """List the employees with these ids in the same organization, sorted by name, without the
+    employee itself; inactive ones are included."""
     colleagues = Employee.objects.filter(
         organization_id=employee.organization_id, pk__in=ids
     ).exclude(pk=employee.pk)

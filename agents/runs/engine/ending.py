@@ -227,7 +227,8 @@ def cancel_unneeded(run_id: int, problem: str = "", *, wait: bool = True) -> boo
         tx.publish(CancelRequested(MACHINE))
         if run.status != RunStatus.RUNNING:
             end_run(tx, Ending(ExitReason.CANCELLED, problem=problem))
-        elif problem:  # the run's driver will end it, and does not know the reason
+        # The driver will end the run without knowing the reason, so its calls record it now.
+        elif problem:
             _cancel_unstarted_calls(
                 tx, ToolCall.objects.filter(run_id=run_id), f"The run was cancelled. {problem}"
             )

@@ -299,7 +299,7 @@ class _ReadyCall(Judgment):
             return Objection(self._verdict.reason, self._verdict.error)
         if self._verdict.permission is Permission.AUTO:
             return None
-        # With this code, the model may request the same call again, and it gets a card.
+        # LIMIT_EXCEEDED lets the model request the same call again, which then gets a card.
         code = (
             ErrorCode.LIMIT_EXCEEDED
             if self._call.tool in self.counted

@@ -93,7 +93,7 @@ class ConversationCache:
 
 
 def read_window(flag: Any) -> ContextWindow | None:
-    """Return the window from a flag that was stored as WAS_TOO_LONG; None without a flag."""
+    """Return the window from a flag that was stored as WAS_TOO_LONG; None if there is no flag."""
     if isinstance(flag, list):
         return ContextWindow(*flag)
     return ContextWindow() if flag else None
@@ -258,7 +258,7 @@ def _shorten(
     cuts: Cuts,
     summaries: dict[tuple[int, str], _ResultSummary],
 ) -> None:
-    """Replace the messages that are cut by shortened ones, in place."""
+    """Replace the messages to be cut with shortened ones, in place."""
     for number in cuts.texts:
         index = positions[number].index
         messages[index] = {

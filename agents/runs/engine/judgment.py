@@ -195,8 +195,8 @@ class PlannedCalls(Judgment):
         self.planned = [before.replace_if_changed(current) for before, current in pairs]
 
     def _preview(self, lease: Lease | None) -> None:
-        """Compute the effect for each card that has none, once for equal calls, and refuse calls
-        beyond the limit of open cards.
+        """Compute the effect for each card that has none, once for identical calls, and refuse
+        calls beyond the limit of open cards.
 
         Calls whose signature the run has seen may be duplicates, so they do not count toward the
         limit.
@@ -266,7 +266,7 @@ class PlannedCalls(Judgment):
         return lacking
 
     def _add_starting(self, starting: list[ToolCall], plan: PlannedCall) -> None:
-        """Add the call if it will start without approval and is no duplicate.
+        """Add the call if it will start without approval and is not a duplicate.
 
         Costs a query if the run has seen the signature before.
         """

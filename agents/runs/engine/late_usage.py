@@ -38,7 +38,7 @@ class _EstimatedPass:
     price: Price | None
 
     def replace(self, used: Usage) -> None:
-        """Replace the estimate by the reported usage; called in a separate thread."""
+        """Replace the estimate with the reported usage; called in a separate thread."""
         with log_and_continue("recording a late usage"):
             try:
                 with run_transaction(self.run_id) as tx:

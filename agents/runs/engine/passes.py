@@ -65,8 +65,8 @@ class ReceivedResponse:
     """The model's response before it is recorded.
 
     Attributes:
-        judgment: the judgment of the requested calls, with the effects for their cards; None
-            before.
+        judgment: the judgment of the requested calls, with the effects for their cards; None before
+            they are judged.
         is_kept: True if an earlier driver received the response and failed; its usage is already
             counted.
     """
@@ -103,7 +103,7 @@ def ask_model(lease: Lease, step: NextStep) -> ReceivedResponse:
         )
         received = kept or _request_response(lease, step, context)
     except OpenCalls:
-        # Another worker may drive the run and have opened the calls; then this raises LeaseLost.
+        # If another worker drives the run and opened the calls, the transaction raises LeaseLost.
         with lease.transaction():
             raise
     is_planned = False
@@ -121,8 +121,8 @@ def ask_model(lease: Lease, step: NextStep) -> ReceivedResponse:
 def _load_kept_response(
     lease: Lease, step: NextStep, context: RunContext
 ) -> ReceivedResponse | None:
-    """Return the response that an earlier driver received for this pass before it failed; None
-    without one."""
+    """Return the response that an earlier driver received for this pass before it failed; None if
+    there is none."""
     kept = find_kept_response(context.run, step)
     if kept is None:
         return None

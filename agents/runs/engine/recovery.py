@@ -41,13 +41,13 @@ def settle_lost_call(tx: Transaction, call: ToolCall, may_repeat: bool) -> None:
     """Settle a call whose worker was lost: repeat a read, or mark the outcome of a write as
     unknown."""
     if _may_have_happened(call):
-        mark_outcome_unknown(tx, call, "The worker was lost while this was executing.")
+        mark_outcome_unknown(tx, call, "The worker was lost while this call was running.")
         return
     same = ToolCall.objects.filter(pk=call.pk, status=CallStatus.EXECUTING)
     if may_repeat and call.attempts < MAX_ATTEMPTS and not _is_inner(call):
         same.update(status=CallStatus.READY, exec_epoch=None, deadline_at=None)
         return
-    error = ToolError(ErrorCode.WORKER_LOST, "The worker was lost while this was executing.")
+    error = ToolError(ErrorCode.WORKER_LOST, "The worker was lost while this call was running.")
     if end_unexecuted(tx, call, CallStatus.FAILED, error):
         publish_result(tx, call, ToolResult.failed(error))
 
@@ -142,7 +142,7 @@ def record_late_effect(tx: Transaction, call: ToolCall, epoch: int, result: Tool
 
 
 def _find_repeats(call: ToolCall) -> list[str]:
-    """List the ids of later equal calls of the run that may have happened."""
+    """List the ids of later identical calls of the run that may have happened."""
     same = ToolCall.objects.filter(
         run_id=call.run_id, signature=call.signature, pk__gt=call.pk, attempts__gt=0
     )
@@ -152,7 +152,7 @@ def _find_repeats(call: ToolCall) -> list[str]:
 
 
 def has_happened_since(card: Approval) -> bool:
-    """Return True if a late report after the card's creation said that an equal call of the run
+    """Return True if a late report after the card's creation said that an identical call of the run
     happened."""
     reports = Approval.objects.filter(
         run_id=card.run_id, kind=ApprovalKind.UNKNOWN, requested_at__gt=card.requested_at

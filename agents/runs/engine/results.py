@@ -114,7 +114,7 @@ def describe_edited_params(call: ToolCall) -> str:
 
 
 def end_unexecuted(tx: Transaction, call: ToolCall, status: CallStatus, error: ToolError) -> bool:
-    """End a call without a run of its tool, such as a denied one; return False if its status has
+    """End a call whose tool does not run, such as a denied call; return False if its status has
     changed. The caller publishes the event."""
     columns = {
         "status": status,

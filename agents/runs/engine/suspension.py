@@ -249,13 +249,13 @@ def _choose_deadline(
     parent_deadline: datetime | None, now: datetime, minutes: int | None
 ) -> datetime | None:
     """Return the deadline of a child run: its employee's own, but not later than the parent's; None
-    without both."""
+    if neither has one."""
     own = now + timedelta(minutes=minutes) if minutes else None
     return min((at for at in (parent_deadline, own) if at is not None), default=None)
 
 
 def make_refusal(code: ErrorCode, message: str) -> ToolError:
-    """Return an error of a call that was not attempted."""
+    """Return an error for a call that was not attempted."""
     return ToolError(code, message, attempted=False)
 
 
@@ -342,8 +342,8 @@ def _record_recipe_step(lease: Lease, parent: ToolCall, step: PlannedCalls) -> N
 
 
 def _find_recipe_refusal(context: RunContext, recipe: ToolCall) -> ToolError | None:
-    """Find the reason why the recipe, or a recipe above it, is no longer allowed; None if all
-    are."""
+    """Find the reason why the recipe, or a recipe above it, is no longer allowed; None if all of
+    them are allowed."""
     call: ToolCall | None = recipe
     while call is not None:
         tool = context.find_tool(call)

@@ -15,7 +15,7 @@ MAX_DRIFTS = 3
 """The number of cards of a call that may become outdated before the call fails."""
 MAX_OPEN_CARDS = 20
 MAX_OPEN_TICKETS = 100
-"""The most open cards of a run, and of a key, of a remote agent."""
+"""The most open cards of a run, and the most open tickets of a remote agent's key."""
 MAX_DENIED_PASSES = 3
 """The number of passes in a row with denied cards of one tool after which the run ends."""
 MAX_GRACE_S = 60

@@ -24,7 +24,7 @@ from tools.contract.correlation import get_correlation_id
 _RUN_FIELDS = tuple(field.attname for field in Run._meta.concrete_fields if field.attname != "id")
 
 MACHINE = "gadget"
-"""The actor's name for actions of no person."""
+"""The actor's name for actions that no person takes."""
 
 
 class Action(StrEnum):

@@ -61,14 +61,14 @@ class Approval(models.Model):
         words: the other system's own words about an unknown outcome, unverified; empty for other
             cards.
         shape: a hash of the tool, its definition, the level and the names of the params; the inbox
-            groups cards with equal shapes.
+            groups cards of the same shape.
         bulk_id: the bulk decision that this decision belongs to; None if the card was decided on
             its own.
         digest: SHA-256 over organization, run, call, tool, definition, level, params and preview.
         standing_grant: the standing grant that approved the card in the name of its creator, who is
             `decided_by`.
         ruling: the approval rules and votes by which the card was approved, see
-            `tools.toolbox.rulings`; None without rules.
+            `tools.toolbox.rulings`; None if there were no rules.
         broke_glass: True if an admin approved the card alone in an emergency, although approval
             rules needed other people.
         start_after: the end of the grace period, until which the decision can be undone.
@@ -204,8 +204,8 @@ class Approval(models.Model):
 
     @property
     def decider(self) -> str:
-        """The name of the person who decided, or of the standing grant with its creator; empty
-        without either."""
+        """The name of the person who decided, or of the standing grant with its creator; empty if
+        there is neither."""
         return name_decider(
             self.decided_by.get_username() if self.decided_by else "", self.standing_grant_id
         )

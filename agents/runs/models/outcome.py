@@ -13,7 +13,7 @@ REFUSED = (CallStatus.DENIED, CallStatus.EXPIRED)
 
 
 class CallKind(NamedTuple):
-    """The shared properties of equal calls in one pass; `child_outcome` is set for delegated
+    """The properties that calls of one kind in a pass share; `child_outcome` is set for delegated
     tasks."""
 
     pass_number: int

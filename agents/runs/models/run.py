@@ -99,10 +99,10 @@ class Run(models.Model):
     (engine/lease.py) change its row.
 
     Attributes:
-        correlation_id: the id of the request that started the run, or of the parent run; empty
-            without one.
+        correlation_id: the id of the request that started the run, or of the parent run; empty if
+            there is none.
         parent, parent_call: for a delegated task, the delegating run and its suspended call.
-        outcome: the outcome at the last end of the run; empty before.
+        outcome: the outcome at the last end of the run; empty before the first end.
         stopped_because: the reason why nothing of the run may start, such as a stopped employee;
             empty if not stopped.
         session: the data that the run's tools share.

@@ -94,7 +94,8 @@ def _select_orphaned_runs(status: RunStatus) -> QuerySet[Run]:
     rows = Run.objects.filter(
         ~Exists(had_ended), parent_call__status=CallStatus.CANCELLED, cancel_requested_at=None
     )
-    if status in PARKED:  # each has an open call
+    # Every parked run has an open call, so this leaves none out.
+    if status in PARKED:
         open_calls = ToolCall.objects.exclude(status__in=TERMINAL_CALLS)
         rows = rows.filter(pk__in=open_calls.values("run_id"))
     return rows.filter(status=status).order_by("pk")

@@ -149,7 +149,8 @@ def _list_cards(kind: ApprovalKind) -> QuerySet[Approval]:
 
 
 def _count(rows: QuerySet[Any, Any], key: str = "run_id") -> Coalesce:
-    """Return an expression for the number of rows of a subquery, which all have the same key."""
+    """Return an expression for the number of rows of a subquery whose rows all have the same
+    key."""
     return Coalesce(
         Subquery(rows.order_by().values(key).annotate(number=Count("pk")).values("number")), 0
     )

@@ -18,7 +18,8 @@ from tools.toolbox.asked_actions import find_asked_action
 
 MAX_EARLIER_ASKS = 5
 SILENT_AFTER = timedelta(seconds=90)
-"""Time without a sign of the agent after which the card says so; the hook polls every 25 s."""
+"""The time without a sign of the agent after which the card reports the silence; the hook polls
+every 25 s."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class AskNotes:
     Attributes:
         earlier: the newest cards of earlier asks about the same effect.
         refused: asks that were refused because this one is open, the newest for each key.
-        params_digest: as in the receipt and the API.
+        params_digest: the digest of the params, as in the receipt and the API.
         silent_since: when the agent last polled, if it no longer waits; None while it does.
     """
 
@@ -66,7 +67,7 @@ def load_ask_notes(call: ToolCall) -> AskNotes | None:
         .select_related("key")
         .order_by("-pk")[: MAX_REFUSED * MAX_EARLIER_ASKS]
     )
-    # The newest of each key, so that no key hides another.
+    # Keep each key's newest refusal, so that no key's refusals hide those of another.
     newest = {one.key_id: one for one in reversed(refused)}
     is_silent = call.status == CallStatus.AWAITING_APPROVAL and ask.is_silent
     since = ask.last_asked_at if is_silent else None

@@ -71,8 +71,8 @@ def load_report(call_id: int) -> str:
 
 
 def load_reports(call_ids: Collection[int]) -> dict[int, str]:
-    """Load the report of each of these calls, as `load_report` does, in one query; calls without
-    one are missing."""
+    """Load the report of each of these calls, as `load_report` does, in one query; calls without a
+    report are missing."""
     if not call_ids:
         return {}
     rows: Any = ToolCall.objects.filter(pk__in=call_ids)

@@ -148,7 +148,7 @@ class Card(OfAgents):
 
     @property
     def warning(self) -> str:
-        """The warning of a restored backup to read before deciding; empty for most cards."""
+        """The warning about a restored backup to read before deciding; empty for most cards."""
         return find_restore_warning(self.approval)
 
     @property
@@ -302,7 +302,8 @@ class Card(OfAgents):
 
     @property
     def is_editable(self) -> bool:
-        """True if the card is open and its tool installed; the params of an ask cannot change."""
+        """True if the card is open and its tool is installed; the params of an ask cannot
+        change."""
         return self.tool is not None and self.is_open and self.asked is None
 
     @cached_property

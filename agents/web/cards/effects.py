@@ -70,7 +70,8 @@ class Effect:
 
     @property
     def target(self) -> str:
-        """The label of the only target, or the number of several targets; empty without any."""
+        """The label of the only target, or the number of several targets; empty if there are
+        none."""
         if len(self._targets) == 1:
             return str(self._targets[0]["label"])
         return self.count_label if self._targets else ""
@@ -141,7 +142,7 @@ class Effect:
 
     @cached_property
     def outliers(self) -> list[FieldSummary]:
-        """The fields in which few of many targets differ from the others."""
+        """The fields in which a few of many targets differ from the others."""
         return summarize_outliers(self._targets)
 
     @cached_property
@@ -151,7 +152,7 @@ class Effect:
 
     @cached_property
     def _fields_shown_once(self) -> frozenset[str]:
-        """The fields that targets do not repeat: the shared ones, and the field that equals the
+        """The fields that targets do not repeat: the shared ones, and the field whose value is the
         label."""
         names = {change.name for change in self.shared_changes}
         if self.row_state and len(self._targets) > 1:

@@ -132,6 +132,6 @@ def _build_range(column: str, span: _Span) -> dict[str, Any]:
 
 
 def _build_count(model: type[Model], organization_id: int, conditions: dict[str, Any]) -> Subquery:
-    """Build a subquery that counts the rows; without any, it returns NULL."""
+    """Build a subquery that counts the rows; if there are none, it returns NULL."""
     rows = model._default_manager.filter(organization_id=organization_id, **conditions).order_by()
     return Subquery(rows.values("organization_id").annotate(many=Count("*")).values("many"))

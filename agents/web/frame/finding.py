@@ -122,7 +122,8 @@ def _parse_number(query: str) -> int | None:
 
 
 def _find_exact(query: str) -> Q | None:
-    """Return the condition for the run with the number in the query, or of the ticket `t-17`."""
+    """Return the condition for the run with the number in the query, or for the run of the ticket
+    `t-17`."""
     number, ticket = _parse_number(query), TICKET.fullmatch(query.strip())
     if ticket is not None:
         call_id = parse_row_id_or_none(ticket[1])
@@ -179,7 +180,7 @@ def _find_cards(organization_id: int, number: int | None) -> list[Hit]:
 
 def _put_first(hits: list[Hit], words: list[str]) -> list[Hit]:
     """Sort the hits whose names start with the first word before those that contain it, and keep
-    the first 5; without words, keep all."""
+    the first 5; if there are no words, keep all."""
     if not words:
         return hits
     ranked = sorted(hits, key=lambda hit: _rank(hit.name.lower(), words[0]))

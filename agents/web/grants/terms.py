@@ -48,7 +48,7 @@ class ShownGrant:
     """A standing grant prepared for its page.
 
     Attributes:
-        used: calls that it approved and that have started, or still may.
+        used: the number of its calls that have started or may still start.
         state: the reason why it approves nothing, in a few words; empty while it is in force.
         latest: the newest cards that it approved.
         pause: the calls that it currently leaves to a person, although it is in force.
@@ -64,8 +64,8 @@ class ShownGrant:
 
     @property
     def has_ended(self) -> bool:
-        """True if the standing grant never approves a call again; one that is used up can, if a
-        call never starts and its use becomes free."""
+        """True if the standing grant never approves a call again. A used-up grant has not ended: if
+        one of its calls never starts, that use becomes free."""
         return bool(self.state) and self.state != USED_UP
 
     @property

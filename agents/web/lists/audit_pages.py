@@ -21,8 +21,8 @@ from agents.web.lists.run_pages import MAX_SCANNED
 PAGE_SIZE = 50
 MAX_SEQ = 2**62
 MAX_DELAY = timedelta(hours=1)
-"""Entries are numbered in the order of their times, except for those that waited for a lock, always
-for less than this."""
+"""Entries are numbered in the order of their times, except those that waited for a lock; none waits
+for as long as this."""
 
 
 @dataclass(frozen=True)

@@ -100,7 +100,7 @@ class Inbox:
         newest: the id of the newest waiting card.
         facts: the facts about all listed cards that wait for approval.
         snoozed_calls: the calls whose cards the member has snoozed.
-        snooze_ends: the time at which the next of them returns.
+        snooze_ends: the time at which the next of these cards returns.
         waiting_for_others: the rows of cards that the member has approved, and that need more
             people.
         employees, tools, levels: the choices of the filters, each with its number of waiting cards.
@@ -129,13 +129,13 @@ SORTS: Mapping[str, tuple[str, Callable[[InboxRow], Any]]] = {
     "risk": ("Riskiest first", lambda row: (-row.risk, not row.warnings, row.call_id, row.pk)),
     "employee": ("Employee", lambda row: (row.employee.casefold(), row.call_id, row.pk)),
 }
-"""The orders of the list, each with its label; the first one also puts cards of equal shape
+"""The orders of the list, each with its label; the first one also puts cards of the same shape
 together."""
 
 
 def load_inbox(member: Membership, criteria: InboxFilter) -> Inbox:
     """Load the waiting cards that match the member's filter, as rows; the number of queries does
-    not depend on that of the cards."""
+    not depend on the number of cards."""
     organization = member.organization
     waiting = _list_waiting(organization.pk)
     snoozed = dict(list_snoozed_calls(member))

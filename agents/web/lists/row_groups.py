@@ -16,7 +16,7 @@ from agents.web.cards.cards import ICONS
 from tools.contract import Level
 
 MIN_GROUP = 3
-"""The least number of cards of equal shape that form a group."""
+"""The smallest number of cards of the same shape that form a group."""
 MAX_VALUE_LENGTH = 60
 RISKS = {
     Level.DESTRUCTIVE.value: 3,
@@ -171,7 +171,7 @@ class ShapeComparison:
         )
 
     def _list_own_params(self, row: InboxRow) -> dict[str, Any]:
-        """List the card's params without those that only name the row's target, whose label the row
+        """List the card's params, except those that only name the row's target, whose label the row
         shows."""
         params = self.params[row.pk]
         return {

@@ -137,7 +137,7 @@ def _render_records(ids: list[str], names: RecordNames, most: int) -> SafeString
 
 
 def _format_brief(value: Any) -> str:
-    """Format a value in one line; the fields of an object by name."""
+    """Format a value on one line; the fields of an object by name."""
     if isinstance(value, dict) and not any(
         isinstance(each, (dict, list)) for each in value.values()
     ):

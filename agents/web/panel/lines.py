@@ -119,7 +119,7 @@ def _render_line(event: Event, facts: LineFacts) -> PanelLine:
 
 
 def _list_layouts(event: Event) -> list[str]:
-    """List the templates to try for the event: that of its own type, and then the one that its
+    """List the templates to try for the event: the one for its own type, then the one that its
     group shares."""
     own = "approval_replaced" if is_replacement(event) else event.type
     shared = (

@@ -48,7 +48,7 @@ class StatusBar:
         look, icon: as in `StatusLabel`.
         doing: the run's activity or reason to wait; empty if it only needs people.
         since: the start of the activity; None if it does not matter.
-        until: the time of the next attempt; None without one.
+        until: the time of the next attempt; None if there is none.
         needs: the needed actions, such as `2 approvals needed`; empty if nothing.
         link, link_text: the address to go to and its text; an address that begins with `#` is on
             this page.

@@ -1,8 +1,8 @@
 """The timeline of a run: a row of segments, one for each pass, so that a live message replaces only
 those that changed.
 
-The widths of segments are proportional to their durations, which the page's layout does. Idle time
-is shortened: otherwise a night of waiting for an approval would hide all work.
+The page's layout makes the widths of segments proportional to their durations. Idle time is
+shortened: otherwise a night of waiting for an approval would hide all work.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ def _read_timeline_events(rows: QuerySet[Event], owner: str) -> list[TimelineEve
 
 class _SegmentDrawer:
     """Draws one segment: work has proportional widths, and idle time is shortened to at most the
-    same length."""
+    length of the work."""
 
     def __init__(self, segment: Segment, now: datetime) -> None:
         self.segment = segment

@@ -198,8 +198,8 @@ _subscribed: WeakSet[asyncio.AbstractEventLoop] = WeakSet()
 
 
 async def _stay_subscribed(layer: Any) -> None:
-    """Give each event loop one permanent channel: a layer without any checks for messages only
-    every 0.1 s."""
+    """Give each event loop one permanent channel: a layer that has no channel checks for messages
+    only every 0.1 s."""
     loop = asyncio.get_running_loop()
     if loop in _subscribed:
         return
@@ -230,7 +230,7 @@ def subscribe(
     create_feed: Callable[[str], SomeFeed],
     purpose: str = "pages",
 ) -> SomeFeed:
-    """Add the subscriber to the process' feed of this group and purpose; the first subscriber
+    """Add the subscriber to this process's feed of this group and purpose; the first subscriber
     starts the feed."""
     key = (id(asyncio.get_running_loop()), group, purpose)
     feed = _feeds.get(key)

@@ -2,7 +2,7 @@
 and changed cards.
 
 A page with the list of waiting cards gets the rows that are new, as HTML, and the ids of those that
-are gone. A page that missed changes sees it by the numbers in each message, and loads its list
+are gone. A page that missed changes notices this by the numbers in each message, and loads its list
 again. Other sockets get one message for each card that is new or gone, with its status.
 """
 
@@ -83,7 +83,8 @@ class SeenInbox:
     voters: Mapping[int, tuple[str, ...]]
 
     def find_changed_voters(self, known: SeenInbox) -> dict[int, tuple[str, ...]]:
-        """Find the still waiting cards with changed approvals, with the people who approved."""
+        """Find the cards that still wait and whose approvals have changed, with the people who
+        approved."""
         still = self.ids & known.ids & (self.voters.keys() | known.voters.keys())
         changed = (
             pk for pk in sorted(still) if self.voters.get(pk, ()) != known.voters.get(pk, ())
@@ -99,7 +100,7 @@ class InboxState:
         newest: the id of the newest pending card, so that replacing a card also counts as a change.
         claims: the claims on cards, each with the id of the call, the username and the end in
             seconds since 1970.
-        stopped_by: the person who stopped the organization; empty without a stop.
+        stopped_by: the person who stopped the organization; empty if it is not stopped.
     """
 
     pending: int

@@ -84,7 +84,7 @@ class RunSubscriber(Subscriber):
 
 class RunFeed(Feed):
     """The feed that reads a run's new events once for all subscribers, and keeps the newest 300 for
-    those slightly behind."""
+    subscribers that are slightly behind."""
 
     def __init__(self, group: str, run_id: int) -> None:
         super().__init__(group)

@@ -38,9 +38,9 @@ PORTION = 20_000
 MAX_PORTIONS = 3
 """A longer text gets the limits of this many portions."""
 MAX_TOKENS = 10_000
-"""Opening, closing and text tokens; a table cell takes four."""
+"""The most opening, closing and text tokens of a portion; a table cell takes four."""
 MAX_BRACKETS = 600
-"""The parser searches for a link after each one."""
+"""The most opening brackets of a portion; the parser searches for a link after each one."""
 MAX_LINES = 4_000
 MAX_READABLE = 60_000
 """The most characters, counted after each hidden one is written as ⟦U+200B⟧, because the parser
@@ -48,7 +48,7 @@ reads all of them."""
 MAX_HTML = 190_000
 """The most bytes of HTML."""
 MAX_DEPTH = 19
-"""A list takes two levels, a quotation one; the parser would drop deeper content."""
+"""The most levels; a list takes two, a quotation one. The parser would drop deeper content."""
 MARKUP_RESERVE = 500
 LARGEST_CHARACTER = 16
 """The most bytes of HTML for one character: a hidden one becomes ⟦U+E0001⟧."""
@@ -56,8 +56,7 @@ NOTE = "Too complex to format. Shown as written."
 CUT_NOTE = "Too complex to format and too long to show. Only the beginning is shown, as written."
 MAX_CACHED = 8_000_000
 _HTML: Cache[bytes, SafeString] = Cache(MAX_CACHED, weigh=len)
-"""Characters of HTML, by the hash of the text and the heading level; source texts are not
-stored."""
+"""The HTML of texts, by the hash of the text and the heading level; source texts are not stored."""
 
 
 class _TooComplex(Exception):
@@ -161,7 +160,7 @@ def _show_as_written(text: str, max_bytes: int) -> SafeString:
     if len(readable) <= room and len((shown := _escape(readable)).encode()) <= room:
         return format_html("<p><em>{}</em></p><pre>{}</pre>", NOTE, shown)
     kept = room // LARGEST_CHARACTER
-    while len((shown := _escape(text[:kept])).encode()) > room:  # flags make short words longer
+    while len((shown := _escape(text[:kept])).encode()) > room:  # flags can exceed the estimate
         kept = kept * 3 // 4
     return format_html("<p><em>{}</em></p><pre>{}</pre>", CUT_NOTE, shown)
 

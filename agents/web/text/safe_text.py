@@ -1,5 +1,5 @@
-"""Safe display of text that others wrote: escaped, with visible hidden characters, long values
-folded."""
+"""Safe display of text that others wrote: escaped, with hidden characters made visible and long
+values folded."""
 
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ def _split_lines(text: str) -> list[str]:
 
 
 def _count_common(old: list[str], new: list[str]) -> tuple[int, int]:
-    """Count the equal lines at the start and at the end."""
+    """Count the lines that are the same at the start, and those at the end."""
     shorter = min(len(old), len(new))
     start = next((at for at in range(shorter) if old[at] != new[at]), shorter)
     end = next(

@@ -8,7 +8,8 @@ from django.urls import reverse
 
 
 def build_absolute_link(request: HttpRequest, name: str, *args: str) -> str:
-    """Build a page's address from the configured origin, or without one from the request's host."""
+    """Build a page's address from the configured origin or, if there is none, from the request's
+    host."""
     return make_absolute(request, reverse(name, args=args))
 
 

@@ -95,7 +95,8 @@ def _show_waiting(request: HttpRequest, member: Membership) -> HttpResponseBase:
 
 
 def _read_undone(member: Membership, bulk_id: str) -> WithheldState | None:
-    """Read the progress of undoing the bulk approval that the address names; None without one."""
+    """Read the progress of undoing the bulk approval that the address names; None if there is no
+    such bulk approval."""
     try:
         return read_state(member, UUID(bulk_id)) if bulk_id else None
     except (ValueError, NotFound):
@@ -134,7 +135,7 @@ def _build_query(chosen: QueryDict, **changes: str) -> str:
 
 
 def _build_filter_query(chosen: QueryDict, name: str, value: object) -> str:
-    """Build the query string with this filter changed; without a name, only the order stays."""
+    """Build the query string with this filter changed; for an empty name, keep only the order."""
     if not name:
         return _build_query(QueryDict(), sort=chosen.get("sort", ""))
     return _build_query(chosen, **{name: str(value)})

@@ -138,7 +138,7 @@ def undo(request: HttpRequest, member: Membership, approval_id: int) -> HttpResp
 
 @member_view("POST", page="approvals")
 def undo_bulk(request: HttpRequest, member: Membership, bulk_id: UUID) -> HttpResponseBase:
-    """Undo a bulk approval: no further call of it starts, and its cards are renewed one by one."""
+    """Undo a bulk approval: no more of its calls start, and its cards are renewed one by one."""
     withheld_bulks.withhold(member, bulk_id)
     messages.info(request, "Undone. No further calls will start.")
     return redirect(f"{reverse('approvals')}?undone={bulk_id}")

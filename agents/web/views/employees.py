@@ -80,8 +80,8 @@ class RunFigures:
     """Figures of an employee's newest 1,000 runs of the last 30 days.
 
     Attributes:
-        success: the percentage of ended runs that did their work or answered, without denied and
-            cancelled ones; None without any.
+        success: of the ended runs that were neither denied nor cancelled, the percentage that did
+            their work or answered; None if there are none.
         denied, cancelled: the numbers of ended runs in which people denied calls, and of those that
             they cancelled.
         duration_ms: the median duration, including time spent waiting for decisions.
@@ -101,8 +101,8 @@ class RunFigures:
 
 @member_view("GET")
 def employee_list(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Show the employees by name; `?q=` searches, `?after=` is the last name of the previous
-    page."""
+    """Show the employees, sorted by name; `?q=` searches, and `?after=` is the last name of the
+    previous page."""
     text, after = (request.GET.get(name, "").replace("\0", "")[:120] for name in ("q", "after"))
     rows = _get_employees(member).annotate(tool_count=Count("grants")).order_by("name")
     if text.strip():

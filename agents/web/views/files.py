@@ -35,7 +35,7 @@ _PART_SIZE = 1 << 16
 
 @member_view("GET")
 def file_list(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Show the folder of `?folder=`: subfolders first, each group by name."""
+    """Show the folder of `?folder=`: subfolders first, each group sorted by name."""
     with _refuse_path_errors():
         return _render_list(
             request, member, FILE_STORE.get().parse_path(request.GET.get("folder", ""))

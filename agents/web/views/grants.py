@@ -42,7 +42,7 @@ from agents.web.views.simulator import show_simulation
 from tools.contract import Level
 
 MAX_LISTED = 20
-"""Past cards that the preview lists."""
+"""The most past cards that the preview lists."""
 
 
 @member_view("GET")

@@ -158,7 +158,8 @@ def _load_newest(member: Membership, *statuses: RunStatus) -> list[Run]:
 
 
 def _exclude_moved(earlier: list[Run], later: list[Run]) -> list[Run]:
-    """Return the runs read earlier, without those that changed status and were read again later."""
+    """Return the runs that were read earlier, except those that changed status and were read again
+    later."""
     moved = {run.pk for run in later}
     return [run for run in earlier if run.pk not in moved]
 

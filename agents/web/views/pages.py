@@ -183,11 +183,12 @@ def render_page(
     waiting cards.
 
     Args:
-        context: the view's own names; of the frame's names, they may replace only `place`. With a
-            `refusal`, the response to a form has its status.
+        context: the view's own names; of the frame's names, they may replace only `place`. If it
+            has a `refusal`, the response gets the refusal's status.
 
     Raises:
-        ValueError: the view passes a name of the frame, so that one would hide the other.
+        ValueError: the view passes a name that the frame uses, so that one value would hide the
+            other.
     """
     frame = {
         "member": member,
@@ -251,11 +252,10 @@ def find_previous_page(request: HttpRequest, default: str = "") -> str:
 def redirect_to_card(
     request: HttpRequest, card_id: int, default: str, *, is_waiting: bool = False
 ) -> HttpResponse:
-    """Redirect to the card on the page where the person decided; from a card's own page, to this
-    card's page.
+    """Redirect to the page where the person decided; from a card's own page, to this card's page.
 
-    In the inbox, a card that is waiting is shown beside the list; otherwise the first of the list
-    is.
+    In the inbox, this card is shown beside the list if it is waiting; otherwise the list's first
+    card is shown.
     """
     address = find_previous_page(request, default).partition("#")[0]
     path, _, query = address.partition("?")

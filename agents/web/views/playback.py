@@ -1,4 +1,4 @@
-"""The playback of a run, as a page for members and as one HTML file that needs nothing else."""
+"""The playback of a run, as a page for members and as one self-contained HTML file."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tools.caches import Cache
 
 FIRST_EVENTS = 4_000
 LAST_EVENTS = 1_000
-"""The numbers of events that the playback of a long run has, from its beginning and from its
+"""The numbers of events that the playback of a long run shows from its beginning and from its
 end."""
 STYLES = ("css/tokens.css", "css/playback.css")
 SCRIPT = "js/playback/playback.js"

@@ -211,8 +211,8 @@ def _load_events(run: Run, before: int | None) -> list[Event]:
 
 
 def _find_page_of_call(run: Run, call_id: int) -> int | None:
-    """Return the event number before which a page has the call's line in its middle; None if the
-    call has no line, or one among the newest."""
+    """Return the `before` of the page that has the call's line in its middle; None if the call has
+    no line, or if its line is among the newest."""
     events = run.events.filter(type__in=list(CALL_EVENTS), payload__call_id=str(call_id)).order_by(
         "-seq"
     )

@@ -1,7 +1,7 @@
 """The pages behind invitation and password links, for people who need not be logged in.
 
-Only the first request contains a link's secret: the session stores its hash, and the next page's
-address is without it.
+Only the first request contains a link's secret: the session stores the secret's hash, and the next
+page's address does not contain the secret.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def _add_invited_address(request: HttpRequest, membership: Membership, address: 
     try:
         add_email(membership, address)
     except (Invalid, Conflict):
-        return  # there is no mail server, or they have it already
+        return  # there is no mail server, or the member already has this address
     messages.info(
         request, f"We sent a code to {address}. Enter it under Notices to be notified there."
     )

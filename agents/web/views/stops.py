@@ -82,8 +82,8 @@ class StoppableTool:
     """A tool prepared for the page.
 
     Attributes:
-        level: the tool's own, or a higher one that an admin set for all; empty if it is no longer
-            installed.
+        level: the tool's own level, or a higher one that an admin set for all employees; empty if
+            the tool is no longer installed.
         rule: the rule that stops it, if any.
         user_count: the number of employees that may use it.
     """

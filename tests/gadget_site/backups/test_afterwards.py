@@ -148,7 +148,8 @@ class TestAnInterruptedRestore:
         grant(workshop, "probe.effect", equals("name", "a"))
         waiting(workshop, "b")
         restored.stop_everything()
-        schedules.pause_after_restore("A backup was restored.")  # the first attempt ends here
+        # The first attempt was interrupted after this.
+        schedules.pause_after_restore("A backup was restored.")
         restored.settle()
         read_everything()
         told = Notice.objects.order_by("kind").values_list("kind", "user__username")

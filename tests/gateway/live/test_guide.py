@@ -83,7 +83,8 @@ def test_the_commands_of_the_guide_work_as_printed(site: Site, secret: str, tmp_
         printed = shell.result(60)
     assert "Signature Verified Successfully" in printed
     assert '"params_digest"' in printed, "the claims are printed"
-    forge = "RECEIPT=$(sed 's/[.]ey/.eyA/' receipt)"  # a changed letter in the claims
+    # Insert a letter into the claims.
+    forge = "RECEIPT=$(sed 's/[.]ey/.eyA/' receipt)"
     forged = try_commands(site, secret, tmp_path, [forge, verify])
     assert forged.returncode != 0
     assert "Signature Verification Failure" in forged.stdout + forged.stderr

@@ -21,7 +21,8 @@ CallTool = Callable[[str, dict[str, Any]], Awaitable[Any]]
 
 
 async def serve(list_tools: ListTools, call_tool: CallTool) -> None:
-    """Answer each line: the names of the tools, or the text that the client passes to its model."""
+    """Answer each line with the names of the tools, or with the text that the client passes to its
+    model."""
     while line := await asyncio.to_thread(sys.stdin.readline):
         asked = json.loads(line)
         if asked["tool"]:

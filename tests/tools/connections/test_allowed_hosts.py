@@ -18,7 +18,7 @@ FETCH = "web.fetchPage"
 
 @pytest.fixture
 def reading(workshop: Workshop, api: Api) -> Workshop:
-    """An employee that reads a page of this machine."""
+    """The workshop, whose employee reads a page on this machine."""
     grant(workshop, FETCH)
     workshop.play(asking(call(FETCH, url=f"{api.url}/about")))
     return workshop

@@ -94,7 +94,8 @@ class TestTheHourlyRefresh:
         workshop.play(asking(call("notes.keep")))
         assert statuses(workshop.work()) == ["succeeded"]
         say(definitions, "Keeps a note, and tells the world.")
-        assert statuses(workshop.work()) == ["succeeded"]  # nothing has been read yet
+        # The new definition has not been read yet.
+        assert statuses(workshop.work()) == ["succeeded"]
         make_due(source)
         refresh_source_by_id(source.pk)
         run = workshop.work()

@@ -119,7 +119,7 @@ class Rest:
 
 
 def outcome(workshop: Workshop) -> tuple[str, str]:
-    """Return the outcome of the only call that a worker makes in a run."""
+    """Let a worker drive a run with one call; return the call's status and error code."""
     run = workshop.submit()
     eventually(
         lambda: Run.objects.filter(pk=run.pk, status=RunStatus.SUCCEEDED).exists(), seconds=60

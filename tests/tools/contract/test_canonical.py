@@ -1,4 +1,4 @@
-"""Checks for values that every database can store."""
+"""Values are checked so that every database can store them."""
 
 from __future__ import annotations
 

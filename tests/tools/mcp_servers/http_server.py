@@ -1,5 +1,5 @@
-"""A server that speaks an older revision over streamable HTTP, in a thread, and misbehaves at
-certain paths."""
+"""An MCP server that speaks an older revision of the protocol over streamable HTTP, in a thread,
+and misbehaves at certain paths."""
 
 from __future__ import annotations
 
@@ -56,8 +56,7 @@ BODIES: dict[str, tuple[int, str, Any]] = {
 
 
 class OlderServer(ThreadingHTTPServer):
-    """Answers `tools/call` in the way that the last part of the address names; records all
-    requests."""
+    """Responds to `tools/call` as the last part of the address says; records all requests."""
 
     daemon_threads = True
 

@@ -1,5 +1,5 @@
-"""A server that speaks an older revision and misbehaves on demand: `python misbehaving.py
-[OPTION=VALUE…]`.
+"""An MCP server that speaks an older revision of the protocol and misbehaves on demand: `python
+misbehaving.py [OPTION=VALUE…]`.
 
 Options: `definitions=FILE` (JSON list, read at each listing), `start=slow|dies|hangs|stays|obeys`
 (`stays` and `obeys` keep running when their input ends; only `obeys` ends on SIGTERM), `calls=FILE`
@@ -118,7 +118,7 @@ ANSWERS: dict[str, Any] = {
 
 
 def end(name: str) -> None:
-    """Exit, hang or close the output, as the mode says; nothing is sent."""
+    """Exit, hang or close the output, as the tool's name says, without a response."""
     if name == "crash":
         os._exit(3)
     elif name == "kill":
@@ -130,7 +130,7 @@ def end(name: str) -> None:
 
 
 def misbehave(name: str, message: dict[str, Any]) -> None:
-    """Delay or disturb the call before its answer."""
+    """Delay or disturb the call before its response."""
     if name == "slow_response":
         threading.Timer(1.5, say, [{"id": message["id"], "result": texts("late")}]).start()
     elif name == "huge":

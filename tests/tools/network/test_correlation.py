@@ -1,4 +1,5 @@
-"""A request's correlation id is passed to everything sent outside; a hostile id is replaced."""
+"""A request's correlation id is passed on with everything that is sent outside; a hostile id is
+replaced."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ MAY_GO_OUT = {
 
 _LAST_WORDS = {way.rpartition(".")[2] for way in WAYS_OUT} | CALLS_OUT | set(IMPORTERS)
 _MAY_HOLD_ONE = re.compile(rf"\b(?:{'|'.join(sorted(_LAST_WORDS))})\b")
-"""Words that every file that opens a connection contains; searching a file is 100 times faster than
+"""Matches a word in every file that opens a connection; searching a file is 100 times faster than
 parsing it."""
 
 

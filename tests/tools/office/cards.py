@@ -1,4 +1,5 @@
-"""A write from its params through the card to its execution, in the engine's order."""
+"""Helpers that take a write from its params through its card to its execution, in the engine's
+order."""
 
 import json
 from typing import Any

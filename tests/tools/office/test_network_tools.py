@@ -36,7 +36,7 @@ class Carrying:
 
 
 def reaches_network(tool: type[Tool]) -> bool:
-    """Return True if the tool's module uses the only way to the network."""
+    """Return True if the tool's module uses `tools.network`, the only way to the network."""
     used = vars(sys.modules[tool.__module__]).values()
     return any(str(getattr(each, "__module__", "")).startswith("tools.network") for each in used)
 

@@ -172,7 +172,7 @@ def test_a_tool_named_like_one_that_the_toolbox_withholds_is_left_out() -> None:
     assert [tool.id for tool in toolbox.tools()] == ["mail.find@1.0"]
     assert toolbox.policy.withheld == {"mail.send": "mail.send is closed today."}
     assert toolbox.left_out == (
-        "mail.send of 'theirs' is left out: 'the installation' comes first and has it, too",
+        "mail.send of 'theirs' is left out: 'the installation' already provides it",
     )
 
 

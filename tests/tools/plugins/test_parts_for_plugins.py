@@ -15,7 +15,7 @@ from tools.office.tools import OFFICE_TOOLS
 
 SHIPPED = (*BUILTIN_TOOLS, *OFFICE_TOOLS)
 SET_BY_GADGET = {"source", "level", "load_params", "do_not_call_in_templates"}
-"""Parts that Gadget sets or calls itself: `level` is that of the context."""
+"""Parts that Gadget sets or calls itself; `level` is the context's, not the tool's."""
 
 
 def _read_table() -> dict[str, str]:

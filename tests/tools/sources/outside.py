@@ -45,7 +45,7 @@ class Reply:
 
 
 class Outside:
-    """An outside API: it sends each of `replies` once, then always `{"ok": true}`; `/token` gives
+    """An outside API: it sends each of `replies` once, then always `{"ok": true}`; `/token` issues
     tokens.
 
     Attributes:

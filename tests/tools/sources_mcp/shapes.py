@@ -65,7 +65,7 @@ PARTS: tuple[Any, ...] = (
         {},
     ),
 )
-"""Valid and invalid parts of the content of a result."""
+"""Valid and invalid parts of a result's content."""
 ENVELOPES: tuple[dict[str, Any], ...] = (
     {"jsonrpc": "2.0"},
     {"jsonrpc": "1.0"},

@@ -80,7 +80,8 @@ class Arguments:
 
 @dataclass(frozen=True)
 class Configuration:
-    """A call with everything that decides its verdict; without a tool, no tool has its name."""
+    """A call with everything that decides its verdict; `tool` is None if no tool has the called
+    name."""
 
     tool: Tool | None
     arguments: Arguments
@@ -104,7 +105,7 @@ class Expected:
 
 
 def expected(call: Configuration) -> Expected:
-    """Return the verdict, in the order of the documentation."""
+    """Return the documented verdict, with the checks in the documentation's order."""
     tool, grants = call.tool, call.grants
     if tool is None:
         return Expected(Permission.FORBIDDEN, "destructive", ErrorCode.TOOL_NOT_FOUND, ("no tool",))
@@ -171,7 +172,7 @@ def _beyond(hosts: frozenset[str] | None, allowed: frozenset[str]) -> list[str]:
 def holds(condition: Condition, params: Mapping[str, Any]) -> bool:
     """Return True if all values at the condition's path are present and meet its rule.
 
-    Without a run, a value's origin is unknown, so such a condition never holds.
+    Without a run, a value's origin is unknown, so a condition on it never holds.
     """
     if condition.rule is Rule.NOT_FROM_OUTSIDE:
         return False

@@ -1,5 +1,5 @@
 """A second, slow implementation of a standing grant's terms, and random grants and calls to compare
-both."""
+it with the real one."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def flatten(params: Mapping[str, Any]) -> dict[str, list[Any]]:
 
 
 def meets(values: list[Any], condition: Condition) -> bool:
-    """Return True if all values meet the condition; an absent one does not."""
+    """Return True if all values meet the condition; an absent value does not."""
     rule, wanted = str(condition.rule), condition.value
     checks: dict[str, Callable[[Any], bool]] = {
         "equals": lambda value: json.dumps(value) == json.dumps(wanted),

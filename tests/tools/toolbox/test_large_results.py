@@ -1,4 +1,5 @@
-"""A result too large for a model is sent in portions that together are complete, and it says so."""
+"""A result too large for a model is sent in portions that say so, and that are complete
+together."""
 
 from __future__ import annotations
 

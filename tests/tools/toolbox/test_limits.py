@@ -59,7 +59,7 @@ def ran(tool: Any, guards: Guards, organization: int = 1, **params: Any) -> Tool
 @feature(
     "Execution", "Results are cached across runs, for each organization", "tools/toolbox/limits.py"
 )
-def test_an_equal_call_gets_the_cached_result_and_says_so() -> None:
+def test_an_identical_call_gets_the_cached_result_and_says_so() -> None:
     shelf, tool = Shelf(), Counting(cacheable_s=60.0)
     guards = Guards(shelf)
     first, second = ran(tool, guards), ran(tool, guards)

@@ -79,7 +79,9 @@ class TestSuspensionInARun:
         (Ask, {}),
     ],
 )
-def test_a_call_outside_a_run_fails_clearly(tool: type[Tool], params: dict[str, str]) -> None:
+def test_a_call_of_a_suspending_tool_outside_a_run_fails_clearly(
+    tool: type[Tool], params: dict[str, str]
+) -> None:
     toolbox = Toolbox()
     toolbox.register(tool())
     grants = Grants(frozenset({tool.name}))

@@ -1,8 +1,8 @@
 """Random histories of one card (votes, edits, changes of rules, roles, groups and deputies), and a
 slow judge.
 
-The judge stores only the list of events, and computes from its beginning whose vote counted at each
-moment.
+The judge stores only the list of events, and recomputes from the first one whose vote counted at
+each moment.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ class World:
     votes: list[tuple[int, int | None]] = field(default_factory=list)
 
     def list_votes(self) -> list[CastVote]:
-        """List the votes with the current state of their people; former deputies have none."""
+        """List the votes with their people's current state, without the votes of former
+        deputies."""
         return [
             CastVote(self.see(voter), self.see(other) if other else None)
             for voter, other in self.votes
@@ -170,12 +171,12 @@ def make_rule(number: int, chance: random.Random) -> RuleTerms:
 
 
 def judge_slowly(world: World, person: int) -> tuple[bool, bool, tuple[int, int | None] | None]:
-    """Return two flags, if this person's approval counts and if it approves the card, and the vote
-    that it adds."""
+    """Return True if this person's approval counts, True if it approves the card, and the vote that
+    it adds."""
     if not world.people[person].may_approve:
         return False, False, None
     standing = list_standing(world)
-    # A rule became easier after the last vote.
+    # All rules are met only if one became easier after the last vote.
     if all(_is_met(world, rule, standing) for rule in _list_rules(world)):
         is_one_of_them = any(person in vote for vote in standing)
         counts = is_one_of_them or any(

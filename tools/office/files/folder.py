@@ -94,7 +94,7 @@ def check_parents(organization_id: int, names: Names) -> None:
 
 
 def is_empty(organization_id: int, names: Names) -> bool:
-    """Return True if the folder is empty, including links and entries that no path can name.
+    """Return True if the folder has no entries, not even links or entries that no path can name.
 
     Raises:
         ToolError: NOT_FOUND

@@ -15,7 +15,7 @@ LONGEST_PATH = MAX_DEPTH * (LONGEST_NAME + 1)
 _LONGEST_QUOTE = 200
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 _UNPORTABLE = frozenset('<>:"|?*\\')
-# One and two dot leaders, small and full-width periods; slashes and backslashes of other kinds.
+# Look-alikes of periods, slashes and backslashes.
 _LOOKALIKES = frozenset(
     "\u2024\u2025\ufe52\uff0e\u2044\u2215\u27cb\u27cd\u29f5\u29f8\u29f9\u2571\u2572\u2216\ufe68\uff0f\uff3c"
 )

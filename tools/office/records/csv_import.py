@@ -95,7 +95,8 @@ def _lock_imports(organization_id: int) -> None:
 
 
 def _split_duplicates(rows: list[Row], organization_id: int) -> tuple[list[Row], list[BadRow]]:
-    """Split the rows into new ones, each once, and duplicates of records or earlier rows."""
+    """Split the rows into new rows without repeats, and duplicates of existing records or earlier
+    rows."""
     new_rows: list[Row] = []
     duplicates: list[BadRow] = []
     seen: set[tuple[str, str]] = set()

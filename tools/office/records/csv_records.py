@@ -41,7 +41,7 @@ class CsvRecords:
         self.columns: Sequence[str] = ()
 
     def __iter__(self) -> Iterator[CsvRecord]:
-        """Yield the records; one whose quotes do not match ends with its first line.
+        """Yield the records; a record whose quotes do not match ends with its first line.
 
         Raises:
             TooManyFaultsError: more than 100 lines have an unclosed quote.

@@ -40,7 +40,7 @@ WITH RECURSIVE used(value) AS (
 )
 SELECT value FROM used WHERE value IS NOT NULL LIMIT %s
 """
-"""Takes one index lookup for each value, where DISTINCT would read every row."""
+"""Takes one index lookup for each value, whereas DISTINCT would read every row."""
 
 
 def filter_records(organization_id: int, query: RecordListQuery) -> QuerySet[Record]:

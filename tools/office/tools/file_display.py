@@ -19,7 +19,7 @@ _BACKTICKS = re.compile("`+")
 
 @dataclass(frozen=True)
 class LineRange:
-    """Lines `first` to `last` of a text, counted from 1; `clipped` is the number of cut lines."""
+    """Lines `first` to `last` of a text, counted from 1; `clipped` counts lines cut short."""
 
     text: str
     first: int

@@ -208,7 +208,8 @@ def _send_request(address: str, context: ToolContext) -> ClientResponse:
 
 
 def _explain_failure(response: ClientResponse) -> ToolError:
-    """Explain Google's status; its text is checked for one known code, and never shown."""
+    """Explain Google's status; the response's text is checked for one known code, and never
+    shown."""
     bad_key = response.status == 400 and b"API_KEY_INVALID" in response.content
     if response.status == 401 or bad_key:
         return ToolError(

@@ -213,14 +213,14 @@ def _recognize_group(group: list[str]) -> Encoded | None:
 
 
 def _is_key(text: str, start: int, end: int) -> bool:
-    """Return True for a key or certificate of usual length between its own lines."""
+    """Return True for a key or certificate of usual length between its BEGIN and END lines."""
     return end - start <= LONGEST_KEPT and text[max(0, start - 80) : start].rstrip().endswith(
         "-----"
     )
 
 
 def _replace_in_run(run: str) -> str:
-    """Replace data in characters without white space between them."""
+    """Replace data in a run of characters without white space."""
     if len(run) < SHORTEST_RUN or (len(run) <= LONGEST_KEPT and _ADDRESS.search(run[:200])):
         return run
     if (found := recognize_run(run)) is not None:

@@ -150,8 +150,8 @@ async def _send_request(connection: McpConnection, call: McpCall) -> Any:
             name=call.definition.name, arguments=call.params, _meta=meta
         )
     )
-    # Not the client's call_tool, which may list the tools after the call: its failure would hide a
-    # completed write.
+    # Do not use the client's call_tool: it may list the tools after the call, and a failure then
+    # would hide a completed write.
     send = partial(
         connection.client.session.send_request, request, _RESPONSE, progress_callback=report
     )

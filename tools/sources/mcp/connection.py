@@ -35,7 +35,7 @@ STEP_S = 10.0
 GOODBYE_S = 1.0
 
 MAX_SERVERS = 10_000
-"""Servers of which a process remembers what they announced."""
+"""The number of servers whose announcements a process remembers."""
 
 _changed: Cache[str, bool] = Cache(MAX_SERVERS)
 _handshakes: Cache[str, bool] = Cache(MAX_SERVERS)
@@ -73,7 +73,7 @@ class McpConnection:
         if response.request.method != "POST":
             if "last-event-id" in response.request.headers and self.body:  # the rest of a response
                 await self.body.hear(response)
-            return  # others are the client's attempts to listen
+            return  # other requests are the client's attempts to listen
         self.status = response.status_code
         method = _find_method(response.request)
         if method == "tools/call":
@@ -106,7 +106,8 @@ class HeardBody:
         self._media_type = ""
 
     async def hear(self, response: httpx2.Response) -> None:
-        """Keep the body; that of an error is read here, because the protocol's client does not."""
+        """Keep the body; an error's body is read here, because the protocol's client does not read
+        it."""
         self._media_type = (
             response.headers.get("content-type", "").partition(";")[0].strip().lower()
         )

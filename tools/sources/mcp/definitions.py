@@ -112,8 +112,8 @@ class ReadTools:
     """The tools of a list, each read on its own.
 
     Attributes:
-        skipped: those that cannot be offered.
-        adapted: those that are offered without a part of their schemas, each with a note on that
+        skipped: tools that cannot be offered.
+        adapted: tools that are offered without a part of their schemas, each with a note on that
             part.
     """
 

@@ -139,7 +139,7 @@ def translate_call_error(title: str, error: BaseException, evidence: Evidence) -
         ConnectionLostError: no usable response came, and none will.
     """
     cause, status = find_cause(error), evidence.status
-    # The transport raised it; a faulty response says nothing about the effect.
+    # Our transport found a fault. If the call was sent, its effect is unknown: NETWORK_ERROR.
     if isinstance(cause, ToolError):
         code = ErrorCode.NETWORK_ERROR if cause.attempted else cause.code
         return ToolError(

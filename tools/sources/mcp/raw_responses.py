@@ -19,7 +19,7 @@ from pydantic import ValidationError
 from tools.contract import canonical_json
 
 UNUSUAL_CODE = 0
-"""The code of an error without a usable one: an error that proves nothing about the call."""
+"""The code for an error that has no usable code; such an error proves nothing about the call."""
 MAX_DEPTH = 150
 _MAX_WORDS_LENGTH = 4_000
 _WORD_KEYS = (

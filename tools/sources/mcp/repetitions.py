@@ -12,9 +12,11 @@ LONG_TEXT = 200
 _FEW_WORDS = 8
 _WORD = re.compile(r"\w+")
 MAX_FENCED = 5
-"""Code blocks of a text that are compared with the data; each costs a walk through it."""
+"""The number of a text's code blocks that are compared with the data; each comparison walks through
+the data."""
 MAX_SEARCHED = 100_000_000
-"""Characters searched in total for texts of the data; each one costs a search of the whole text."""
+"""The number of characters to search in total; each text in the data costs a search of the whole
+response text."""
 _FENCED = re.compile(r"```[a-zA-Z]*[ \t]*\n(.*?)```", re.DOTALL)
 _DECODER = json.JSONDecoder()
 SEEN = "[as in the text above]"

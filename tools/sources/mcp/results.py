@@ -18,7 +18,7 @@ MAX_ADDRESS_LENGTH = 300
 MAX_STEPS = 500_000
 """The limit of keywords applied to structured content, which may have very many entries."""
 MAX_COMPARED = 20
-"""The number of parts compared with the data; each comparison costs a walk through it."""
+"""The number of parts compared with the data; each comparison walks through the data."""
 _KNOWN_MEMBERS = frozenset({"content", "structuredContent", "isError", "_meta", "resultType"})
 _MEDIA = ("image", "audio", "video")
 

@@ -42,7 +42,7 @@ _EMPTY_WORDS = frozenset(
         *("json", "undefined", "message", "status", "true", "summary", "details"),
     }
 )
-"""Words that say nothing alone."""
+"""Words that say nothing on their own."""
 _PLAIN_VALUES = frozenset({"true", "null", "none", "ok", "success"})
 _TELLING_KEYS = (
     "message",
@@ -248,7 +248,7 @@ def _tell_words(texts: Sequence[str]) -> str:
     text = clean_line(" ".join(texts), MAX_LENGTH)
     if text.lower() in _PLAIN_VALUES:
         return f"The server responded: {text}"
-    return "The server responded without words" if text else "The server responded without content"
+    return "The server responded with text" if text else "The server responded without content"
 
 
 def _count_noun(number: int, noun: str) -> str:

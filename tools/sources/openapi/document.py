@@ -42,7 +42,7 @@ class DocumentLimits:
             memory.
         operations: operations to read; later ones are skipped.
         depth: levels of nesting.
-        seconds: processor time for reading the operations; those not read by then are skipped.
+        seconds: processor time for reading the operations; operations not read by then are skipped.
         parsing_s: processor time for parsing a YAML text.
     """
 

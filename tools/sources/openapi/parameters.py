@@ -96,7 +96,8 @@ class ParameterReader:
         self._left = _MAX_IN_TOTAL
 
     def merge(self, *lists: Any) -> list[dict[str, Any]]:
-        """Merge the parameters of path and operation; of equal name and place, the last one wins.
+        """Merge the parameters of path and operation; if two have the same name and place, the last
+        one wins.
 
         Raises:
             UnsupportedOperationError: a reference is broken, or there are too many.
@@ -250,7 +251,7 @@ def pin_parameters(parameters: list[dict[str, Any]], fragment: str) -> list[dict
 
     Raises:
         UnsupportedOperationError: the operation has no such parameter, so the request would call
-            another one.
+            another operation.
     """
     if not fragment:
         return parameters

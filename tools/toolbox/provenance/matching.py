@@ -20,7 +20,8 @@ from tools.toolbox.provenance.sightings import Provenance, SeenIn, Sighting
 MANY_VALUES = 60
 """From this number of values on, listing the words of the results first saves time."""
 _MAX_STEPS = 200
-"""Occurrences of a word that are checked one by one; a hostile text can have a million."""
+"""The number of a word's occurrences that are checked one by one; a hostile text can have a
+million."""
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://\S+")
 _BETWEEN = b" \xff "
 """A word that no text contains, so that no value is found across two sources."""
@@ -261,7 +262,8 @@ def _has_many(leaves: Iterable[Leaf]) -> bool:
 
 
 def _trace_leaf(index: SourceIndex, leaf: Leaf, is_many: bool) -> Iterator[Sighting]:
-    """Yield the origin of the value; if only parts of it are from outside, those instead."""
+    """Yield the origin of the value; if only parts of it are from outside, the origins of those
+    parts."""
     whole = leaf.whole
     if whole is not None and index.typed.find(whole, is_many=is_many):
         yield _build_sighting(leaf, whole, SeenIn.PERSON)

@@ -76,7 +76,7 @@ class Needle:
 
     @property
     def key(self) -> str:
-        """A digest that is equal for equal values, regardless of their spelling."""
+        """A digest that is the same for every spelling of a value."""
         number = b"" if self.number is None else f"{self.number.normalize():f}".encode()
         return make_key(b"\0".join((b" ".join(self.words), number, self.code)))
 

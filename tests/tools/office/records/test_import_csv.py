@@ -82,7 +82,7 @@ def test_an_unreadable_file_imports_nothing(content: bytes, why: str, acme: Orga
     assert not Record.objects.exists()
 
 
-def test_a_file_can_be_imported_twice(acme: Organization) -> None:
+def test_importing_a_file_again_adds_nothing_and_reports_every_row(acme: Organization) -> None:
     text = "name,domain\nAcme,acme.example\nAcme,other.example\n"
     assert imported(text, acme).imported == 2
     again = imported(text, acme)
@@ -90,7 +90,7 @@ def test_a_file_can_be_imported_twice(acme: Organization) -> None:
     assert [line for line, _ in again.bad_rows] == [2, 3]
 
 
-def test_a_deleted_organization_gets_nothing(acme: Organization) -> None:
+def test_an_import_into_a_missing_organization_is_refused(acme: Organization) -> None:
     with pytest.raises(ImportRefusedError):
         import_csv(io.BytesIO(b"name\nAcme\n"), acme.pk + 1)
 
@@ -127,7 +127,7 @@ def test_spreadsheet_formats_are_read(text: str, acme: Organization) -> None:
     ]
 
 
-def test_quoted_separators_of_the_first_line_do_not_count(acme: Organization) -> None:
+def test_quoted_separators_in_the_first_line_do_not_count(acme: Organization) -> None:
     text = '"name";"status"\n"Acme, Inc, Co, Ltd";active\n'
     assert imported(text, acme).imported == 1
     with pytest.raises(ImportRefusedError, match="unknown column 'a,b,c'"):

@@ -1,4 +1,4 @@
-"""The stored looks of names are computed again when more characters have look-alikes."""
+"""The stored looks of names are computed again when look-alikes of more characters are known."""
 
 # ruff: noqa: RUF001 - the names consist of such characters
 from __future__ import annotations
