@@ -39,9 +39,10 @@ PRICE = ("input", "output")
 
 
 def without_limits() -> None:
-    """Hide each table of PostgreSQL behind one of the same name without limits, until the rollback.
+    """Until the rollback, shadow each PostgreSQL table with a temporary one whose text columns have
+    no length limit.
 
-    SQLite does not enforce the length of a column.
+    SQLite does not enforce lengths.
     """
     if connection.vendor != "postgresql":
         return

@@ -65,7 +65,7 @@ LONGEST = {
     "ToolRule": 120,
     "User": 150,
 }
-"""By model, the length at which a cell of its list contains every string."""
+"""By model, the length to which the strings are cut in its list."""
 
 
 def prepared(*, is_hostile: bool) -> HostileWorld:

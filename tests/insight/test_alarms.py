@@ -53,7 +53,7 @@ def world(db: None, redis_url: str) -> Iterator[World]:
 
 
 def list_firing(text: str) -> list[str]:
-    """Evaluate all documented alarms as Prometheus does: one whose metric is missing never
+    """Evaluate all documented alarms as Prometheus does: an alarm whose metric is missing never
     fires."""
     samples = [
         sample for family in text_string_to_metric_families(text) for sample in family.samples

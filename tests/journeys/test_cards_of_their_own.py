@@ -137,7 +137,7 @@ class TestACardOnItsOwnPage:
 
 
 def open_card(visit: Visit, card: Approval) -> Visitor:
-    """Open the page of this card for an approver, with silent sockets."""
+    """Open this card's page for an approver whose sockets are blocked."""
     visitor = visit("approver")
     visitor.block_sockets()
     visitor.page.goto(f"/approvals/{card.pk}/")

@@ -22,8 +22,8 @@ LONG = "everything-that-was-ever-written-" * 20
 
 
 def make_pages(workshop: Workshop) -> None:
-    """Create more standing grants than fit on one page, the newest for a run that the creator of
-    the grant requested."""
+    """Create more standing grants than fit on one page, the newest for a run that the
+    grant's creator requested."""
     workshop.members["operator"] = workshop.approver
     run = workshop.submit()
     proposal = propose_for(workshop, "probe.effect", equals("name", LONG))

@@ -104,7 +104,9 @@ def hostile(office: Office, model: ModelServer) -> Office:
     return office
 
 
-def test_no_text_runs_or_is_hidden_on_any_page(hostile: Office, visit: Visit) -> None:
+def test_hostile_text_neither_runs_nor_stays_hidden_on_any_page(
+    hostile: Office, visit: Visit
+) -> None:
     visitor = visit("approver")
     visitor.page.goto("/")
     assert_tame(visitor)

@@ -143,7 +143,8 @@ def _leave_out_operand(text: _Text, node: ast.AST) -> _Found:
 
 
 def _compares_with_none(node: ast.expr) -> bool:
-    """Return True for an operand that serves the type checker; without it, the next one raises."""
+    """Return True for a comparison with None, which serves the type checker: without it, the next
+    operand raises an error."""
     return isinstance(node, ast.Compare) and ast.unparse(node.comparators[-1]) == "None"
 
 

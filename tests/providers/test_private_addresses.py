@@ -1,5 +1,5 @@
-"""A model server with a private address is contacted only if the installation allows it, at each
-connection."""
+"""A model server with a private address is contacted only if the installation allows it, which is
+checked at each connection."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ def refuse(server: ModelServer, case: dict[str, Any]) -> None:
     "agents/providers/adaptations.py",
     whole_file=True,
 )
-def test_every_case_has_its_rule() -> None:
+def test_every_recorded_error_has_a_rule() -> None:
     assert len(ERRORS) >= 60
     assert {case["case"] for case in ERRORS} == {*ENDS, *ADAPTED, *ROLES}
 

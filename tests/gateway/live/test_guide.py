@@ -61,7 +61,7 @@ def try_commands(
 @pytest.mark.skipif(
     not all(map(shutil.which, PROGRAMS)), reason="the guide's commands need curl and openssl"
 )
-def test_the_commands_of_the_guide_work_as_printed(site: Site, secret: str, tmp_path: Path) -> None:
+def test_the_guides_commands_work_as_printed(site: Site, secret: str, tmp_path: Path) -> None:
     listing, ask, wait, redeem, outcome, verify = read_commands()
     data = run_commands(site, secret, tmp_path, [listing]).partition("data: ")[2]
     tools = json.loads(data)["result"]["tools"]
