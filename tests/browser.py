@@ -97,7 +97,7 @@ def _find_on_path(programs: Sequence[str] = PROGRAMS) -> str | None:
 def _find_in_playwright() -> str | None:
     """Return the path of Playwright's own Chromium if it starts: on a bare machine its libraries
     may be missing."""
-    # A thread that already runs a browser cannot start a second one.
+    # The caller's thread may already run Playwright, which one thread cannot start twice.
     with ThreadPoolExecutor(1) as beside:
         return beside.submit(_probe_playwright).result()
 

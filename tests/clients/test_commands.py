@@ -250,7 +250,9 @@ class TestFieldsOfARule:
             ({}, "ask"),
         ],
     )
-    def test_have_one_expression_each(self, hook: ModuleType, given: Any, verdict: str) -> None:
+    def test_are_allowed_only_if_each_matches_its_own_expression(
+        self, hook: ModuleType, given: Any, verdict: str
+    ) -> None:
         assert find(hook, [self.RULE], "Bash", given) == verdict
 
     def test_are_the_only_fields_that_a_denial_checks(self, hook: ModuleType) -> None:

@@ -243,7 +243,7 @@ def _write_advice(source: Source, found: openapi.ApiDescription, proposed: str) 
     if not (source.base_url or proposed):
         return "It has no address for its operations. Enter it in the source's settings."
     if not (source.base_url or _is_trusted(source, proposed)):
-        return f"It names {proposed} for its operations. If that is right, enter it in the source's settings."
+        return f"The description gives {proposed} as the server. If that is right, enter it as the base address."
     if source.authentication != AuthenticationMethod.NONE or not found.schemes:
         return ""
     named = {

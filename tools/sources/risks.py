@@ -46,7 +46,7 @@ def list_risks(definition: Mapping[str, Any]) -> Iterator[str]:
     if (reaches := explain_exfiltration(definition)) is not None:
         yield (
             f"A model can use it to send data out, because {reaches}. "
-            "At the levels read and draft, it needs approval only for hosts that are not allowed."
+            "Read and draft calls need approval only if they contact a host that is not allowed, or send your own data."
         )
 
 

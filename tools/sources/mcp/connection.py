@@ -73,7 +73,7 @@ class McpConnection:
         if response.request.method != "POST":
             if "last-event-id" in response.request.headers and self.body:  # the rest of a response
                 await self.body.hear(response)
-            return  # other requests are the client's attempts to listen
+            return  # other requests listen for the server's messages, or end the session
         self.status = response.status_code
         method = _find_method(response.request)
         if method == "tools/call":

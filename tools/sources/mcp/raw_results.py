@@ -37,7 +37,7 @@ async def fetch_raw_result(
     try:
         await send()
     except MCPError as error:
-        # The server is a local process, for which the client creates no errors of its own.
+        # For a local process, `response.error` is only ever the server's own error.
         if connection.body is None:
             found = response.error
             if found is not None:
