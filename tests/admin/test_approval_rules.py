@@ -233,7 +233,7 @@ def test_the_names_of_rules_and_groups_are_unique_within_an_organization(
     saved(admin, second, name="theirs")
 
 
-def test_rows_of_another_organization_are_refused(
+def test_a_rule_cannot_use_a_group_or_employee_of_another_organization(
     world: World, admin: Client, finance: ApproverGroup
 ) -> None:
     theirs = ApproverGroup.objects.create(organization=world.globex, name="Theirs")
