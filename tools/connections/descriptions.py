@@ -243,7 +243,7 @@ def _write_advice(source: Source, found: openapi.ApiDescription, proposed: str) 
     if not (source.base_url or proposed):
         return "It has no address for its operations. Enter it in the source's settings."
     if not (source.base_url or _is_trusted(source, proposed)):
-        return f"The description gives {proposed} as the server. If that is right, enter it as the base address."
+        return f"The description gives {proposed} as the server. If that is right, enter it as the address of operations."
     if source.authentication != AuthenticationMethod.NONE or not found.schemes:
         return ""
     named = {
