@@ -21,7 +21,7 @@ SYSTEM_CERTIFICATES = "system"
 
 @dataclass(frozen=True)
 class DatabaseAddress:
-    """The database's address; SQLite uses only `name`, the file's absolute path."""
+    """The address of a database. SQLite uses only `engine` and `name`, the file's absolute path."""
 
     engine: str
     name: str

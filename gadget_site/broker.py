@@ -21,9 +21,10 @@ log = structlog.get_logger(__name__)
 
 
 class SturdyChannel(Channel):
-    """A channel that survives foreign elements and keys in the queue.
+    """A channel that survives foreign elements in the queue, and keys of a wrong type.
 
-    It keeps no copies of unacknowledged messages: sweepers and workers find the runs of lost hints.
+    It keeps no copies of unacknowledged messages. Messages are only hints: sweepers and workers
+    also find the runs whose messages were lost.
     """
 
     ack_emulation = False
@@ -91,6 +92,6 @@ class PatientConnection(Connection):
 
 
 class PatientQueue(AMQP):  # type: ignore[misc]
-    """Celery's access to the broker, with our connections."""
+    """Celery's access to the broker, through `PatientConnection`."""
 
     Connection = PatientConnection

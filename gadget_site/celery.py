@@ -28,7 +28,7 @@ signs_of_life: list[SignOfLife] = []
 
 
 class GadgetQueue(Celery):  # type: ignore[misc]
-    """Celery with our own workers."""
+    """The class of the Celery app, whose workers are `QuietWorker`s."""
 
     @cached_property
     def Worker(self) -> Any:  # noqa: N802
@@ -45,8 +45,9 @@ def keep_our_logging(**_: Any) -> None:
 
 
 def prepare_worker(**_: Any) -> None:
-    """Prepare this process for runs. With DEBUG on, Django would keep every query of every
-    thread."""
+    """Prepare this process for runs. DEBUG is turned off, because Django would otherwise keep every
+    query of every thread.
+    """
     settings.DEBUG = False
     allow_open_files()
     start_heartbeat()

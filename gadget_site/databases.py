@@ -22,8 +22,9 @@ KEEPALIVES = {
     "keepalives_count": 2,
     "tcp_user_timeout": SILENT_LINK_S * 1000,
 }
-"""Detect a silently cut link after 10 s if something was sent, and after 20 s otherwise. These
-options apply to TCP; libpq ignores them for Unix sockets and on systems that lack them."""
+"""Connection options that detect a silently cut link after 10 s if something was sent, and after 20
+s otherwise. They apply to TCP; libpq ignores them for Unix sockets and on systems that lack them.
+"""
 POSTGRESQL_START = {
     "synchronous_commit": "on",
     "jit": "off",  # compiling a statement takes longer than running any of ours
@@ -35,8 +36,9 @@ POSTGRESQL_START = {
     "tcp_keepalives_count": "2",
     "tcp_user_timeout": f"{SILENT_LINK_S}s",
 }
-"""The server detects a cut link as fast as its clients do. With its default limits, it would keep
-each lost connection, and the connection's slot, for two hours."""
+"""Settings of each session, with which the server, too, detects a cut link quickly. With its
+default limits, it would keep each lost connection, and the connection's slot, for two hours.
+"""
 
 
 def build_database_settings(address: DatabaseAddress, pool_size: int) -> dict[str, Any]:

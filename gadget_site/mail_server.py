@@ -1,4 +1,4 @@
-"""Parse the address and the sender of the mail server."""
+"""Parse the mail server's address, and the sender of its e-mails."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from gadget_site.faults import WrongValueError
 from gadget_site.parsers import is_host
 
 ENCRYPTIONS = {"smtp": ("starttls", 587), "smtps": ("ssl", 465), "smtp+plain": ("none", 25)}
-"""Encryption and default port by scheme; without encryption, others can read passwords and e-mails
-in transit."""
+"""Encryption and default port by scheme; without encryption, anybody on the way can read passwords
+and e-mails.
+"""
 _SENDER = re.compile(r"[^@\s<>]+@[A-Za-z0-9.-]+")
 
 
@@ -34,7 +35,9 @@ def parse_sender(text: str) -> str:
 
 
 def parse_mail_url(url: str) -> MailServer:
-    """Parse `smtp://user:password@host:port`."""
+    """Parse `smtp://user:password@host:port`, or such an address with another scheme of
+    ENCRYPTIONS.
+    """
     try:
         parts = urlsplit(url)
         port = parts.port

@@ -22,7 +22,7 @@ class Setting(Generic[T]):
         default: the text to parse if the variable is unset or empty, or a function of the settings
             that returns the value.
         example: a valid value, for error messages and docs/settings.md.
-        help: Markdown for docs/settings.md, which leaves out settings without it.
+        help: Markdown for docs/settings.md, which leaves out settings without help.
         shown_default: describes a default that is a function.
         is_distinctive: True if a near miss of the name can only be a misspelling. Names close to
             other settings, such as `HOSTS`, are in wide use; our prefix makes every name

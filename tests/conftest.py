@@ -27,9 +27,9 @@ LONGEST = ("tests/journeys/", "tests/faults/", "tests/hostile", "tests/tools/sou
 """Tests at these paths run first, in this order; otherwise one process would still run them at the
 end while the others idle."""
 TOGETHER = ("tests/deployment/", "tests/journeys/")
-"""The tests of each of these folders run in one process, because they share slow fixtures.
+"""Folders whose tests all run in one process, because they share slow fixtures.
 
-Two browsers, each with its own installation, would only slow each other down.
+Two browsers at once, each with its own installation, would only slow each other down.
 """
 DATABASE_FIXTURES = frozenset({"db", "transactional_db", "django_db_setup", "live_server"})
 
@@ -43,7 +43,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 class _GroupedScheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
-    """Keeps the tests of a file in one process, and also all tests of some folders."""
+    """Keeps the tests of a file in one process, and the tests of each folder in TOGETHER as well."""
 
     def _split_scope(self, nodeid: str) -> str:
         path = nodeid.partition("::")[0]

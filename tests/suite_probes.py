@@ -32,7 +32,7 @@ WIDE_SCHEMA = {
     "else": {"required": ["email"]},
     "additionalProperties": False,
 }
-"""The schema that the suite expects in the listing, keyword by keyword."""
+"""The schema that the suite expects, with all these keywords, in the listing of tools."""
 
 
 class SimpleText(Tool):

@@ -53,7 +53,9 @@ HOME = "tools/caches.py"
 
 
 def list_cached_reads(module: Module) -> Iterator[str]:
-    """List functions under `cache` or `lru_cache` that read the database, a file or the clock."""
+    """List the functions that are decorated with `cache` or `lru_cache` but read the database, a
+    file or the clock.
+    """
     for name, function in module.functions:
         if not CACHES & {find_name(decorator) for decorator in function.decorator_list}:
             continue
@@ -63,8 +65,9 @@ def list_cached_reads(module: Module) -> Iterator[str]:
 
 
 def list_growing_mappings(module: Module) -> Iterator[str]:
-    """List mappings and sets of the module that begin empty, and every use of an OrderedDict, which
-    caches are built from."""
+    """List the module-level mappings and sets that begin empty, and every use of OrderedDict, from
+    which caches are often built.
+    """
     for node in module.tree.body:
         if isinstance(node, ast.Assign | ast.AnnAssign) and is_empty_mapping(node.value):
             target = node.targets[0] if isinstance(node, ast.Assign) else node.target

@@ -1,4 +1,6 @@
-"""The default sample is always the same and never empty; another word selects another sample."""
+"""Samples of tests: without a word, the default sample is always taken; another word selects
+another sample, and no sample is empty.
+"""
 
 from __future__ import annotations
 

@@ -91,8 +91,8 @@ class PartCheck:
 
 @dataclass
 class KeyUse:
-    """The use of one audit key: the number of entries that it signed, and the first and last of
-    them."""
+    """The use of one audit key: the number of entries that the key signed, and the first and last
+    of these entries."""
 
     first: int
     last: int = 0
@@ -116,13 +116,15 @@ class AuditChain:
 
     @property
     def head(self) -> str:
-        """The end of the chain, in the form that `PrintedHead.parse` reads."""
+        """The newest entry of the chain, in the form that `PrintedHead.parse` reads."""
         return f"{self.slug}:{self.seq}:{self.hash}"
 
 
 @dataclass(frozen=True)
 class PrintedHead:
-    """The end of an organization's chain when it was printed: `acme:812:9f3c…`."""
+    """The newest entry of an organization's chain at the time when it was printed:
+    `acme:812:9f3c…`.
+    """
 
     slug: str
     seq: int
@@ -142,7 +144,7 @@ class PrintedHead:
 
     @property
     def fault(self) -> str | None:
-        """The reason why the current chain does not contain this head; None if it does."""
+        """The reason why the current chain does not contain this head; None if it contains it."""
         entries = AuditEntry.objects.filter(organization__slug=self.slug)
         found = entries.filter(seq=self.seq).values_list("hash", flat=True).first()
         if found is None:
@@ -163,7 +165,9 @@ def read_chain(organization: Organization) -> AuditChain:
 
 
 def log_heads() -> None:
-    """Log the head of every chain: a log outside the database reveals removed entries."""
+    """Log the head of every chain, because a log outside the database can reveal that entries were
+    removed.
+    """
     heads = AuditHead.objects.exclude(seq=0).order_by("organization_id")
     for slug, seq, hash_ in heads.values_list("organization__slug", "seq", "hash"):
         logger.info("audit head %s:%s:%s", slug, seq, hash_)
@@ -178,8 +182,8 @@ def verify_part(organization_id: int, most: int, before: int | None = None) -> P
 
 @dataclass(frozen=True)
 class _ChainEnd:
-    """The last entry of a part of the chain. `hash` is None if more entries follow, because
-    verifying the next part checks it."""
+    """The last entry of a part of the chain. `hash` is None if more entries follow: verifying the
+    next part checks it."""
 
     seq: int
     hash: str | None = None
@@ -218,8 +222,8 @@ def _find_faults(
 
 
 def _load_hash_before(entries: QuerySet[AuditEntry], first: int) -> str | None:
-    """Return the hash of the entry before `first`, empty if there is none; None if that entry is
-    missing, which the check of its own part reports."""
+    """Return the hash of the entry before `first`; empty if `first` is the first entry of all.
+    Return None if the entry before is missing: the check of its own part reports this."""
     return (
         "" if first == 1 else entries.filter(seq=first - 1).values_list("hash", flat=True).first()
     )

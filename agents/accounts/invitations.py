@@ -40,8 +40,8 @@ MAX_TRIES_TOGETHER = 50
 """The number of taken usernames that may be entered through all of an organization's links
 together. A limit per link is not enough, because admins can create any number of links."""
 MAX_TRIES = 10
-"""The number of taken usernames that may be entered through one link: a link must not reveal who
-has an account."""
+"""The number of taken usernames that may be entered through one link. The number is small, because
+a link must not reveal who has an account."""
 
 
 class NameTaken(Invalid):
@@ -55,7 +55,6 @@ class Offer:
     Attributes:
         note: who it is for, in the admin's words.
         days: the number of days for which the link works.
-        days: the time for which the link works.
     """
 
     role: str
@@ -65,7 +64,9 @@ class Offer:
 
 
 def list_open_invitations(organization_id: int | None = None) -> QuerySet[Invitation]:
-    """Return the invitations that work now, of one organization or of all, newest first."""
+    """Return the invitations that work now, newest first, of one organization, or of all
+    organizations if no id is given.
+    """
     rows = Invitation.objects.filter(
         is_made_by_admin("organization"),
         accepted_at=None,
@@ -83,7 +84,7 @@ def invite(member: Membership, offer: Offer) -> tuple[Invitation, str]:
 
     Raises:
         Forbidden, Invalid
-        Conflict: too many are open.
+        Conflict: too many invitations are open.
     """
     with acting_as_admin(member) as now:
         _check_offer(offer)
@@ -116,7 +117,7 @@ def revoke(member: Membership, invitation_id: int) -> None:
 
     Raises:
         Forbidden, NotFound
-        Conflict: it was used, has expired or was revoked.
+        Conflict: the invitation was used, has expired or was revoked.
     """
     with acting_as_admin(member):
         invitations = Invitation.objects.filter(organization_id=member.organization_id)
@@ -250,8 +251,8 @@ def _save_account(account: User) -> User:
 
 
 def _check_tries(organization_id: int) -> None:
-    """Refuse every new name once too many taken ones were tried with the organization's
-    invitations."""
+    """Refuse every new account once too many taken names were entered with the organization's
+    recent invitations."""
     recent = Invitation.objects.filter(
         organization_id=organization_id, created_at__gt=Now() - timedelta(days=max(DAYS) + 1)
     )

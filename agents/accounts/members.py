@@ -52,8 +52,8 @@ def list_members(organization_id: int) -> QuerySet[Membership]:
 def add_member(by: Superuser, user: User, role: str) -> Membership:
     """Add a member with a new, unsaved account or an existing one.
 
-    Only superusers can do this: admins invite people instead, which does not reveal who has an
-    account.
+    Only superusers can do this: admins invite people instead, because an invitation does not reveal
+    who has an account.
 
     Raises:
         Forbidden
@@ -75,8 +75,8 @@ def add_member(by: Superuser, user: User, role: str) -> Membership:
 
 
 def describe_role_change(by: Administrator, membership_id: int, role: str) -> str | None:
-    """Return a sentence on the consequence of giving a member this role; None if nothing has to be
-    confirmed.
+    """Return a sentence that explains the consequence of giving a member this role; None if nothing
+    has to be confirmed.
 
     Raises:
         Forbidden, NotFound
@@ -141,8 +141,8 @@ def remove_member(by: Administrator, membership_id: int) -> Membership:
 
 
 def update_admin_access(user: User) -> None:
-    """Allow a user to log in to the admin only if they are a superuser or administer an
-    organization."""
+    """Allow a user to log in to the admin if they are a superuser or administer an organization;
+    otherwise forbid it."""
     is_admin = user.is_superuser or user.memberships.filter(role=Role.ADMIN).exists()
     User.objects.filter(pk=user.pk).exclude(is_staff=is_admin).update(is_staff=is_admin)
 
@@ -196,8 +196,8 @@ def create_password_reset(member: Membership, membership_id: int) -> tuple[Passw
 
 
 def find_open_reset(hash_: str) -> PasswordReset:
-    """Return the link with this hash, if it is unused and unexpired, and its creator could still
-    create it.
+    """Return the link with this hash, if it is unused and unexpired, and if its creator may still
+    create such a link.
 
     Raises:
         NotFound
@@ -281,8 +281,8 @@ def check_password(password: str, user: User) -> None:
 
 
 def is_made_by_admin(organization: str) -> Exists:
-    """Return a filter for links whose creator is still an active admin of the organization to which
-    the field path `organization` leads."""
+    """Return a filter for links whose creator is still an active admin of the link's organization,
+    which the field path `organization` leads to."""
     return Exists(
         Membership.objects.filter(
             organization=OuterRef(organization),

@@ -1,4 +1,4 @@
-"""Organization events that belong to no run: any app can log them, and notices and webhooks read
+"""Facts about organizations that belong to no run. Any app can log them; notices and webhooks read
 the log."""
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ class NoticeFact:
         key: facts of one kind with the same key share one notice; without a key, the fact gets its
             own notice.
         detail: the name of the fact's subject, given by a person; never text of a model.
-        user_id: the person it concerns; None if its kind decides who is notified.
-        reason: why it happened; sent only by webhooks that send values.
+        user_id: the person whom the fact concerns; None if its kind decides who is notified.
+        reason: the reason for the fact; sent only by webhooks that send values.
         ids: ids, kinds and times for other systems, never a value.
     """
 
@@ -70,7 +70,7 @@ class NoticeFact:
 
 
 def tell(fact: NoticeFact) -> None:
-    """Write the fact to the log of its organization, in the transaction that makes it true."""
+    """Write the fact to its organization's log, in the transaction that makes the fact true."""
     payload = {
         "key": fact.key or uuid4().hex,
         "detail": fact.detail,

@@ -14,14 +14,16 @@ from agents.platform.refusals import Invalid
 
 TIME_ZONES: list[Callable[[int, int], str]] = []
 """Functions that take an organization id and a user id, and return the time zone that the user
-chose, or an empty text. `notices`, which stores time zones, adds one."""
+chose, or an empty text. `notices`, which stores time zones, adds its own function."""
 
 _LANGUAGE = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8}){0,3}")
 
 
 @dataclass(frozen=True)
 class ChosenPreferences(Mapping[str, str]):
-    """A user's preferences in an organization, loaded on first use: most tools do not need them."""
+    """A user's preferences in an organization. They are loaded on first use, because most tools do
+    not need them.
+    """
 
     organization_id: int
     user_id: int

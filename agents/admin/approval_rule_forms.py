@@ -28,7 +28,7 @@ CONDITION = {
     "comparison": "condition_comparison",
     "value": "condition_value",
 }
-"""The form's field for each blank of the condition."""
+"""The name of the form's field for each part of a condition."""
 SCOPE = ("tool", "category", "level", "employee")
 NOTHING_CHOSEN = {
     "employee": "every employee",
@@ -44,7 +44,7 @@ KEPT_CONDITIONS = "This rule has conditions that cannot be edited here. They sta
 
 
 def find_organization(form: forms.ModelForm[Any], cleaned: dict[str, Any]) -> Organization | None:
-    """Return the organization of the form's row; None if none is chosen."""
+    """Return the organization of the form's row; None if no organization is chosen."""
     chosen: Organization | None = cleaned.get("organization") or getattr(
         form.instance, "organization", None
     )
@@ -77,8 +77,8 @@ def count_approvers(organization: Organization, group: ApproverGroup | None) -> 
 
 
 class ApprovalRuleForm(ConfirmationForm):
-    """A rule about the people who must approve certain cards; a rule that nobody can meet is
-    refused."""
+    """A form for a rule about the people who must approve certain cards. It refuses a rule that
+    nobody can meet."""
 
     tool = forms.ChoiceField(required=False, widget=UnfoldAdminSelectWidget)
     category = forms.ChoiceField(
@@ -163,15 +163,17 @@ class ApprovalRuleForm(ConfirmationForm):
         self._fill_condition(tools)
 
     def _offer(self, name: str, every: str, found: Iterable[str]) -> None:
-        """Offer the found values and the stored one, which may no longer be available."""
+        """Offer the found values in the field, and the stored value too, which may no longer be
+        available.
+        """
         field, stored = self.fields.get(name), getattr(self.instance, name)
         if isinstance(field, forms.ChoiceField):
             choices = sorted({*found, stored} - {""})
             field.choices = [("", every), *((choice, choice) for choice in choices)]
 
     def _offer_own_rows(self, name: str, nothing: str) -> None:
-        """Offer only rows of the organization, once that is known, and label the empty choice with
-        `nothing`."""
+        """Offer only rows of the organization, as soon as the organization is known, and label the
+        empty choice with `nothing`."""
         field = self.fields.get(name)
         if not isinstance(field, forms.ModelChoiceField) or field.queryset is None:
             return
@@ -291,8 +293,8 @@ class ApprovalRuleForm(ConfirmationForm):
             self.add_error("second_group", f"{second} has no active approver. Add one first.")
 
     def list_consequences(self, cleaned: dict[str, Any]) -> Iterator[str]:
-        """List the ways in which the rule becomes weaker: switched off, fewer cards, or fewer or
-        other people."""
+        """List the ways in which the change weakens the rule: it is switched off, covers fewer
+        cards, or requires fewer or other people."""
         if not self.instance.pk or not self.initial["is_active"]:
             return
         name = f"“{cleaned['name']}”"
@@ -306,7 +308,7 @@ class ApprovalRuleForm(ConfirmationForm):
         yield from self._list_new_people(cleaned, name)
 
     def _list_new_people(self, cleaned: dict[str, Any], name: str) -> Iterator[str]:
-        """Describe the people whose approvals count from now on and did not count before."""
+        """Describe the people whose approvals did not count before and count from now on."""
         before = ApproverGroup.objects.filter(pk=self.initial["group"]).first()
         if before is not None and before != cleaned["group"]:
             who = f"people of {cleaned['group']}" if cleaned["group"] else "all approvers"

@@ -1,4 +1,4 @@
-"""Links from the form of an approval rule to the simulator."""
+"""Lead from the form of an approval rule to the simulator."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _find_member(request: HttpRequest, rule: ApprovalRule) -> Membership:
     """Return the session's membership, which the simulator's pages use too.
 
     Raises:
-        Forbidden: it does not belong to an admin of the rule's organization, or there is none.
+        Forbidden: there is no membership, or it is not that of an admin of the rule's organization.
     """
     member = load_session_member(get_user(request), request.session)
     if (

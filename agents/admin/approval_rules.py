@@ -90,7 +90,9 @@ class ApproverGroupForm(ConfirmationForm):
         return cleaned
 
     def list_consequences(self, cleaned: dict[str, Any]) -> Iterator[str]:
-        """List the rules for which more people now count, and those for which too few are left."""
+        """List the rules for which more people count from now on, and those that too few people are
+        left to meet.
+        """
         if not self.instance.pk or "members" not in self.changed_data:
             return
         voters = load_voters(self.instance.organization_id).values()
@@ -236,7 +238,9 @@ class ApprovalRuleAdmin(ConfigurationAdmin):
 
 
 class DeputyForm(forms.ModelForm):  # type: ignore[type-arg]
-    """A member's deputy for a limited time, who is another member of the organization."""
+    """The form for a member's deputy, who is another member of the organization and acts for a
+    limited time.
+    """
 
     starts_at = MomentField(label="From", help_text="Time in UTC.")
     ends_at = MomentField(

@@ -60,7 +60,7 @@ class CredentialForm(forms.ModelForm):  # type: ignore[type-arg]
     Attributes:
         preset_service: the service, if it was chosen before the form was shown.
         names: the fields that have their own input.
-        stored: the names that have a stored value.
+        stored: the fields that have a stored value.
         new_values, removed: after cleaning, the new values by field, and the fields to remove.
     """
 
@@ -112,8 +112,8 @@ class CredentialForm(forms.ModelForm):  # type: ignore[type-arg]
         return cleaned
 
     def _read_row(self, row: int, name: str, value: str) -> None:
-        """Read one row: a name and a value. Errors never quote the input, because it may be a
-        misplaced secret."""
+        """Read one row of the form: a name and a value. Errors never quote the input, because it
+        may be a misplaced secret."""
         if not name and not value:
             return
         if not FIELD_NAME.fullmatch(name):
@@ -291,7 +291,9 @@ class CredentialAdmin(ConfigurationAdmin):
     def save_model(
         self, request: HttpRequest, obj: Credential, form: forms.ModelForm[Any], change: bool
     ) -> None:
-        """Merge the new values into the stored ones, including those of a concurrent edit."""
+        """Merge the new values into the values that are stored now, which may be those of a
+        concurrent edit.
+        """
         assert isinstance(form, CredentialForm)
         if change and not form.new_values and not form.removed:
             return
@@ -337,8 +339,8 @@ class CredentialAdmin(ConfigurationAdmin):
 
 
 def _get_preset_service(request: HttpRequest, obj: Model | None) -> str:
-    """Return the row's service, or the one that the URL names; empty if the form has to ask for
-    it."""
+    """Return the service of the row, or the service that the URL names; empty if the form has to
+    ask for it."""
     if isinstance(obj, Credential):
         return obj.service
     requested = request.GET.get("for", "")

@@ -1,5 +1,5 @@
-"""Employees to whom an employee can delegate tasks: its form names them, and its grant stores their
-ids."""
+"""The colleagues to whom an employee can delegate tasks: the employee's form shows their names, and
+its grant stores their ids."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ def build_delegates_field() -> LinesField:
 
 
 def list_delegate_names(employee: Employee) -> list[str]:
-    """Return the stored names as the field shows them; an unsaved employee has none."""
+    """Return the names of the employee's delegates, as the form's field shows them; an unsaved
+    employee has none.
+    """
     stored = (
         employee.grants.filter(tool=DELEGATE).values_list("delegates", flat=True)
         if employee.pk

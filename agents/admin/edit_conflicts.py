@@ -27,10 +27,11 @@ class FingerprintsField(forms.Field):
 
 
 class ConflictCheckForm(forms.ModelForm):  # type: ignore[type-arg]
-    """A form that refuses to overwrite a value changed since the form was shown; saving again
-    confirms it.
+    """A form that refuses to overwrite a value that was changed after the form was shown. Saving
+    the form again confirms the change.
 
-    A value that equals the row's current one passes, and so does a form without fingerprints.
+    A value that is the same as the row's current value is accepted, and so is a form without
+    fingerprints.
     """
 
     shown_fingerprints = FingerprintsField()

@@ -41,7 +41,7 @@ BUDGETS = ("run_tokens", "run_cost", "month_tokens", "month_cost", "month_minute
 
 
 class EmployeeForm(ConfirmationForm):
-    """One employee with the exact names of its allowed tools."""
+    """The form for one employee, with the exact names of its allowed tools."""
 
     mode = forms.ChoiceField(
         initial=MODES[0],
@@ -124,7 +124,7 @@ class EmployeeForm(ConfirmationForm):
         self.initial["delegates"] = list_delegate_names(self.instance)
 
     def _offer_modes(self, catalog: Sequence[Tool]) -> None:
-        """Offer the modes that the tools name, and the employee's own."""
+        """Offer the modes that the tools name, and the employee's current mode."""
         named = {mode for tool in catalog for mode in tool.modes or ()} | {self.instance.mode}
         choices = [MODES[0], *sorted(named - {MODES[0]})]
         field = self.fields.get("mode")
@@ -132,7 +132,7 @@ class EmployeeForm(ConfirmationForm):
             field.choices = [(mode, mode.capitalize()) for mode in choices]
 
     def clean_mode(self) -> str:
-        """Refuse the employee's own mode if no tool names it now."""
+        """Refuse the employee's current mode if no installed tool names it any more."""
         mode: str = self.cleaned_data["mode"]
         if mode not in {*MODES, *(named for tool in self.catalog for named in tool.modes or ())}:
             raise forms.ValidationError(
@@ -193,8 +193,8 @@ class EmployeeForm(ConfirmationForm):
             self.add_error("model", error.message)
 
     def _check_owner(self, organization: Organization, allowed: Sequence[str]) -> None:
-        """Refuse new grants of other organizations' tools; a grant of a tool that is gone may
-        stay."""
+        """Refuse new grants of tools that the organization does not have; existing grants of such
+        tools may stay."""
         if missing := list_missing_tools(
             organization, set(allowed) - set(self.initial["allowed_tools"])
         ):
@@ -204,7 +204,9 @@ class EmployeeForm(ConfirmationForm):
             )
 
     def _check_price(self, provider: ModelProvider, cleaned: dict[str, Any]) -> None:
-        """Require a price for a cost limit: without one the limit would never be reached."""
+        """Require a price for a cost limit, because without a price the limit would never be
+        reached.
+        """
         model = cleaned.get("model", "")
         if not list_unpriced(provider, [Employee(model=model)]):
             return
@@ -346,7 +348,9 @@ class EmployeeAdmin(ConfigurationAdmin):
     def save_related(
         self, request: HttpRequest, form: forms.ModelForm[Any], formsets: Any, change: bool
     ) -> None:
-        """Turn the ticked names into grants before the change is recorded."""
+        """Save the grants, with their limits, versions and delegates, before the change is
+        recorded.
+        """
         set_grants(form.instance, form.cleaned_data["allowed_tools"])
         grants = [
             apply_limits(grant, form.cleaned_data["limits"]) for grant in form.instance.grants.all()

@@ -25,7 +25,7 @@ NOT_INSTALLED = "it is not installed"
 
 
 def find_secret_fault(value: str) -> str | None:
-    """Return the reason why a value is too common to be a secret; None if it is not.
+    """Return the reason why a value is too common to be a secret; None if it can be one.
 
     Values shorter than `SHORTEST_SECRET` are never hidden, so they are not refused.
     """
@@ -95,8 +95,8 @@ class ObjectField(forms.JSONField):
 
 
 class AllowedToolsField(forms.MultipleChoiceField):
-    """A choice of tools, grouped by category, each with its level; the value is a list of exact
-    names."""
+    """A choice of tools, grouped by category and shown with their levels; the value is a list of
+    exact names."""
 
     def __init__(self, **options: Any) -> None:
         options.setdefault("required", False)
@@ -109,8 +109,8 @@ class AllowedToolsField(forms.MultipleChoiceField):
         """Offer every tool of the catalog, and granted tools that the catalog no longer has.
 
         Args:
-            reasons: the reasons why tools are missing, by their names; by default, a tool is not
-                installed.
+            reasons: the reasons why tools are missing, by their names; a tool without a reason is
+                said to be not installed.
         """
         latest = {tool.name: tool for tool in catalog if not tool.is_system}
         ordered = sorted(

@@ -28,8 +28,8 @@ _NUMBER = re.compile(r"[0-9]{1,7}(\.[0-9]+)?")
 
 
 class PricesField(LinesField):
-    """Lines of prices; the value is {model or "*": {"input": "0.25", "cached": "0.025", "output":
-    "2.00"}}."""
+    """A field for prices, one per line. Its value is {model or "*": {"input": "0.25", "cached":
+    "0.025", "output": "2.00"}}."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(longest=200, help_text=HELP, **options)
@@ -69,7 +69,9 @@ def list_unpriced(provider: ModelProvider, employees: list[Employee]) -> list[Em
 
 
 def _parse_line(line: str) -> tuple[str, dict[str, str]]:
-    """Split a line at its last colon, because a model's name may contain colons."""
+    """Return the model and the prices of a line. The line is split at its last colon, because a
+    model's name may contain colons.
+    """
     model, colon, rest = line.rpartition(":")
     model, words = model.strip(), rest.replace(",", " ").split()
     if not colon or not model:

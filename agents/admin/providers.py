@@ -33,7 +33,7 @@ TEST_TIMEOUT_S = 10.0
 
 
 class ProviderForm(ConfirmationForm):
-    """A provider; its key can be set and removed, but is never shown."""
+    """The form for a provider. The provider's key can be set and removed, but is never shown."""
 
     write_only_fields = ("new_key",)
 
@@ -102,7 +102,7 @@ class ProviderForm(ConfirmationForm):
         return cleaned
 
     def clean_answer_timeout_s(self) -> int:
-        """Return the number, or the default for an empty field."""
+        """Return the timeout in seconds; the default if the field is empty."""
         return self.cleaned_data["answer_timeout_s"] or LONGEST_RESPONSE_S
 
     def _has_moved(self, cleaned: dict[str, Any]) -> bool:
@@ -130,7 +130,9 @@ class ProviderForm(ConfirmationForm):
     def _list_broken_budgets(
         self, employees: list[Employee], changed: ModelProvider
     ) -> Iterator[str]:
-        """List the employees whose cost budget this change breaks."""
+        """List the employees whose cost limit this change makes useless, because their model no
+        longer has a price.
+        """
         stored = ModelProvider(kind=self.initial["kind"], prices=self.initial["prices"])
         before = {employee.pk for employee in list_unpriced(stored, employees)}
         for employee in list_unpriced(changed, employees):

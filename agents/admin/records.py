@@ -34,7 +34,9 @@ EDITABLE = ("name", "region", "category", "status", "score", "email", "domain", 
 
 
 class RecordForm(forms.ModelForm):  # type: ignore[type-arg]
-    """One record; the form contains its version, so that it never overwrites a concurrent edit."""
+    """The form for one record. It contains the record's version, so that it never overwrites a
+    concurrent edit.
+    """
 
     seen_version = forms.IntegerField(widget=forms.HiddenInput, required=False)
 
@@ -87,7 +89,7 @@ class RecordAdmin(ConfigurationAdmin):
     def get_readonly_fields(
         self, request: HttpRequest, obj: Model | None = None
     ) -> tuple[str, ...]:
-        """Return no read-only fields for a new record, because it has no values for them yet."""
+        """Return no read-only fields for a new record, because these fields have no values yet."""
         return super().get_readonly_fields(request, obj) if obj is not None else ()
 
     def save_model(

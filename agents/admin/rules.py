@@ -22,7 +22,9 @@ from tools.toolbox.asked_actions import PREFIX
 
 
 class RuleForm(ConfirmationForm):
-    """One tool and its level for all employees, never lower than the tool's own."""
+    """The form for a tool's level for all employees; a level that is set must be higher than the
+    tool's own.
+    """
 
     tool = forms.ChoiceField(widget=UnfoldAdminSelectWidget)
     level = forms.ChoiceField(
@@ -67,7 +69,7 @@ class RuleForm(ConfirmationForm):
         return cleaned
 
     def list_consequences(self, cleaned: dict[str, Any]) -> Iterator[str]:
-        """List a lowered level, because fewer calls then need approval."""
+        """Describe a lowered level as a consequence, because fewer calls then need approval."""
         before = self.initial.get("level", "")
         if (
             self.instance.pk

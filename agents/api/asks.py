@@ -262,7 +262,7 @@ def _get_key(request: HttpRequest) -> AgentKey:
 
 
 def _get_key_of(request: HttpRequest, ask_id: int) -> AgentKey:
-    """Return the agent key of the request, to which the ask must be visible."""
+    """Return the agent key of the request. The ask must be visible to it."""
     get_row(_select(request), ask_id, "ask")
     return _get_key(request)
 

@@ -1,4 +1,4 @@
-"""The OpenAPI description beyond the schemas: problems, tags, and how to log in."""
+"""The parts of the OpenAPI description that are not schemas: problems, tags, and how to log in."""
 
 from http import HTTPStatus
 from typing import Any
@@ -98,8 +98,8 @@ PROBLEM_CONTENT = {CONTENT_TYPE: {"schema": {"$ref": "#/components/schemas/Probl
 
 
 def document_problems(*statuses: int) -> dict[str, Any]:
-    """Return an `openapi_extra` with the problems that an operation returns beyond the shared
-    ones."""
+    """Return an `openapi_extra` with the problems that this operation returns in addition to those
+    of all operations."""
     return {
         "responses": {
             status: {"description": STATUS_DESCRIPTIONS[status], "content": PROBLEM_CONTENT}
@@ -109,7 +109,9 @@ def document_problems(*statuses: int) -> dict[str, Any]:
 
 
 class DescribedAPI(NinjaAPI):
-    """An API whose description includes problems, and whose operation ids are function names."""
+    """An API whose description includes problems, and uses the names of functions as operation
+    ids.
+    """
 
     def get_openapi_operation_id(self, operation: Operation) -> str:
         """Return the name of the operation's function, which is unique across all routers."""
@@ -142,7 +144,7 @@ class DescribedAPI(NinjaAPI):
 
 
 def _add_example_ids(properties: dict[str, Any]) -> None:
-    """Add an example to each id in a response, for which the page would otherwise show "string"."""
+    """Add an example to each id in a response; without one, the page would show "string"."""
     for name, field in properties.items():
         types = {kind.get("type") for kind in field.get("anyOf", [field])}
         if (

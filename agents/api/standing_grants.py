@@ -212,8 +212,8 @@ def _build_detail(
 
 
 def _list_terms(grant: StandingGrant) -> tuple[list[dict[str, Any]], list[str]]:
-    """List the conditions and the free params; both are empty if the stored terms are damaged,
-    because the grant then approves nothing."""
+    """List the conditions and the free params. If the stored terms are damaged, both lists are
+    empty, because the grant then approves nothing."""
     try:
         terms = grant.as_terms()
     except ValueError:
@@ -225,7 +225,7 @@ def _list_terms(grant: StandingGrant) -> tuple[list[dict[str, Any]], list[str]]:
 
 
 def _count_uses(grant: StandingGrant) -> int:
-    """Return the uses that `list_grants` has counted."""
+    """Return the number of uses, which `list_grants` has counted."""
     return int(grant.used)  # type: ignore[attr-defined]
 
 

@@ -18,8 +18,8 @@ logger = logging.getLogger(__name__)
 HAS_RULES = Exists(
     ApprovalRule.objects.filter(organization_id=OuterRef("organization_id"), is_active=True)
 )
-"""The annotation `has_rules` for rows of an organization; it saves a query if the organization has
-no approval rules."""
+"""The annotation `has_rules`, for rows that belong to an organization. It saves a query if the
+organization has no approval rules."""
 
 
 def load_rules(organization: Organization) -> list[RuleTerms]:
@@ -33,11 +33,11 @@ def load_rules(organization: Organization) -> list[RuleTerms]:
 
 
 def load_voters(organization_id: int, user_ids: Collection[int] | None = None) -> dict[int, Voter]:
-    """Load members of the organization as voters, by user id, with the people whom they represent;
-    costs two queries.
+    """Load members of the organization as voters, by user id, together with the people whom they
+    represent; this costs two queries.
 
     Args:
-        user_ids: only these users and the people they represent; None for all members.
+        user_ids: the users to load, with the people whom they represent; None for all members.
     """
     deputies = _load_deputies(organization_id)
     wanted = (
@@ -55,7 +55,7 @@ def load_voters(organization_id: int, user_ids: Collection[int] | None = None) -
 
 
 def _add_represented(user_ids: set[int], deputies: dict[int, list[int]]) -> set[int]:
-    """Add the people whom these users represent."""
+    """Return the ids of these users and of the people whom they represent."""
     return user_ids | {other for pk in user_ids for other in deputies[pk]}
 
 
@@ -78,7 +78,7 @@ def _load_members(organization_id: int, user_ids: Collection[int] | None) -> dic
 
 
 def _load_deputies(organization_id: int) -> dict[int, list[int]]:
-    """Load, by user, the people whose deputy they are now."""
+    """Load, for each user, the ids of the people whose deputy this user is now."""
     rows = Deputy.objects.filter(
         member__organization_id=organization_id,
         deputy__organization_id=organization_id,

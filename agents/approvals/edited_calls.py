@@ -1,4 +1,6 @@
-"""Judge, trace and preview a call again after a person has edited its params, for a new card."""
+"""Judge, trace and preview a call again after a person has edited its params; the result becomes a
+new card.
+"""
 
 from datetime import datetime
 from typing import Any
@@ -19,8 +21,8 @@ from tools.toolbox.permissions import Permission
 
 
 class EditedCall(Judgment):
-    """A card's call with edited params. If the verdict changes before the card is replaced, the
-    edit is refused.
+    """A card's call with edited params. The edit is refused if the verdict changes before the card
+    is replaced.
 
     Attributes:
         tool, effect: the tool and the effect of the edited call; the new card seals and shows them.

@@ -1,4 +1,4 @@
-"""Claims, snoozes and saved views: actions of people on cards besides decisions."""
+"""Claims, snoozes and saved views: what people can do with cards besides deciding them."""
 
 from django.conf import settings
 from django.db import models
@@ -9,7 +9,7 @@ from agents.runs.models.tool_call import ToolCall
 
 
 class Claim(models.Model):
-    """A person's claim on a card: others are warned for a while before they decide it.
+    """A person's claim on a card: for a while, other people are warned before they decide the card.
 
     The claim belongs to the call, so that it also applies to a card that replaces this one.
     """
@@ -30,7 +30,7 @@ class Claim(models.Model):
 
 
 class Snooze(models.Model):
-    """A person's wish not to see a card before a certain time; others still see it.
+    """A person's wish not to see a card before a certain time; other people still see it.
 
     The snooze belongs to the call, so that it also applies to a card that replaces this one.
     """

@@ -1,4 +1,4 @@
-"""The cards of a member's organization: count them, find one, and lock it for a decision."""
+"""The cards of a member's organization: count them, find a card, and lock it for a decision."""
 
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
@@ -20,7 +20,7 @@ def count_pending_cards(organization_id: int) -> int:
 
 
 def require_approver(member: Membership) -> None:
-    """Raise Forbidden if the member may not decide."""
+    """Raise Forbidden if the member may not decide cards."""
     member.require(Role.APPROVER, "decide cards")
 
 

@@ -17,7 +17,7 @@ def list_views(member: Membership) -> list[SavedView]:
 
 
 def save_view(member: Membership, name: str, query: str, allowed: tuple[str, ...]) -> SavedView:
-    """Save a filter under a name; a view of the same name is replaced.
+    """Save a filter under a name, in place of a view with the same name.
 
     Args:
         query: the query string; params that are not `allowed` are dropped.

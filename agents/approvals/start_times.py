@@ -13,8 +13,8 @@ GRACE = timedelta(seconds=MAX_GRACE_S)
 
 
 def correct_starts() -> int:
-    """Shorten grace periods that are longer than allowed, so that the approved calls start; return
-    their number."""
+    """Shorten grace periods that are longer than allowed, so that the approved calls can start.
+    Return the number of corrected calls."""
     approved = Approval.objects.filter(status=ApprovalStatus.APPROVED)
     late = approved.filter(start_after__gt=Now() + GRACE + CLOCK_SLACK).order_by("pk")
     return sum(

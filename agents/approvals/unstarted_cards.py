@@ -61,10 +61,10 @@ def _judge(card: Approval) -> tuple[ApprovedCall | None, CallEffect]:
 
 
 def compute_current_effect(card: Approval) -> CallEffect | ToolError:
-    """Compute the card's effect again, outside transactions; return an error if the gate now
+    """Compute the card's effect again, outside transactions; return the gate's error if it now
     forbids the call.
 
-    The gate does not judge asks; their effect stays unknown.
+    The gate does not judge asks, so for an ask the effect on the card is returned unchanged.
     """
     call = card.tool_call
     if find_asked_action(call.tool):
@@ -75,7 +75,9 @@ def compute_current_effect(card: Approval) -> CallEffect | ToolError:
 
 
 def compute_effect_to_show(card: Approval) -> CallEffect:
-    """Compute the card's effect again; if the gate refuses the call, the effect says so."""
+    """Compute the card's effect again. If the gate now forbids the call, return an effect that says
+    so.
+    """
     effect = compute_current_effect(card)
     if isinstance(effect, CallEffect):
         return effect
@@ -87,8 +89,8 @@ def compute_effect_to_show(card: Approval) -> CallEffect:
 def compute_effect_now(card: Approval) -> CallEffect | ToolError:
     """Compute the card's effect again in this thread, for tools that read only local data.
 
-    If the tool refuses the call, the effect says why, or that it was done already. If the gate
-    forbids the call, return its error.
+    If the tool refuses the call, the effect gives the reason, or says that the work is already
+    done. If the gate forbids the call, return the gate's error.
     """
     call = card.tool_call
     context = load_context(call.run_id)

@@ -31,7 +31,9 @@ logger = logging.getLogger(__name__)
 MAX_NAMED = 5
 WORKER_LIMITS = FetchLimits()
 REQUEST_LIMITS = FetchLimits(seconds=3.0, document_bytes=1_000_000)
-"""The limits while a person waits for a page; a worker reads sources that need more."""
+"""The limits that apply while a person waits for a page; sources that need more are read by a
+worker.
+"""
 OVER_LIMIT_CODES = frozenset({ErrorCode.TIMEOUT, ErrorCode.LIMIT_EXCEEDED})
 PRIVATE_HINT = (
     " If this is your server, ask a superuser to tick “Allow private networks”, "
@@ -46,7 +48,7 @@ ASK_AGAIN_AFTER = timedelta(minutes=2)
 
 @dataclass(frozen=True)
 class SourceReport:
-    """The result of reading a source, in words for an admin; `problem` is None if the source
+    """The result of reading a source, in words for an admin. `problem` is None if the source
     responded properly."""
 
     problem: str | None = None
@@ -54,7 +56,9 @@ class SourceReport:
 
 
 def check_source(source: Source, limits: FetchLimits = WORKER_LIMITS) -> SourceReport:
-    """Check that a source responds, and record its problem, if any, but not its tools."""
+    """Check that a source responds, and record its problem if there is one. Its tools are not
+    saved.
+    """
     found = _read_or_record_failure(source, limits)
     if isinstance(found, str):
         return SourceReport(found)
@@ -72,7 +76,7 @@ def refresh_source(source: Source) -> SourceReport:
 
 
 def refresh_source_or_queue(source: Source) -> SourceReport | None:
-    """Refresh a source now if that is quick; else let a worker do it and return None.
+    """Refresh a source now if that is quick; otherwise let a worker refresh it, and return None.
 
     Sources that are programs always go to a worker.
     """
@@ -100,7 +104,7 @@ def refresh_source_by_id(source_id: int) -> None:
 
 def queue_refresh(source_id: int) -> bool:
     """Ask a worker to refresh a source; return False if the source is no longer due, because
-    another sweeper has asked."""
+    another sweeper has already asked."""
     is_mine = select_due_sources().filter(pk=source_id).update(due_at=Now() + ASK_AGAIN_AFTER)
     if is_mine:
         notify.request_source_refresh(source_id)

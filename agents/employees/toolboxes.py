@@ -32,10 +32,10 @@ logger = logging.getLogger(__name__)
 
 @lru_cache(maxsize=1)
 def get_installed_toolbox() -> Toolbox:
-    """Return the installation's toolbox, which every organization has; there is one per process.
+    """Return the installation's toolbox, which every organization has. There is one for each
+    process.
 
-    It also keeps the tools that were registered, and the calls that were counted, since the process
-    started.
+    It also keeps the tools that were registered, and counts the calls, since the process started.
 
     `settings.GADGET_TOOLS` has the dotted names of lists of tools; `gadget.yaml` names plugins and
     limits all tools.
@@ -63,8 +63,8 @@ def get_installed_toolbox() -> Toolbox:
 
 @lru_cache(maxsize=1)
 def get_installed_plugins() -> tuple[list[PluginSource], list[BrokenPlugin]]:
-    """Return the working plugins, and the broken ones with the reason: the plugins that
-    `gadget.yaml` names and, unless it is switched off there, the office with its demo."""
+    """Return the plugins that work, and the broken ones with the reason. These are the plugins that
+    `gadget.yaml` names, and the office with its demo unless `gadget.yaml` switches it off."""
     taken = {tool.name for source in _start_builtin_sources() for tool in source.tools()}
     wanted: ToolSettings = settings.GADGET_CONFIG.tools
     office = settings.GADGET_OFFICE_PLUGINS if wanted.office else []
@@ -106,15 +106,15 @@ def load_toolbox(organization_id: int) -> Toolbox:
     """Return the organization's toolbox, in the newest version that this process has seen in the
     organization's row.
 
-    Costs up to three queries if the version is new to this process, and none if the organization
-    has no tools of its own.
+    This costs up to three queries if the version is new to this process. It costs none if the
+    organization is known to have no tools of its own.
     """
     return _load_tools(organization_id).toolbox
 
 
 def load_network_access(organization_id: int) -> NetworkAccess:
-    """Return the hosts that the organization's tools may contact, with the version and cost of
-    `load_toolbox`."""
+    """Return the hosts that the organization's tools may contact, in the same version and at the
+    same cost as `load_toolbox`."""
     return _load_tools(organization_id).network_access
 
 
@@ -139,8 +139,8 @@ def _build_without_own_tools(versions: OrganizationVersions) -> _OrganizationToo
 
 
 def _read_tools(organization_id: int) -> _OrganizationTools:
-    """Read the organization's tools, with the version in the database: a version seen in an open
-    transaction may be rolled back."""
+    """Read the organization's tools, together with the version in the database: a version that was
+    seen in an open transaction may be rolled back."""
     organization = Organization.objects.filter(pk=organization_id).order_by()
     rows = list(  # one row for each allowed host, or a single row if there is none
         organization.values_list(
@@ -189,7 +189,8 @@ MAX_ORGANIZATIONS = 500
 
 
 class OrganizationCredentials(Mapping[str, Fields]):
-    """Credentials by service, including those that no key can decrypt: using these raises an error.
+    """Credentials by service. Services whose credentials no key can decrypt are included, but
+    reading them raises an error.
 
     Raises:
         ToolError: UNAUTHORIZED, naming the service.
@@ -228,8 +229,8 @@ class _OwnCredentials:
 def load_credentials(organization: Organization) -> Mapping[str, Fields]:
     """Return the credentials of the organization's tools, by service.
 
-    The organization's own credentials replace those of `gadget.yaml` for the same service. Runs a
-    query if this version is new to the process.
+    The organization's own credentials replace those of `gadget.yaml` for the same service. This
+    costs a query if the version is new to the process.
     """
     shared = get_installed_toolbox().environment.credentials
     if not organization.credentials_version:
@@ -243,7 +244,7 @@ def load_credentials(organization: Organization) -> Mapping[str, Fields]:
 def load_own_credentials(organization_id: int, version: int) -> Mapping[str, Fields]:
     """Return the organization's own credentials by service, without those of `gadget.yaml`.
 
-    The organization's own sources get only these.
+    The organization's own sources of tools get only these credentials.
 
     Args:
         version: the organization's `credentials_version`; 0 means that it has none.

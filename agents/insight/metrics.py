@@ -43,7 +43,9 @@ from agents.webhooks.models import WebhookDelivery, WebhookDeliveryStatus
 from tools.caches import Cache
 
 CACHED_S = 2.0
-"""The time for which a response is reused, so that many requests do not load the database."""
+"""The number of seconds for which a response is reused, so that many requests do not load the
+database.
+"""
 _STARTED_AT = time.monotonic()
 _DATABASE_UP = "1 if the database responds and is migrated."
 _OPEN = (RunStatus.QUEUED, RunStatus.RUNNING, *PARKED)
@@ -56,7 +58,9 @@ _rendering = threading.Lock()
 
 
 def get_metrics() -> bytes:
-    """Return all metrics, at most CACHED_S old; requests wait while they are computed."""
+    """Return all metrics, which are at most CACHED_S seconds old; requests wait while the metrics
+    are computed.
+    """
     with _rendering:
         until, text = _response.get("") or (0.0, b"")
         if time.monotonic() >= until:
@@ -66,8 +70,8 @@ def get_metrics() -> bytes:
 
 
 def render_metrics() -> bytes:
-    """Return all metrics in the Prometheus text format; while the database is down, only those that
-    work without it."""
+    """Return all metrics in the Prometheus text format. While the database is down, return only
+    those that do not need it."""
     registry = CollectorRegistry()
     registry.register(_InstallationCollector())
     return generate_latest(registry)
@@ -98,7 +102,9 @@ class _InstallationCollector(Collector):
 
 
 def _find_outage() -> str | None:
-    """Return why the database does not respond, or is not migrated; None if it can be read."""
+    """Return the reason why the database does not respond, or is not migrated; None if it can be
+    read.
+    """
     try:
         check_migrated()
     except NotMigratedError as error:
@@ -110,8 +116,8 @@ def _find_outage() -> str | None:
 
 _OUTAGE: BackgroundCheck[str | None] = BackgroundCheck(_find_outage, UNREACHABLE, max_age_s=0.0)
 _PRESENCE = BackgroundCheck(load_presence, Presence(None, None, (REDIS,)), max_age_s=0.0)
-"""The two checks run in the background, so that metrics take at most two seconds even if a server
-does not respond."""
+"""This check and `_OUTAGE` run in the background, so that metrics take at most two seconds even if
+a server does not respond."""
 
 
 def _build_gauge(name: str, text: str, value: float) -> Metric:
@@ -133,7 +139,9 @@ def _build_version() -> Metric:
 
 
 def _count_processes(presence: Presence) -> Iterator[Metric]:
-    """Build the numbers of living processes; without Redis none are known, so they are 0."""
+    """Build the metrics of Redis and of living processes; without Redis, no process is known, so
+    the numbers are 0.
+    """
     yield _build_gauge(
         "gadget_redis_up", "1 if Redis responds.", int(REDIS not in presence.missing)
     )
@@ -220,7 +228,9 @@ def _build_cards(now: datetime | None) -> Iterator[Metric]:
 
 
 def _build_notices(now: datetime | None) -> Iterator[Metric]:
-    """Build the metrics of notices: those that are due, and notifications that were given up."""
+    """Build the metrics of notices and webhooks: deliveries that are due or waiting, and
+    notifications that were given up.
+    """
     unspread = Notice.objects.filter(spread_at=None).aggregate(
         many=Count("pk"), oldest=Min("created_at")
     )
@@ -248,7 +258,7 @@ def _build_notices(now: datetime | None) -> Iterator[Metric]:
 
 
 def _build_reading(now: datetime | None) -> Metric:
-    """Build the ages of unread events: the first sign that readers fall behind."""
+    """Build the metric of unread events' ages, which show first if readers fall behind."""
     text = "Age of the oldest event that a reader should have read; normally a few seconds."
     ages = GaugeMetricFamily("gadget_unread_events_oldest_seconds", text, labels=["reader"])
     for name, oldest in find_oldest_unread():

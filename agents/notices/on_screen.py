@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 
 CLOSED = tuple(status for status in ApprovalStatus if status != ApprovalStatus.PENDING)
 MAX_CLOSED = 100
-"""The most notifications that one push closes."""
+"""The most notifications that one push can close."""
 MAX_TRIES_TOGETHER = 2 * MAX_TRIES
 """The most attempts to send a notification and to remove it again, counted together."""
 
@@ -47,7 +47,7 @@ def note_removed(deliveries: Collection[Delivery]) -> None:
 
 
 def note_shown(channel: Channel, deliveries: Sequence[Delivery]) -> None:
-    """Record that the browser shows these notifications, which may be removed as soon as their
+    """Record that the browser shows these notifications, so that they are removed as soon as their
     cards close."""
     if not channel.host:  # it was added before hosts were stored
         host = Subscription.parse(channel.address).host

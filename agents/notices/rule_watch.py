@@ -16,12 +16,14 @@ from agents.runs.models import Approval, ApprovalKind, ApprovalStatus
 
 EVERY_S = 30.0
 MAX_CARDS = 200
-"""The most cards of one organization in one check; the next check continues after them."""
+"""The most cards of one organization that one check covers; the next check continues after these
+cards.
+"""
 
 
 class RuleWatch:
     """Checks the waiting cards of organizations with approval rules, and remembers its position in
-    each."""
+    each organization."""
 
     def __init__(self) -> None:
         self._due_at = 0.0
@@ -71,7 +73,7 @@ class RuleWatch:
 
 
 def _list_kinds(standing: CardStanding) -> list[NoticeKind]:
-    """List the notices that a card's standing requires."""
+    """List the kinds of notices that a card's standing requires."""
     has_escalated = any(
         rule.escalates_after is not None
         and rule.second_group

@@ -1,4 +1,6 @@
-"""Spread notices: create a delivery for each person to notify and each of their channels."""
+"""Spread notices: create a delivery for each person to notify and each of that person's
+channels.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ _RELATED = ("run__employee", "approval__tool_call", "approval__run__employee")
 def spread_notices() -> int:
     """Spread the oldest notices of one organization; return their number.
 
-    A notice that cannot be spread is given up, so that it never blocks others.
+    A notice that cannot be spread is given up, so that it never blocks other notices.
     """
     known = Notice.objects.filter(spread_at=None, kind__in=KNOWN_KINDS)
     oldest = known.order_by("pk").values_list("pk", flat=True).first()

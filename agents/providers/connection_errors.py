@@ -13,8 +13,8 @@ _NO_ROUTE = frozenset({errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN})
 
 
 def describe_connect_error(url: httpx2.URL, error: Exception) -> str:
-    """Describe an error that occurred while connecting, and the next step, in one or two sentences
-    without the last period."""
+    """Describe an error that occurred while connecting, and the next step. The text has one or two
+    sentences; the last period is left out."""
     address, place = f"{url.scheme}://{url.netloc.decode('ascii')}", url.netloc.decode("ascii")
     cause = error.args[0] if error.args else None
     if isinstance(error, httpcore2.ProxyError):
@@ -45,8 +45,8 @@ def _describe_tls_error(host: str, place: str, cause: object) -> str:
 
 
 def describe_early_end(url: httpx2.URL, error: Exception) -> str:
-    """Describe a connection that ended, or was not HTTP, before a response began; the last period
-    is left out."""
+    """Describe a connection that ended before a response began, or that was not HTTP, and the next
+    step. The last period is left out."""
     address = f"{url.scheme}://{url.netloc.decode('ascii')}"
     advice = "Check that the address belongs to a model's server"
     if url.scheme == "http":

@@ -1,5 +1,5 @@
-"""Search tasks for the regular expressions of scripts with RE2, whose time is linear in the length
-of the text."""
+"""Search tasks for the regular expressions in scripts. RE2 runs the searches, in time linear in the
+text's length."""
 
 import functools
 from typing import Any
@@ -13,7 +13,9 @@ _MEMORY = 2**20
 
 
 def check_pattern(pattern: str) -> None:
-    """Raise ValueError, with a text for the pattern's author, if RE2 cannot search for it."""
+    """Raise ValueError, with a text for the pattern's author, if RE2 cannot search for the
+    pattern.
+    """
     if len(pattern) > MAX_PATTERN:
         raise ValueError(f"the regular expression is longer than {MAX_PATTERN} characters")
     try:

@@ -122,7 +122,7 @@ class _StreamedCall:
 
     def is_followed_by(self, piece: _CallPiece, is_offered: Callable[[str], bool]) -> bool:
         """Return True if the piece begins another call, although its index or id points to this
-        one."""
+        call."""
         if piece.id and self.id and piece.id != self.id:
             return True
         if not piece.name or not self._name:

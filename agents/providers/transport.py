@@ -2,8 +2,8 @@
 there is one, with the guards of `tools.network.transport`.
 
 A read checks the cancel scope of its thread ten times a second, so it ends when the run is stopped
-or the deadline passes, even if a server sends slowly. This needs no second thread and no closing of
-sockets during a read.
+or the deadline passes, even if a server sends slowly. Neither a second thread nor closing the
+socket during a read is needed.
 """
 
 import math
@@ -91,7 +91,7 @@ class CancelScope(RequestGuard):
         return f"The model's server did not finish its response within {waited:.1f} s"
 
     def copy(self) -> "CancelScope":
-        """Return a copy with the same limits, for another thread."""
+        """Return a scope for another thread, with the same deadline and the same `stopped`."""
         return CancelScope(self.deadline, self.stopped)
 
     def pause(self, seconds: float) -> None:

@@ -38,7 +38,7 @@ def build_useless_error(
 
 
 def build_text_call_error(tool: str, usage: Usage) -> ProviderError:
-    """Build the error for a call of the tool written as text."""
+    """Build the error for a call of the tool that the model wrote as text."""
     message = f"The model wrote its call of {tool} as text, so nothing was run. {_REMEDY}"
     return build_useless_error(CALL_AS_TEXT, message, usage, MAX_TRIES)
 

@@ -8,7 +8,7 @@ class ReaderCursor(models.Model):
 
     Attributes:
         reader: the reader's name.
-        position: the id up to which all rows were read or skipped, except those in holes.
+        position: the id up to which all rows were read or skipped, except rows in holes.
         holes: the ranges of missing ids that may still appear, each as a `Hole`. The reader waits
             for the holes after the position.
     """

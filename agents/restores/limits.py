@@ -70,7 +70,7 @@ class LimitKind:
         row.save()
 
     def find_stricter(self, restored: Values, newer: Values) -> Values:
-        """Return the stricter value of each field that both have."""
+        """Return the stricter value of each field that is in both."""
         both = [field for field in self.fields if field.name in restored.keys() & newer.keys()]
         return {
             field.name: field.stricter(restored[field.name], newer[field.name]) for field in both
@@ -339,7 +339,7 @@ KINDS = (
         ),
     ),
 )
-"""All kinds, in the order of the page: groups come before the rules that name them."""
+"""All kinds of limits, in the order of the page: groups come before the rules that name them."""
 BY_NAME = {kind.name: kind for kind in KINDS}
 
 

@@ -99,7 +99,7 @@ class RunStopped(RunEvent):
 
 @dataclass(frozen=True)
 class RunResumed(RunEvent):
-    """The run continues, such as after a wait, a stop or the loss of its worker."""
+    """The run continues, for example after a wait, a stop or the loss of its worker."""
 
     type = EventType.RUN_RESUMED
     by: str
@@ -121,7 +121,7 @@ class RunFinished(RunEvent):
 
     Attributes:
         problem: a sentence on why the run failed; empty for most runs. Events of older versions
-            lack it.
+            lack the field.
     """
 
     type = EventType.RUN_FINISHED
@@ -229,7 +229,7 @@ class ToolFinished(RunEvent):
 
 @dataclass(frozen=True)
 class ToolSkipped(RunEvent):
-    """A call was skipped, because it repeats an earlier one."""
+    """A call was skipped, because it repeats an earlier call."""
 
     type = EventType.TOOL_SKIPPED
     call_id: str
@@ -279,7 +279,8 @@ class LateEffect(RunEvent):
 
 @dataclass(frozen=True)
 class ApprovalRequested(RunEvent):
-    """A card asks for a decision; its line always shows the card's current state.
+    """A card asks for a decision; the event's line in the panel always shows the card's current
+    state.
 
     Attributes:
         preapproved: True if a standing grant approves the card at once, so that nobody has to
@@ -309,7 +310,7 @@ class ApprovalRequested(RunEvent):
 
 @dataclass(frozen=True)
 class ApprovalVoted(RunEvent):
-    """A person approved a card that needs more people, or withdrew that approval."""
+    """A person approved a card that needs more approvals, or withdrew that approval."""
 
     type = EventType.APPROVAL_VOTED
     approval_id: str

@@ -147,7 +147,9 @@ def _build_call(run: Run, tool: Tool, verdict: Verdict) -> ToolCall:
 
 
 def _build_request(tool: Tool, verdict: Verdict) -> dict[str, Any]:
-    """Build the response in which a model would request this call: each pass needs one."""
+    """Build the response in which a model would request this call, because each pass needs a
+    response.
+    """
     function = {"name": tool.name, "arguments": canonical_json(verdict.params)}
     return {
         "role": "assistant",

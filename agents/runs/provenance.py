@@ -237,8 +237,8 @@ def _list_values(node: Any) -> Iterator[str]:
 
 
 def _list_recipients(tool: Tool, params: Mapping[str, Any]) -> frozenset[str]:
-    """List the recipients of a call's params: the hosts that they name and the connected source, or
-    else the tool."""
+    """List the recipients of a call's params: the hosts that they name and the connected source or,
+    if there is neither, the tool."""
     try:
         hosts = find_hosts(tool, dict(params)) or frozenset()
     except ToolError:
@@ -270,7 +270,7 @@ def _list_family(root: Run) -> list[int]:
 
 
 def _load_call_texts(organization_id: int, runs: list[int]) -> tuple[list[_CallTexts], bool]:
-    """Load the calls with results of these runs, oldest first, and True if older ones had to be
+    """Load the calls with results of these runs, oldest first, and True if older calls had to be
     left out."""
     calls = ToolCall.objects.filter(
         organization_id=organization_id, run_id__in=runs, result__isnull=False

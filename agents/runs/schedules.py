@@ -1,4 +1,4 @@
-"""Create, pause, resume and cancel schedules for people, and fire due ones for the sweeper.
+"""Create, pause, resume and cancel schedules for people, and fire due schedules for the sweeper.
 
 A time fires at most once, with any number of sweepers: the schedule's row is locked, checked again,
 and moved to its next time in the commit that starts the run.
@@ -31,7 +31,7 @@ from tools.schedules.models import Schedule
 
 CLOCK_WAS_AHEAD = "The clock was ahead when the next time was set, so that time was computed again."
 MAX_MISSED = 100
-"""The number at which counting missed times stops."""
+"""The number of missed times at which counting stops."""
 
 
 def create(member: Membership, employee_id: int, task: str, when: tuple[str, str]) -> Schedule:
@@ -131,8 +131,8 @@ def fire(schedule_id: int) -> bool:
 
 
 def correct_time(schedule_id: int) -> bool:
-    """Recompute the next time if it is later than the expression allows, and notify the schedule's
-    creator; return False otherwise.
+    """Recompute the schedule's next time if it is later than the expression allows, and notify the
+    schedule's creator; return False otherwise.
 
     A time that has already fired does not fire again, because its run has that time's request id.
     """
@@ -163,7 +163,7 @@ def pause_after_restore(why: str) -> int:
     """Pause all active schedules after a restore, because people may have cancelled them since the
     backup; return their number.
 
-    Their creators are notified.
+    The creators of the schedules are notified.
     """
     count = 0
     for pk in Schedule.objects.filter(is_active=True).order_by("pk").values_list("pk", flat=True):
@@ -290,7 +290,7 @@ def _find_next_time(schedule: Schedule, moment: datetime) -> datetime | None:
 
 
 def _count_missed(schedule: Schedule, time: datetime, now: datetime) -> int:
-    """Count the times that have passed since this one, up to MAX_MISSED."""
+    """Count the times that have passed since the given time, up to MAX_MISSED."""
     count, following = 0, schedule.times.next_after(time)
     while following is not None and following <= now and count < MAX_MISSED:
         count, following = count + 1, schedule.times.next_after(following)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from agents.runs.models import ExitReason, Outcome, RunStatus
 
 DELAYED = "delayed"
-"""The reason of a queued run that will call its model again later."""
+"""The reason that is shown for a queued run that will call its model again later."""
 WAITS = {
     "decision": "a decision",
     "answer": "an answer",

@@ -1,5 +1,5 @@
-"""Stops: an operator can stop everything, an employee or a tool at once, and only an admin can
-resume it.
+"""Stops: an operator can stop everything, an employee or a tool at once. An admin can resume it,
+and so can the operator within UNDO_TIME.
 
 A stop is stored in the row of the organization, employee or tool. From its commit on, stopped runs
 get no driver. Then each open run records the stop under its own lock, without which no call can
@@ -39,7 +39,9 @@ yet; None if it can."""
 
 @dataclass(frozen=True)
 class _StopAction:
-    """Stopping or resuming: its name in the audit, and the least role that may do it."""
+    """Stopping or resuming: its name in the audit, the lowest role that may do it, and the words
+    for a refusal.
+    """
 
     action: str
     role: Role
@@ -54,7 +56,7 @@ _RELEASE = _StopAction("released", Role.ADMIN, "resume what was stopped")
 
 
 def stop_everything(member: Membership) -> None:
-    """Stop all runs of the organization: they start nothing until an admin resumes them.
+    """Stop all runs of the organization: they start nothing until they are resumed.
 
     Raises:
         Forbidden
@@ -92,7 +94,7 @@ def release_everything(member: Membership) -> None:
 
 
 def stop_employee(member: Membership, employee_id: int) -> Employee:
-    """Stop an employee: its runs start nothing until an admin resumes it.
+    """Stop an employee: its runs start nothing until it is resumed.
 
     Raises:
         Forbidden, NotFound
@@ -130,7 +132,7 @@ def release_employee(member: Membership, employee_id: int) -> Employee:
 
 
 def stop_tool(member: Membership, tool: str) -> None:
-    """Stop a tool in the organization: its calls are refused until an admin resumes it.
+    """Stop a tool in the organization: its calls are refused until it is resumed.
 
     Raises:
         Forbidden, NotFound
@@ -231,7 +233,7 @@ def _ring_inbox(member: Membership) -> None:
 
 
 def _apply_to_runs(runs: QuerySet[Run]) -> None:
-    """Apply the stops to these runs, executing ones first; leave a run that cannot be locked to the
+    """Apply the stops to these runs, executing runs first; leave a run that cannot be locked to the
     sweeper."""
     for pk in _running_first(runs.exclude(status__in=ENDED)):
         with suppress(Run.DoesNotExist, OperationalError):
@@ -261,8 +263,8 @@ def _find_employee(member: Membership, employee_id: int) -> Employee:
 
 
 def may_release(member: Membership, stopped: Organization | Employee | ToolRule | None) -> bool:
-    """Return True if the member may resume this: as an admin, or soon after they stopped it
-    themselves."""
+    """Return True if the member may lift this stop: as an admin, or as the person who stopped it,
+    within UNDO_TIME."""
     if member.may(_RELEASE.role):
         return True
     if stopped is None or stopped.stopped_at is None or stopped.stopped_by != _name(member):

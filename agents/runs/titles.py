@@ -31,9 +31,9 @@ _TIMEOUT_S = 30.0
 
 def title_run(run_id: int) -> bool:
     """Ask the model for the run's title and store it; return False if the run gets none, for
-    example because it has one or the response is unusable.
+    example because it already has a title or the response is unusable.
 
-    The run then keeps the beginning of its task as its title.
+    A run without a title keeps the beginning of its task.
     """
     context = load_context(run_id)
     log_for_organization(context.run.organization_id)

@@ -58,8 +58,8 @@ def list_usable(organization_id: int) -> QuerySet[StandingGrant]:
 def make_grant_once(
     member: Membership, proposal: ProposedGrant, client_grant_id: str
 ) -> tuple[StandingGrant, bool]:
-    """Create a standing grant, and return it and True; or return the one that the member has
-    already created with the same id, and False.
+    """Create a standing grant, and return it and True; or return the standing grant that the member
+    has already created with the same id, and False.
 
     Raises:
         Conflict: the id belongs to a standing grant with other terms, or too many are in force.
@@ -106,7 +106,7 @@ def _has_terms(made: StandingGrant, proposal: ProposedGrant) -> bool:
 def make_grant(
     member: Membership, proposal: ProposedGrant, client_grant_id: str = ""
 ) -> StandingGrant:
-    """Create a standing grant; only admins can create one for all employees.
+    """Create a standing grant; only admins can create a standing grant for all employees.
 
     Args:
         client_grant_id: the member's own id for the standing grant, or empty.

@@ -29,8 +29,8 @@ class Pause:
 
 
 def find_pauses(organization: Organization, grants: Iterable[StandingGrant]) -> dict[int, Pause]:
-    """Find, by grant id, the pauses of these standing grants by an approval rule or the two-person
-    rule.
+    """Find the pauses of these standing grants, by grant id. An approval rule or the two-person
+    rule can pause a standing grant.
 
     Costs one query for the rules and, if there are any, two more. Under the two-person rule,
     standing grants for a single run also cost the queries of `find_requesters`.

@@ -1,4 +1,6 @@
-"""Approve cards with standing grants: when a call is recorded, and again when it starts."""
+"""Approve cards with standing grants when calls are recorded, and check these approvals again when
+the calls start.
+"""
 
 from __future__ import annotations
 
@@ -88,7 +90,7 @@ def build_call(asking: AskingCard, organization: Organization) -> AskingCall:
     """Build the call for the comparison with standing grants.
 
     Args:
-        organization: its current row; the run's own may be older.
+        organization: the organization's current row; the row loaded with the run may be older.
     """
     call = asking.card.tool_call
     return AskingCall(
@@ -196,8 +198,8 @@ def find_objection(asking: AskingCard) -> PreapprovalObjection | None:
 def reserve_uses(
     run: Run, preapprovals: Sequence[tuple[GrantPreapproval, Approval]]
 ) -> list[GrantPreapproval]:
-    """For each preapproval that approves its card, reserve a use of the first matching standing
-    grant with uses left.
+    """Reserve a use of the first matching standing grant with uses left, for each preapproval that
+    approves its card.
 
     Return the preapprovals; if no use is left, a preapproval is withheld. The standing grants stay
     locked until the commit. Standing grants whose maker has lost the right to decide are ended.

@@ -51,7 +51,7 @@ class ProposedGrant:
         """Return the terms for the comparison with past cards: with the current tool, but without
         an account.
 
-        Finding the account may cost a query, and past cards do not record theirs.
+        Finding the account may cost a query, and past cards do not record their account.
         """
         return GrantTerms(
             pk=0,

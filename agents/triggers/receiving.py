@@ -1,5 +1,5 @@
-"""Receive messages to triggers: check and filter them, and start one run for each, even if it is
-sent several times."""
+"""Receive messages to triggers: check and filter them, and start one run for each message, even if
+the message is sent several times."""
 
 import json
 import time
@@ -34,7 +34,7 @@ Joined = TypeVar("Joined", bound=Model)
 
 LARGEST_PAYLOAD = 256 * 1024
 MAX_PER_MINUTE = 3_000
-"""The most messages of one trigger in one process."""
+"""The most messages of one trigger that a process receives per minute."""
 MAX_NOTED_REFUSALS = 20
 """The most refusals of unproved messages that are stored per minute and trigger, so that a stranger
 cannot fill the table."""
@@ -42,8 +42,8 @@ TOLD_EVERY = timedelta(hours=1)
 """The shortest time between two facts about the refusals of a trigger; people get one notice a
 day."""
 KEPT = 200
-"""The most messages that started nothing, with content, that are stored for a trigger, and the most
-without content."""
+"""The number of messages that are kept for a trigger although they started nothing. Messages with
+and without content are counted separately."""
 WAIT_S = 60
 """Seconds after which a sender may retry while too many runs wait."""
 
@@ -320,8 +320,8 @@ def _read_scalar(text: Any) -> Any:
 
 
 def _note_refusal(trigger: Trigger, reason: str, proved: ReceivedMessage | None = None) -> None:
-    """Store a refusal; if the message was proved, with its content, so that a person can send it
-    again."""
+    """Store a refusal, with the message's content if the message was proved, so that a person can
+    send it again."""
     if proved is None and count_or_wait(f"trigger-refusals:{trigger.pk}", MAX_NOTED_REFUSALS):
         return
     received = (
@@ -353,8 +353,8 @@ def _tell_refusal(trigger: Trigger, reason: str) -> None:
 
 
 def _note(trigger: Trigger, received: ReceivedMessage) -> None:
-    """Store a message that started nothing, and delete the oldest ones beyond KEPT, separately for
-    messages with and without content."""
+    """Store a message that started nothing, and delete the oldest such messages beyond KEPT,
+    separately for messages with and without content."""
     received.trigger = trigger
     received.save(force_insert=True)
     others = ReceivedMessage.objects.filter(trigger=trigger).exclude(status=ReceivedStatus.STARTED)

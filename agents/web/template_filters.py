@@ -56,7 +56,7 @@ def visible_lines(value: object) -> SafeString:
 
 
 def json_value(value: Any) -> SafeString:
-    """Show a JSON value; a long one is folded, with its length."""
+    """Show a JSON value; a long value is folded, with its length."""
     return safe_text.render_value(value)
 
 
@@ -74,7 +74,7 @@ def sentence(value: str, ids: Mapping[str, str] | None = None) -> SafeString:
     """Show a card's sentence with its names as chips.
 
     Args:
-        ids: the ids of names that may occur in it, by name.
+        ids: the ids of names that may occur in the sentence, by name.
     """
     return safe_text.render_sentence(value, ids)
 
@@ -115,12 +115,13 @@ def plural(count: int, many: str = "s", one: str = "") -> str:
 
 
 def duration(milliseconds: int | None) -> str:
-    """Format a duration: `340 ms`, `1.2 s` or `3 min 5 s`; empty if it has not ended."""
+    """Format a duration: `340 ms`, `1.2 s` or `3 min 5 s`; empty for None."""
     return "" if milliseconds is None else durations.format_duration(milliseconds)
 
 
 def moment(at: datetime | None) -> SafeString | str:
-    """Show a time as `5 min ago` or `in 3 h` up to a day, then as a date; the exact time on hover.
+    """Show a time as `5 min ago` or `in 3 h` up to a day, then as a date, with the exact time on
+    hover.
 
     A script keeps it up to date and converts it to the reader's zone.
     """
@@ -161,7 +162,7 @@ def time_since(since: datetime) -> str:
 
 
 def clock(at: time | None) -> str:
-    """Show a time of day in the form's format, such as `08:30`; empty for none."""
+    """Show a time of day in the form's format, such as `08:30`; empty for None."""
     return "" if at is None else f"{at:%H:%M}"
 
 

@@ -247,7 +247,7 @@ def _build_unknown_card(fact: EventFact) -> WebhookFact | None:
     card.
 
     A call has at most two such cards: one for the unknown outcome, and one for a late effect, which
-    people acknowledge. Only the event of the second card names it.
+    people acknowledge. Only the event about a late effect names its card.
     """
     ids = {"card": UNKNOWN_CARD, **fact.ids}
     if "approval_id" not in ids:

@@ -30,7 +30,7 @@ HELPERS, HELPERS_POLL_S = 3, 30.0
 """The number of helper threads for each kind of delivery, in addition to the thread that checks
 every two seconds, and the seconds between a helper's checks.
 
-One of the helpers serves only healthy receivers. All are woken together.
+One of the helpers serves only healthy receivers. All threads of a kind are woken together.
 """
 
 
@@ -124,8 +124,8 @@ class NoticeSender:
             thread.finish()
 
     def stop(self, patience_s: float = 15.0) -> None:
-        """End all threads, and wait for their work in progress; another worker repeats what takes
-        too long."""
+        """End all threads, and wait for their work in progress; another worker repeats work that
+        takes too long."""
         for thread in self._threads:
             thread.stop()
         deadline = time.monotonic() + patience_s

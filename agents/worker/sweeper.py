@@ -55,8 +55,8 @@ Row = TypeVar("Row")
 def sweep_forever(stop: threading.Event) -> None:
     """Sweep until stopped; wait while the database is unavailable, locked, full or read-only.
 
-    After an outage, or if the last round took so long that it may have slept through one, wait two
-    heartbeats, so that workers can renew their leases first.
+    After an outage, or if the last round took so long that an outage may have gone unnoticed, wait
+    two heartbeats, so that workers can renew their leases first.
     """
     sweeper, upkeep = Sweeper(), Upkeep()
     was_unavailable = False

@@ -1,4 +1,6 @@
-"""Backups of PostgreSQL: COPY every table in one transaction, which needs no other program."""
+"""Back up and restore PostgreSQL with COPY, all tables in one transaction. No other program is
+needed.
+"""
 
 from __future__ import annotations
 

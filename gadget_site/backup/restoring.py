@@ -79,8 +79,9 @@ def restore(path: Path, *, force: bool = False) -> RestoredBackup:
 
 
 def _refuse_while_alive() -> None:
-    """Raise BackupError while a worker or sweeper shows signs of life, even without a database
-    connection."""
+    """Raise BackupError if a worker or sweeper shows signs of life in Redis, even one without a
+    database connection.
+    """
     try:
         alive = [*list_alive(WORKER), *list_alive(SWEEPER)]
     except redis.RedisError:

@@ -28,7 +28,7 @@ _PART = 1 << 20
 
 @dataclass(frozen=True)
 class Seal:
-    """The key and the signature of a seal."""
+    """A seal: the id of its key, and its signature."""
 
     key_id: str
     signature: str
@@ -40,7 +40,7 @@ class Seal:
 
 
 def read_seal(file: BinaryIO) -> Seal | None:
-    """Read the seal at the front of the file; None if it has none."""
+    """Read the seal at the front of the file; None if there is none."""
     if (found := _SEAL.fullmatch(file.read(LENGTH))) is None:
         return None
     return Seal(found[1].decode(), found[2].decode())

@@ -41,7 +41,7 @@ class RealModel:
 
 @dataclass
 class DemoChanges:
-    """The changes made by building the demo, one sentence each.
+    """The changes made by building the demo, a short text for each.
 
     Attributes:
         resets: True to restore the demo's values in existing rows, and create deleted rows again.
@@ -162,8 +162,9 @@ def _add_script_provider(
 def _add_model_provider(
     organization: Organization, real: RealModel, built: DemoChanges
 ) -> tuple[ModelProvider, bool]:
-    """Return the provider, and whether its kind changed, since other kinds have other model
-    names."""
+    """Create or update the real model's provider. Return it, and True if its kind changed: other
+    kinds have other model names.
+    """
     provider, _ = ModelProvider.objects.get_or_create(
         organization=organization, name=REAL_MODEL_PROVIDER
     )
@@ -202,7 +203,9 @@ def _add_employee(
 
 
 def _add_paused_schedule(organization: Organization, built: DemoChanges) -> None:
-    """Add an example that starts nothing until somebody resumes it; it is created only once."""
+    """Add an example schedule that starts nothing until somebody resumes it, unless the
+    organization has a schedule.
+    """
     if not Schedule.objects.filter(organization=organization).exists():
         name, task, cron, time_zone = staff.SCHEDULED
         operator = User.objects.get(username="operator")

@@ -120,7 +120,7 @@ class BoundedRequest(WebRequest):  # type: ignore[misc]
         return separator.join(value.decode("latin-1") for value in values)
 
     def _refuse(self, reason: tuple[int, str, str, str]) -> None:
-        """Respond at once, discard the rest of the request, and close."""
+        """Respond at once, discard the rest of the request, and close the connection."""
         if self._is_refused or self.channel is None:
             return
         self._is_refused = True

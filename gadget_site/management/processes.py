@@ -46,7 +46,7 @@ def build_worker_process(number: int) -> ProcessSpec:
 
 
 def build_worker_name(number: int) -> str:
-    """Return the name that this worker uses for its signs of life."""
+    """Return the name that the worker with this number uses for its signs of life."""
     return f"worker{number}-{os.getpid()}@{socket.gethostname()}"
 
 

@@ -1,5 +1,6 @@
-"""Guessing passwords is slow from one address, and never locks people out of a browser they have
-used before."""
+"""The limits on logins: guessing passwords from one address is slow, and guesses elsewhere never
+lock people out of a browser that they have used before.
+"""
 
 from __future__ import annotations
 

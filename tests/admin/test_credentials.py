@@ -355,7 +355,7 @@ class TestSecretValues:
         monkeypatch: pytest.MonkeyPatch,
         caplog: pytest.LogCaptureFixture,
     ) -> None:
-        """An error occurs while a value is in memory."""
+        """The error page must hide a value that is in memory when an error occurs."""
         settings.DEBUG = True
         caplog.set_level(logging.DEBUG)
         admin = world.client("admin")

@@ -243,7 +243,7 @@ class TestConnectionTest:
 
 
 def tried(admin: Client, provider: ModelProvider) -> str:
-    """Return the message to the admin after the test."""
+    """Test the connection, and return the page with the message to the admin."""
     response = admin.post(
         f"/admin/employees/modelprovider/{provider.pk}/test-connection/", follow=True
     )

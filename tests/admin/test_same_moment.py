@@ -24,13 +24,15 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 PATIENCE_S = 20.0
 AHEAD_S = 1.0
-"""The time for which the first transaction stays open while the second form is validated and waits
-for it."""
+"""The seconds for which the first transaction stays open, so that the second form is validated and
+waits in the meantime.
+"""
 
 
 def meanwhile(row: Callable[[], Model], act: Callable[[], Any]) -> Any:
-    """Return the response to an action that starts while another transaction with this row is still
-    open."""
+    """Create the row in a transaction that stays open for a while; act before it commits, and
+    return the response.
+    """
     made = threading.Event()
 
     def make_first() -> None:

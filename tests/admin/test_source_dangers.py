@@ -1,4 +1,6 @@
-"""Dangerous changes to a source: confirmed first, audited, and never partial."""
+"""Dangerous changes to a source must be confirmed, are audited, and are saved completely or not at
+all.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The name of a connected source begins the names of its tools: no installed tool may share it."""
+"""The names of a connected source's tools begin with the source's name, so it must not be the first
+part of an installed tool's name.
+"""
 
 import pytest
 from django.test import Client

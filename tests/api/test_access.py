@@ -30,7 +30,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.once]  # permissions do not dep
 
 
 class Route(NamedTuple):
-    """One operation of the document."""
+    """An operation in the OpenAPI document."""
 
     method: str
     path: str
@@ -73,7 +73,9 @@ DECIDING = {
 
 
 class Target(NamedTuple):
-    """Rows of Acme with the ids for every route."""
+    """The data that requests for all routes need: a world with a card, the ids for the paths, and
+    the bodies.
+    """
 
     world: World
     card: Approval

@@ -1,4 +1,4 @@
-"""POST /api/approvals/{id}/approve decides the card that was shown, once, and nothing else."""
+"""POST /api/approvals/{id}/approve decides only the card that was shown, and only once."""
 
 from __future__ import annotations
 

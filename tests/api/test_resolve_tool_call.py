@@ -1,5 +1,6 @@
-"""POST /api/tool_calls/{id}/resolve resolves an unknown outcome as reported by a person, with a
-reason."""
+"""POST /api/tool_calls/{id}/resolve records what a person reports about a call whose outcome is
+unknown, with a reason.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""POST /api/runs assigns a task to an employee, once for each client_request_id, and reports
-invalid fields."""
+"""POST /api/runs assigns a task to an employee, only once for each client_request_id, and reports
+invalid fields.
+"""
 
 from __future__ import annotations
 

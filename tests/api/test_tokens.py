@@ -1,5 +1,6 @@
-"""API tokens: printed once, kept as a hash, with the rights of one membership, and refused once
-revoked."""
+"""API tokens: they are printed once, stored as a hash, carry the rights of one membership, and are
+refused after they are revoked.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""POST /api/approvals/{id}/undo undoes an approval, by the person who gave it, until the call
-starts."""
+"""POST /api/approvals/{id}/undo withdraws an approval; only the person who gave it can do so, and
+only until the call starts.
+"""
 
 from __future__ import annotations
 

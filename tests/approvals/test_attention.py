@@ -1,4 +1,6 @@
-"""Claims on cards: other people see them, are warned before they decide, and can decide anyway."""
+"""Claims on cards: other people see who has claimed a card, and are warned before they decide it,
+but can still do so.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Warnings: the signs of deception on a card, from its sealed content alone."""
+"""Warnings on a card: the signs of deception that are found in its sealed content alone."""
 
 # ruff: noqa: RUF001 - the tests are about such letters
 from __future__ import annotations
@@ -15,7 +15,9 @@ from agents.runs.models import Approval, ApprovalKind, ToolCall
 def make_card(
     params: dict[str, Any], *targets: dict[str, Any], digest: str = "", kind: str = "approval"
 ) -> Approval:
-    """Make a card that is not stored; each gets its own digest."""
+    """Make a card without storing it; unless a digest is given, cards with different content get
+    different digests.
+    """
     preview = {
         "effect": "update",
         "targets": list(targets),

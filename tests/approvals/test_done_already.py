@@ -49,8 +49,9 @@ def ask_twice(workshop: Workshop, asked: dict[str, object]) -> tuple[Approval, A
 
 
 def ask_again(workshop: Workshop, asked: dict[str, object]) -> tuple[Approval, Run]:
-    """Let two runs request the same change, and approve both; return the card that is asked again,
-    and the run that made the change."""
+    """Let two runs request the same change, approve both and run the first. Return the card with
+    which the second run asks again, and the run that made the change.
+    """
     first, second = ask_twice(workshop, asked)
     workshop.approve(first)
     workshop.approve(second)
@@ -125,7 +126,7 @@ class TestARepeatedCard:
     def test_whose_target_has_other_values_now_shows_the_change(
         self, workshop: Workshop, record: Record
     ) -> None:
-        """The control: the target has other values."""
+        """The control: the target now has values that the approved call would still change."""
         workshop.play(asking(deactivate(record)))
         card = workshop.card(workshop.work())
         workshop.approve(card)

@@ -252,7 +252,7 @@ class TestAnEditThatLosesARace:
     def held_card(
         self, workshop: Workshop, toolbox: Toolbox, recorder: Recorder, record: Record
     ) -> Approval:
-        """A card whose first preview is finished and whose next preview waits."""
+        """A card whose first preview is complete and whose next preview can be made to wait."""
         toolbox.register(Remove())
         Grant.objects.create(employee=workshop.employee, tool=Remove.name)
         workshop.play(asking(call(Remove.name, record_id=record.pk, gate="first")))
@@ -262,7 +262,9 @@ class TestAnEditThatLosesARace:
     def edited_meanwhile(
         self, card: Approval, member: Membership, recorder: Recorder, decide: Callable[[], object]
     ) -> tuple[int, dict[str, str]]:
-        """Edit over REST, and call `decide` while the preview waits."""
+        """Edit the card over REST, and call `decide` while the preview waits; return the status and
+        body of the response.
+        """
         answers = []
         client = Client()
         client.force_login(member.user)
@@ -292,7 +294,9 @@ class TestAnEditThatLosesARace:
     def test_reports_the_decision_even_if_the_preview_fails(
         self, workshop: Workshop, held_card: Approval, recorder: Recorder, record: Record
     ) -> None:
-        """The approved call has removed the record, so the preview of the edit finds nothing."""
+        """The record is removed, as the approved call would do, so the preview of the edit cannot
+        find it.
+        """
 
         def approve_and_run() -> None:
             workshop.approve(held_card, by=workshop.admin)
@@ -314,7 +318,7 @@ class TestAnEditThatLosesARace:
 
 
 class Remove(Tool):
-    """A write whose preview may wait before it loads its record."""
+    """A write tool whose preview waits at `gate` before it loads its record."""
 
     name = "probe.remove"
     description = "Removes a record."

@@ -1,5 +1,6 @@
-"""A file is written or deleted as its card shows; if it changed meanwhile, the card is asked
-again."""
+"""A file is written or deleted as the card shows; if the file has changed since then, the call
+needs a new approval.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The code and the card's page agree on the parts that are folded."""
+"""`read_card` and the card's page agree on whether parts of the card are folded."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""People's permissions: a role includes all lower roles, and the two-person rule keeps requesters
-from deciding."""
+"""Permissions to decide: a role includes all lower roles, and the two-person rule keeps requesters
+from deciding their own cards.
+"""
 
 from collections.abc import Callable
 

@@ -1,5 +1,6 @@
-"""Random histories of cards under approval rules are decided as a second, slow implementation
-decides them."""
+"""Random histories of cards with approval rules have the same outcomes as in a second, slow
+implementation.
+"""
 
 from __future__ import annotations
 

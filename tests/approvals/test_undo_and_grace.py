@@ -30,7 +30,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture
 def card(workshop: Workshop) -> Approval:
-    """A pending card for an effect outside."""
+    """A pending card for a call with an effect outside Gadget."""
     workshop.play(asking(call("probe.effect", name="a")))
     return workshop.card(workshop.work())
 

@@ -1,5 +1,6 @@
-"""A write with an unknown outcome needs attention: the engine never repeats it, and a person
-reports the outcome."""
+"""A write with an unknown outcome needs attention: the engine never repeats the write, and a person
+reports its outcome.
+"""
 
 import pytest
 

@@ -1,4 +1,6 @@
-"""Approval rules on real cards: votes, the people who count, and later changes of votes."""
+"""Approval rules on stored cards: votes, the people whose votes count, and changes of people,
+groups and rules after a vote.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""One row undoes a bulk approval: none of its calls starts, and then its cards are renewed one by
-one."""
+"""Undoing a bulk approval stores one row that withholds all of it: none of its remaining calls
+starts, and its cards are renewed afterwards one by one.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +68,9 @@ class TestTheRowOfAWithheldBulk:
     def test_lets_calls_of_other_approvals_start(
         self, workshop: Workshop, recorder: Recorder
     ) -> None:
-        """The control: calls of another bulk start."""
+        """The undone bulks are another one by the same person, and one with the same id by another
+        person.
+        """
         run, bulk_id = approve_together(workshop)
         WithheldBulk.objects.create(
             organization=workshop.organization, user=workshop.approver.user, bulk_id=uuid4()

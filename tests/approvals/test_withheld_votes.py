@@ -25,7 +25,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture
 def run(workshop: Workshop, recorder: Recorder, finance: ApproverGroup) -> Run:  # noqa: F811
-    """Return a run with two cards that two people of Finance must approve."""
+    """A run with two waiting cards; each needs the approval of two people of Finance."""
     make_rule(workshop, needed=2, group=finance, tool="probe.effect")
     workshop.play(asking(call("probe.effect", name="one"), call("probe.effect", name="two")))
     return workshop.work()

@@ -18,8 +18,9 @@ BUSY = 0.5
 
 @dataclass(frozen=True)
 class Machine:
-    """The cores, processor and Python, the speed of Python and of the disk, and the load of the
-    last minute."""
+    """The machine's cores, processor, system and Python version, the measured speed of Python and
+    of the disk, and the load in the last minute.
+    """
 
     cores: int
     processor: str

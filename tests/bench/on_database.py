@@ -61,7 +61,7 @@ MINUTES_OF_MESSAGES = {"postgresql": 2, "sqlite": 0.2}
 
 @dataclass
 class Results:
-    """The results of one database."""
+    """The figures measured on one database, and the parts of a pass if passes were measured."""
 
     figures: list[Figure]
     anatomy: passes.Anatomy | None = None
@@ -139,8 +139,9 @@ def _measure(results: Results, repeats: int, only: str) -> None:
 
 @contextmanager
 def _installation(mail: MailServer) -> Iterator[Installation]:
-    """Yield a running installation on this process's Redis and queue; after a failure, print its
-    output."""
+    """Yield a running installation that uses this process's Redis and queue. If an assertion fails,
+    print the output of its processes.
+    """
     with Recorder() as outside:
         variables = {
             "REDIS_URL": settings.REDIS_URL,

@@ -1,5 +1,6 @@
-"""The hook asks, waits and redeems; only an approval of exactly this call, redeemed by this call,
-lets it run."""
+"""The hook asks, waits and redeems: a call runs only if an approval of exactly this call was
+redeemed for it.
+"""
 
 from __future__ import annotations
 

@@ -371,8 +371,9 @@ if {obeys}:
     subprocess.run([sys.executable, {hook!r}], input=json.dumps(call), text=True)
 print("I have finished.")
 """
-"""A program that stands in for Claude Code: it calls the hook about the command of its task, or
-ignores it."""
+"""A stand-in for Claude Code: depending on `obeys`, it calls the hook for the command in its task
+or ignores the hook.
+"""
 
 
 class TestLiveCheck:

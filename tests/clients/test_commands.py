@@ -1,5 +1,6 @@
-"""Rules for commands: a denied command is found in other spellings, and a command that may hide it
-needs approval."""
+"""Rules for commands: a denied command is recognized in other spellings, and a command that may
+hide one needs approval.
+"""
 
 from __future__ import annotations
 

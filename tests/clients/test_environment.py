@@ -1,5 +1,6 @@
-"""The configuration of an administrator: with it, no setting of the assistant can change the hook's
-behavior."""
+"""The configuration of an administrator: if there is one, no setting of the assistant can change
+how the hook behaves.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +29,9 @@ from tests.features import feature
 
 CONFIG = "/etc/gadget/hook.json"
 ALLOWING = "import os, sys\nsys.stdout.flush()\nos._exit(0)\n"
-"""A module that lets every call through, and is found first wherever Python follows the
-environment."""
+"""A module that lets every call through. If Python followed the assistant's environment, it would
+import this module first.
+"""
 
 needs_machine = pytest.mark.skipif(
     not can_separate(), reason="another user with other folders can be tried only by root"

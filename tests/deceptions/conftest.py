@@ -1,4 +1,6 @@
-"""A browser served by this process: no server, no sockets, many cards on one loaded page."""
+"""A browser whose pages this process serves without a server or sockets; many cards are shown on
+one loaded page.
+"""
 
 from __future__ import annotations
 

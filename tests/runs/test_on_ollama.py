@@ -1,4 +1,4 @@
-"""Runs on Ollama, from task to answer: the rules are the same, only the protocol differs."""
+"""Runs with a model on Ollama, from task to answer: only the protocol differs from other providers."""
 
 import json
 from collections.abc import Iterator
@@ -39,7 +39,7 @@ def rename(record: Record, name: str) -> Call:
 
 
 def list_roles_after_the_task(body: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return the role and tool of each message after the task."""
+    """List the role and the tool's name of each message after the task."""
     return [(message["role"], message.get("tool_name", "")) for message in body["messages"][2:]]
 
 

@@ -386,7 +386,9 @@ def write(workshop: Workshop, toolbox: Toolbox) -> Previewed:
 
 
 class TestAnApprovedWrite:
-    """A change between the last preview and the start of the write still takes effect."""
+    """A change of permissions between the last preview and the start of an approved write still
+    counts.
+    """
 
     @pytest.fixture
     def card(self, workshop: Workshop, write: Previewed) -> Approval:

@@ -23,14 +23,14 @@ SAY = asking(call(Echo.name, text="Hi"))
 
 
 class Send(Echo):
-    """A write with two versions."""
+    """The older version of a write."""
 
     name = "sample.send"
     level = Level.WRITE
 
 
 class SendElsewhere(Send):
-    """A newer version in another category."""
+    """The newer version, in another category."""
 
     version = "2.0"
 

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def is_delayed_by(run: Run, code: str) -> bool:
-    """Return True if the run is queued for later, and its event has this code."""
+    """Return True if the run is queued for a later time, and its last delay event has this code."""
     run = again(run)
     delayed = Event.objects.filter(run=run, type="provider_delayed").latest("seq")
     is_later = run.next_wake_at is not None and run.next_wake_at > delayed.created_at

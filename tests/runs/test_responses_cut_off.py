@@ -1,5 +1,6 @@
-"""An incomplete response never counts as complete: the run reports it, and retries if that can
-help."""
+"""An incomplete response never counts as complete: the run reports it, and requests it again only
+if that can help.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Side work for a run needs no lease, and is stopped once it is useless."""
+"""Side work for a run, such as finding a title, needs no lease, and is stopped when its run no
+longer needs it.
+"""
 
 import pytest
 

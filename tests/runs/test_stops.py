@@ -1,5 +1,6 @@
-"""A stop: after its commit, nothing that it covers starts, even after a restart, until an admin
-lifts it."""
+"""Stops: once a stop is committed, nothing that it covers starts, even after a restart, until an
+admin lifts the stop.
+"""
 
 from collections.abc import Callable
 
@@ -404,8 +405,9 @@ def test_a_raised_level_needs_approval_and_remains_after_a_stop_is_lifted(
 def test_no_call_starts_after_a_stop_that_races_with_many_starts(
     workshop: Workshop, recorder: Recorder
 ) -> None:
-    """Ten drivers race with the stop: in no run does a call or pass start after the stop's
-    event."""
+    """Ten drivers race with the stop. In each run, no call or pass starts after the event of the
+    stop.
+    """
     workshop.play(
         *[asking(call("utility.calculate", operation="add", a=number, b=1)) for number in range(4)]
     )

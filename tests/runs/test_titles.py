@@ -129,7 +129,7 @@ def test_no_title_is_requested_once_the_run_was_cancelled(
 
 PRICED = {"*": {"input": "2", "output": "10"}}
 COST = 300
-"""The cost of 100 input and 10 output tokens, in millionths of a currency unit."""
+"""The cost of a title's 100 input and 10 output tokens, in millionths of a currency unit."""
 
 
 def test_a_titles_usage_counts_for_the_run_and_the_employee_but_not_as_a_pass(

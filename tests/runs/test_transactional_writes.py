@@ -1,5 +1,6 @@
-"""A write to our own database is committed in one transaction with its approval and its result:
-either all of them or none."""
+"""Writes to Gadget's own database: each is committed in one transaction with its approval and its
+result, so that all three are stored or none is.
+"""
 
 import pytest
 
@@ -117,8 +118,9 @@ class TestAFailedWrite:
     def test_is_never_reported_as_done_even_if_the_tool_says_so(
         self, workshop: Workshop, record: Record, how: str
     ) -> None:
-        """A database error that the tool suppresses has rolled its changes back, or will do so at
-        the commit."""
+        """The tool suppresses a database error, after which its changes are rolled back at once or
+        at the commit.
+        """
         run = run_spoiled_write(workshop, record, how)
         (row,) = calls(run)
         assert run.status == RunStatus.SUCCEEDED, run.problem

@@ -1,9 +1,10 @@
-"""`make soak`: random tool names, hostile Markdown, real MCP clients, and cuts between four hosts
-during work; on both databases, random permissions, races at limits, replayed random runs, votes,
-and kills of workers and of notice senders during work.
+"""`make soak`: long random tests of Gadget's promises. Some parts run once: random tool names,
+hostile Markdown, real MCP clients, and cut links between hosts. The others run on both databases:
+random permissions, races at limits, replayed random runs, votes, and kills of workers and of notice
+senders.
 
-No two tools may look the same to a model, nothing may start without permission, nothing may be lost
-or done twice.
+The promises: no two tools look the same to a model, nothing starts without permission, and nothing
+is lost or done twice.
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ PARTS = (
     *("on_database", "hosts"),
 )
 ONCE = {"names": "sqlite", "markdown": "sqlite", "clients": "sqlite", "hosts": "postgresql"}
-"""The parts that run on one database only: three hardly need one, and a SQLite file cannot serve
-several hosts."""
+"""The parts that run on only one database, by the name of that database: three of them hardly need
+one, and a SQLite file cannot serve several hosts.
+"""
 KILLS = 200
 CUTS = 20
 MINUTES = 40

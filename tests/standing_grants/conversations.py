@@ -19,10 +19,10 @@ ORDINARY = 50
 
 @dataclass(frozen=True)
 class Conversation:
-    """One task with the calls of each pass.
+    """A task, and the calls that the model requests in each pass.
 
     Attributes:
-        harmful: the calls that no standing grant may let through.
+        harmful: the calls among them that no standing grant may approve.
     """
 
     task: str

@@ -1,5 +1,6 @@
-"""The sweeper ends standing grants whose tool changed, even if no card is ever compared with
-them."""
+"""The sweeper ends a standing grant whose tool has changed, even if the grant is never compared
+with a card.
+"""
 
 from __future__ import annotations
 
@@ -43,8 +44,9 @@ class Office:
     other: StandingGrant
 
     def find_end(self) -> str:
-        """Return the reason why the grant for the source's tool has ended; the other grant never
-        ends."""
+        """Return the reason why the grant for the source's tool ended, empty if it is active; check
+        that the other grant is active.
+        """
         self.granted.refresh_from_db()
         self.other.refresh_from_db()
         assert self.other.ended_at is None

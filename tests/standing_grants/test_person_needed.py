@@ -61,7 +61,7 @@ class TestOwnDataForAHostThatIsNotAllowed:
 
 
 class Previewed(Effect):
-    """A write whose preview is the given function, and which replies at once."""
+    """A write that shows the preview computed by a given function, and that succeeds at once."""
 
     name = "probe.previewed"
 
@@ -131,7 +131,7 @@ class TestThePreview:
 
 
 class Tag(Tool):
-    """A draft-level tool for many records, whose host is not allowed."""
+    """A draft-level tool for many records that contacts a host that is not allowed."""
 
     name = "data.tagRecords"
     description = "Tags records elsewhere."
@@ -162,7 +162,9 @@ class Tag(Tool):
 def test_a_call_that_affects_many_objects_waits_for_a_person(
     workshop: Workshop, toolbox: Toolbox, total: int, affected: int, is_answered: bool
 ) -> None:
-    """It waits if it affects more than 50 objects, or more than 20% of them and at least 6."""
+    """A call affects many objects if it affects more than 50, or at least 6 that are more than 20%
+    of all objects.
+    """
     rows = [
         Record(organization=workshop.organization, name=f"Record {number}")
         for number in range(total)

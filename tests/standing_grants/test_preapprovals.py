@@ -1,5 +1,6 @@
-"""A standing grant approves cards of its shape in its creator's name; all other cards wait for a
-person."""
+"""A standing grant approves matching cards in its creator's name; all other cards wait for a
+person.
+"""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -275,8 +276,9 @@ class TestStartingAPreapprovedCall:
 
     @pytest.fixture
     def approved(self, workshop: Workshop, recorder: Recorder) -> tuple[StandingGrant, Approval]:
-        """Return a grant with a card that it approved, whose driver died before the call
-        started."""
+        """A standing grant, and a card that it approved; the driver died before the card's call
+        started.
+        """
         made = grant(workshop, "probe.effect", A, max_uses=1)
         (card,) = answered(die_after_responses(workshop, EFFECT))
         assert card.status == ApprovalStatus.APPROVED

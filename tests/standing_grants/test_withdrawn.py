@@ -1,5 +1,6 @@
-"""Calls that a standing grant approved but that have not started wait for a person once the grant
-is revoked or has ended."""
+"""Calls that a standing grant approved but that have not started: when the grant ends or is
+revoked, they wait for a person.
+"""
 
 from __future__ import annotations
 

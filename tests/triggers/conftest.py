@@ -1,5 +1,6 @@
-"""A trigger of the workshop's operator, messages as GitHub sends them, and the engine's
-fixtures."""
+"""Fixtures for tests of triggers: a trigger of the workshop's operator, messages like those from
+GitHub, and the engine's fixtures.
+"""
 
 from __future__ import annotations
 

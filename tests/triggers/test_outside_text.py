@@ -17,7 +17,7 @@ OWN = "sales@acme.example"
 
 
 def start(workshop: Workshop, task: str, payload: dict[str, str], email: str = EVIL) -> Run:
-    """Let a message start a run that writes this address into a record, and drive it."""
+    """Let a message start a run whose employee writes this address into a record; drive the run."""
     record = workshop.record()
     workshop.play(
         asking(call("data.updateRecord", record_id=str(record.pk), changes={"email": email}))
@@ -58,8 +58,9 @@ def test_a_value_from_a_message_counts_as_outside_and_needs_approval(
 def test_a_value_comes_from_outside_in_the_form_the_employee_reads(
     workshop: Workshop, written: str
 ) -> None:
-    """Hidden characters are left out of the task, and a long value is shortened, so the employee
-    reads another value."""
+    """The task has no hidden characters and only the beginning of a long value, so the employee
+    reads a value that differs from the message's.
+    """
     run = send(add_trigger(workshop, task="Answer {{ payload.email }}"), {"email": written})
     assert run is not None
     read = run.task.removeprefix("Answer ").split()[-1].rstrip("…")

@@ -1,4 +1,6 @@
-"""Proofs of senders: published examples, the standard's library, and refused proofs."""
+"""Senders' proofs for each scheme: published examples, signatures by the standard's own library,
+and proofs that are refused.
+"""
 
 from __future__ import annotations
 
@@ -168,8 +170,9 @@ class TestPublishedExamples:
 
 class TestStandardScheme:
     def sign(self, body: bytes, *secrets: str) -> dict[str, str]:
-        """Return the headers that the library creates for this body, with a signature for each
-        secret."""
+        """Return the headers that the standard's library creates for this body, with one signature
+        for each secret.
+        """
         at = datetime.fromtimestamp(NOW, UTC)
         signatures = " ".join(
             Webhook(secret).sign("msg_1", at, body.decode()) for secret in secrets

@@ -233,8 +233,9 @@ SAMPLES: list[tuple[EventType, str, dict[str, Any]]] = [
         expires_at=LATER, preapproved=True,
     )),
 ]  # fmt: skip
-"""Event type, form and payload; the first sample of a type has every text that its events can
-have."""
+"""The type, form and payload of each sample. The first sample of a type contains every text that
+events of this type can have.
+"""
 
 
 def fact(detail: str, reason: str = "", **ids: str) -> dict[str, Any]:
@@ -256,7 +257,7 @@ ORGANIZATION_SAMPLES: list[tuple[NoticeKind, str, dict[str, Any]]] = [
 
 
 def build_samples(card: Approval) -> dict[EventType, dict[str, Any]]:
-    """Return the first payload of each type, about this card and its call."""
+    """Return the first payload of each event type, changed to be about this card and its call."""
     ids = {"call_id": str(card.tool_call_id), "approval_id": str(card.pk)}
     samples: dict[EventType, dict[str, Any]] = {}
     for type_, _, payload in SAMPLES:

@@ -27,7 +27,7 @@ def text_of(response: Any) -> str:
 
 
 def create_key(world: World, who: str = "operator", **more: str) -> str:
-    """Create a key with the form, and return the text of the page that shows it."""
+    """Create an agent key with the form, and return the HTML of the page that shows it."""
     client = world.client(who)
     response = client.post(
         "/agents/", {**NEW_KEY, "employee": str(world.employee.pk), **more}, follow=True

@@ -47,7 +47,7 @@ def test_a_decision_over_rest_while_the_database_is_locked_gets_a_problem_that_s
 
 
 def test_a_read_only_database_is_reported(world: World) -> None:
-    """PostgreSQL has a separate class of errors for this."""
+    """PostgreSQL reports a read-only database with a separate class of errors."""
     card, client = world.card(), world.client("approver")
     with read_only_connections():
         page = client.post(f"/approvals/{card.pk}/deny/", {"digest": card.digest})

@@ -1,5 +1,6 @@
-"""Members name deputies for themselves: for a time, in their own organization, and with an audit
-entry."""
+"""Members name their own deputies: for a limited time, in their organization only, and with an
+audit entry.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Every type of event has one description, shown in panel, playback, transcript and webhooks.
+"""Every type of event has one description, which the panel, the playback, transcripts and webhooks
+show.
 
-`described_events.txt` holds what each of them shows for the samples. To update it, run this
-file with WRITE_DESCRIBED_EVENTS=1, and review the diff.
+`described_events.txt` contains their outputs for all samples. To update it, run this file with
+WRITE_DESCRIBED_EVENTS=1, and review the diff.
 """
 
 from __future__ import annotations
@@ -140,7 +141,7 @@ def test_the_described_samples_match_the_file(world: World) -> None:
 
 
 def read_panel(run: Run, events: list[Event]) -> list[list[str]]:
-    """Return the style and the text of each line, and the text for screen readers."""
+    """Return for each line of the panel its style and text, and its text for screen readers."""
     lines = [line.html for line in render_lines(run.pk, events)]
     heard = [[f"heard   {unescape(said)}" for said in HEARD.findall(html)] for html in lines]
     return [

@@ -1,5 +1,6 @@
-"""Files: the list, uploads with a report, downloads as attachments, and confirmed deletions, each
-by role."""
+"""The pages for files: the list, uploads with a report, downloads as attachments, and confirmed
+deletions, with the permissions of each role.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +38,9 @@ GROUPS = {
     "long": [path for path in hostile.LONG if len(path) < 4_000],
 }
 NOT_FOUND_OR_REDIRECTED = {404, 301}
-"""A path may be redirected to the same path with or without a final slash."""
+"""The statuses of a response that shows no file: not found, or a redirect to the same path with or
+without a final slash.
+"""
 
 
 @pytest.fixture

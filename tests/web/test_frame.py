@@ -1,5 +1,4 @@
-"""The frame of every page: the theme, the pages and keys that a role has, and the search for
-everything."""
+"""The frame around every page: the theme, the pages and keys that a role has, and the search."""
 
 from __future__ import annotations
 
@@ -34,8 +33,9 @@ NOT_LISTED = {"/search/"}
 
 
 def find_set_names(node: nodes.Node) -> list[str]:
-    """Return the name, if any, that this node of a template sets for all templates that extend
-    it."""
+    """Return the name that this template node sets for all templates that extend its template; the
+    list is empty if it sets none.
+    """
     if isinstance(node, nodes.Macro):
         return [node.name]
     target = node.target if isinstance(node, (nodes.Assign, nodes.AssignBlock)) else None

@@ -1,5 +1,6 @@
-"""A standing grant that leaves calls to people for now names the responsible rule on its page and
-over REST."""
+"""A standing grant that currently leaves its calls to people: its page and REST name the rule that
+causes this.
+"""
 
 from __future__ import annotations
 

@@ -405,7 +405,7 @@ def fits(run: Run, wanted: dict[str, Any]) -> bool:
 
 
 def walk(organization_id: int, wanted: dict[str, Any], most: int) -> list[int]:
-    """List the ids on all pages."""
+    """List the ids of the runs on all pages of the list."""
     found: list[int] = []
     page = load_run_page(organization_id, RunListFilter(**wanted), most)
     found += [run.pk for run in page.runs]

@@ -34,19 +34,19 @@ def page(client: Client, **query: Any) -> str:
 
 
 def waiting(world: World, **query: Any) -> list[int]:
-    """Return the cards that the inbox shows, from top to bottom."""
+    """Return the ids of the cards that the inbox lists, from top to bottom."""
     return [
         int(pk) for pk in re.findall(r'data-row="(\d+)"', page(world.client("approver"), **query))
     ]
 
 
 def shown_cards(html: str) -> list[int]:
-    """Return the cards in the list."""
+    """Return the ids of the cards that are shown in full."""
     return [int(pk) for pk in re.findall(r'<article [^>]*data-card="(\d+)"', html)]
 
 
 def decided(world: World, **query: Any) -> list[int]:
-    """Return the cards that the history lists, from top to bottom."""
+    """Return the ids of the cards that the history lists, from top to bottom."""
     html = page(world.client("viewer"), **HISTORY, **query)
     return [int(pk) for pk in re.findall(r'</span>\s+<a href="/approvals/(\d+)/">', html)]
 

@@ -1,5 +1,6 @@
-"""Passwords: reset by an admin's link, which also revokes API tokens, or changed by the members
-themselves."""
+"""Passwords: an admin's link resets a password and revokes the member's API tokens; members can
+also change their own passwords.
+"""
 
 from __future__ import annotations
 
@@ -109,7 +110,7 @@ class TestAPasswordChange:
     PATH = "/account/password/"
 
     def open_browser(self, world: World) -> Client:
-        """Return a browser in which a viewer is logged in, whose password is PASSWORD."""
+        """Return a browser in which the viewer, whose password is PASSWORD, is logged in."""
         world.users["viewer"].set_password(PASSWORD)
         world.users["viewer"].save()
         return world.client("viewer")

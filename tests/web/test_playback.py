@@ -280,7 +280,8 @@ TEXTS = {
     EventType.ANSWER_UNUSABLE: "text",
     EventType.RUN_FINISHED: "answer",
 }
-"""The texts of people and of the employee; all other texts are values."""
+"""The field with a text by a person or by the employee, by event type; all other texts are values.
+"""
 SHOWN_VALUES = {
     EventType.TOOL_START, EventType.TOOL_PROGRESS, EventType.TOOL_RESULT, EventType.TOOL_REJECTED,
     EventType.APPROVAL_REQUESTED, EventType.LATE_EFFECT,
@@ -291,8 +292,9 @@ PLANTED = "planted 4711"
 
 
 def plant(value: Any, name: str = "") -> Any:
-    """Put the secret into every text, and into the names of params and data, which may be values
-    as well."""
+    """Put the secret into every text in the value. Also put it into the names inside params and
+    data, because such names may be values as well.
+    """
     if name in CODES | NAMES:
         return value
     if name in ("params", "data"):

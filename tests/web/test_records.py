@@ -30,7 +30,7 @@ def list_names(html: str) -> list[str]:
 
 
 def create_many_records(world: World, count: int) -> None:
-    """Create records, many of which are tied in every order."""
+    """Create records; in every order of the list, many of them have equal values."""
     at = datetime(2026, 3, 1, 8, 30, 0, 123_456, tzinfo=UTC)
     Record.objects.bulk_create(
         Record(

@@ -25,7 +25,9 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("
 
 
 def begin_pass(run: Run, *numbers: int) -> None:
-    """Publish events; those with the same number share a slot for their lines."""
+    """Publish an event for the beginning of each of these passes. Events with the same number share
+    a slot for their lines.
+    """
     with run_transaction(run.pk) as tx:
         for number in numbers:
             tx.publish(PassStarted(number))

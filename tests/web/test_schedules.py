@@ -297,8 +297,9 @@ def test_cancelling_needs_confirmation_and_is_final(world: World) -> None:
 
 
 def fill(world: World, texts: list[str]) -> None:
-    """Create two schedules with each text in every field: an active one, and one that was switched
-    off."""
+    """Create two schedules for each text, one active and one switched off, with the text in every
+    field.
+    """
     for number, text in enumerate(texts):
         employee = Employee.objects.create(
             organization=world.acme,

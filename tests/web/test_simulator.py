@@ -1,5 +1,6 @@
-"""The simulator's pages: admins simulate changes, save them as policy drafts, and run these in
-shadow mode."""
+"""The simulator's pages: admins simulate changes, save them as policy drafts, and run these drafts
+in shadow mode.
+"""
 
 from __future__ import annotations
 

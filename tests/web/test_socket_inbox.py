@@ -1,5 +1,6 @@
-"""/ws/inbox/ sends the number of waiting cards and the stop, at the start and after each change,
-and the changed cards."""
+"""The socket /ws/inbox/ sends the number of waiting cards and the stop, initially and after each
+change, and also the cards that have changed.
+"""
 
 from __future__ import annotations
 

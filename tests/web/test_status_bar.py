@@ -29,7 +29,9 @@ pytestmark = pytest.mark.django_db
 
 
 def read_bar(world: World, run: Run) -> str:
-    """Return the bar's text, which is the same on the page and in a live message."""
+    """Return the text of the status bar, after a check that it is the same on the page and in a
+    live message.
+    """
     page = (
         read_page(world.client("viewer"), f"/runs/{run.pk}/")
         .split('id="run-bar">')[1]

@@ -1,4 +1,4 @@
-"""A run's transcript: complete, and without anything that a program could render or run."""
+"""Transcripts of runs: they are complete, and contain nothing that a program could render or run."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ HOSTILE = '"><script>alert(1)</script>'
 
 
 def fill_form(world: World, **more: str) -> dict[str, str]:
-    """Return the fields of the form, filled in."""
+    """Return values for the fields of the form for a trigger; `more` replaces some of them."""
     fields = {
         "name": "Issues",
         "scheme": "github",

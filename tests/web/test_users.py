@@ -47,14 +47,16 @@ def invite(world: World, role: str = "operator", **more: str) -> str:
 
 
 def post_confirmed(client: Client, path: str, sent: dict[str, str]) -> Any:
-    """Submit the form, and confirm if it asks."""
+    """Submit the form; if the page asks for a confirmation, confirm."""
     response = client.post(path, sent)
     asked = dict(FIELD.findall(response.content.decode()))
     return client.post(path, asked) if "confirmed" in asked else response
 
 
 def read_link(client: Client, response: Any) -> str:
-    """Return the link on the page to which the response redirects, which is shown only there."""
+    """Return the link on the page to which the response redirects, after a check that the page
+    shows it only once.
+    """
     assert (response.status_code, response["Location"]) == (302, "/users/"), response.content
     found = LINK.search(read_page(client))
     assert found is not None

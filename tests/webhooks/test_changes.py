@@ -1,4 +1,6 @@
-"""Changes to webhooks: made only by admins, checked, audited, with secrets shown only once."""
+"""Changes to webhooks: only admins make them, they are checked and audited, and secrets are shown
+only once.
+"""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ THREE_DAYS = timedelta(days=3)
 
 
 def make_due() -> None:
-    """End every pause."""
+    """End the pauses of all deliveries and the rests of all webhooks."""
     WebhookDelivery.objects.update(due_at=Now())
     Webhook.objects.update(rests_until=None)
 

@@ -1,5 +1,6 @@
-"""Schedules fire once for each time, with any number of sweepers, and only for a person who may
-start runs."""
+"""Schedules fire once for each of their times, with any number of sweepers, and only if the person
+behind the schedule may start runs.
+"""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta

@@ -82,8 +82,9 @@ class TestARunningRun:
     def test_restarts_at_a_random_moment_if_it_lost_its_worker_repeatedly(
         self, workshop: Workshop
     ) -> None:
-        """Otherwise a run that kills its workers would take the same other runs down with it each
-        time."""
+        """If these runs restarted together, a run that kills its worker would take the others down
+        with it each time.
+        """
         runs = [workshop.submit() for _ in range(3)]
         for run in runs:
             assert lease.acquire(run.pk) is not None
@@ -110,7 +111,7 @@ class TestARunningRun:
         assert (run.status, run.crash_count, run.lease_epoch) == (RunStatus.QUEUED, 1, 1)
 
     def test_is_checked_again_once_it_is_locked(self, workshop: Workshop) -> None:
-        """Its worker may have renewed the lease since the sweeper read it."""
+        """The worker may have renewed the lease after the sweeper read it."""
         run = workshop.submit()
         assert lease.acquire(run.pk) is not None
         assert not _take_expired(run.pk)

@@ -71,7 +71,7 @@ def workshop(transactional_db: None) -> Iterator[Workshop]:
 
 @pytest.fixture
 def conversation_cache_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Check at each pass that the driver's cache equals a new one."""
+    """Check at each pass that the driver's cache of the conversation equals a newly loaded one."""
     load_new_passes = ConversationCache.load_new_passes
 
     def load_and_compare(cache: ConversationCache, run_id: int) -> None:

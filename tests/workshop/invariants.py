@@ -1,4 +1,4 @@
-"""The invariants I1 to I10 of the engine, checked with SQL after every fault test."""
+"""The engine's invariants I1 to I10, which are checked with SQL after each test of the engine."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -135,8 +135,9 @@ def _find_calls_without_a_row() -> list[str]:
 
 
 def _find_wrong_digests() -> list[str]:
-    """Find executed calls that differ from their approval, by a digest computed from the call as it
-    is now (I2)."""
+    """Find executed calls that differ from what was approved: the digest of the call as it is now
+    is not that of its approval (I2).
+    """
     consumed = Approval.objects.filter(status=ApprovalStatus.CONSUMED).select_related("tool_call")
     wrong = [
         card for card in consumed if compute_digest(card.tool_call, card.preview) != card.digest
@@ -164,7 +165,9 @@ def _find_overlong_calls() -> list[int]:
 
 
 def _find_undriven_runs() -> list[int]:
-    """Find runs that have been due for too long; only valid while a worker has a free slot."""
+    """Find queued runs that have been due for too long. This is a fault only while a worker has a
+    free slot.
+    """
     due = Q(next_wake_at=None, newest__lt=Now() - _CLAIM_TOLERANCE) | Q(
         next_wake_at__lt=Now() - _CLAIM_TOLERANCE
     )

@@ -29,8 +29,8 @@ class DescribedTool:
     """One tool in a source's current description.
 
     Attributes:
-        key: the source's own name for it.
-        tool: its name in Gadget, unless it already has one.
+        key: the source's own name for the tool.
+        tool: the tool's name in Gadget, unless it already has one.
         definition, hash: see `SourceTool`.
     """
 
@@ -65,10 +65,12 @@ class SourceDescription:
 
 @dataclass(frozen=True)
 class RefreshResult:
-    """The names of the tools that a refresh changed; those in `back` had been gone.
+    """The names of the tools that a refresh changed.
 
     Attributes:
+        back: tools that had been gone.
         retitled: tools in use whose new title waits for an admin.
+        skipped: operations that did not become tools, each with the reason.
     """
 
     new: tuple[str, ...] = ()
@@ -244,7 +246,7 @@ def _list_hosts(source: Source) -> frozenset[str]:
 def _select_tools(
     found: SourceDescription,
 ) -> tuple[dict[str, DescribedTool], tuple[tuple[str, str], ...]]:
-    """Return the tools that can be saved, by key, and the skipped ones with their reasons."""
+    """Return the tools that can be saved, by key, and the skipped tools with their reasons."""
     described: dict[str, DescribedTool] = {}
     skipped = list(found.skipped)
     for each in found.tools:
@@ -260,7 +262,11 @@ def _select_tools(
 
 
 def _lock_source(source: Source) -> Source:
-    """Lock the source and return its current row, without its document."""
+    """Lock the source and return its current row, without its document.
+
+    Raises:
+        ToolError: OPERATION_FAILED, the source was deleted or changed since `source` was read.
+    """
     rows = Source.objects.select_for_update(no_key=True).filter(pk=source.pk)
     same = {
         "address": source.address,
@@ -322,8 +328,9 @@ def _update_row(source: Source, row: SourceTool, each: DescribedTool) -> SourceT
 
 
 def _carry_over_level(row: SourceTool, inferred: Level) -> str:
-    """Return the admin's level after a change of the inferred level: a level below the old inferred
-    level is reset, any other only rises."""
+    """Return the admin's level after a change of the inferred level. A level below the old inferred
+    level is reset; any other level can only rise.
+    """
     before = Level(row.inferred_level)
     if not row.level or inferred is before:
         return row.level

@@ -29,7 +29,8 @@ class ConnectedSource(LoadedSource):
     Args:
         rows: the source's chosen tools, at least one. The first start frees these rows; a later
             start loads them again.
-        credentials: the organization's own credentials, by service; its sources get no others.
+        credentials: the organization's own credentials, by service; its sources get no other
+            credentials.
         reach: the hosts that the organization's admins allow.
     """
 

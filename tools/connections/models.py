@@ -146,12 +146,12 @@ class SourceTool(models.Model):
     accepted one.
 
     Attributes:
-        key: the source's own name for it: `GET /pets/{id}`, or the name of an MCP tool.
+        key: the source's own name for the tool: `GET /pets/{id}`, or the name of an MCP tool.
         tool: the name of the tool, e.g. `crm.listContacts`; it never changes, even if the source
             renames it.
         definition: the definition that the tool is built from, as JSON.
-        title: the source's own title for it, as last described; no part of the definition, and
-            never used as its name.
+        title: the source's own title for the tool, as last described; no part of the definition,
+            and never used as a name.
         accepted_title: the title that an admin accepted, shown as the source's own words; a new
             title waits for an admin.
         hash: the hash of the definition.
@@ -161,7 +161,7 @@ class SourceTool(models.Model):
             one; else empty.
         inferred_level: the level that the description suggests.
         level: the level that an admin has set; empty for the inferred one.
-        gone_at: when the source stopped describing it.
+        gone_at: when the source stopped describing the tool.
     """
 
     source = models.ForeignKey(Source, models.CASCADE, related_name="tools", db_index=False)

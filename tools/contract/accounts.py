@@ -14,9 +14,9 @@ _CARD = re.compile(r"\b[3-6]\d{3}(?:[ .-]?\d){9,15}\b")
 _WALLET = re.compile(r"\b0x[0-9a-f]{40}\b|\b(?:bc|tb|ltc)1[02-9ac-hj-np-z]{11,87}\b", re.IGNORECASE)
 _CHECKED_WALLET = re.compile(r"\b[13LMDT][1-9A-HJ-NP-Za-km-z]{25,34}\b")
 _LONG_WORD = re.compile(r"[A-Za-z0-9]{13}")
-"""Every wallet contains such a word."""
+"""A word of letters and digits that every wallet address contains, as a quick test."""
 _MANY_DIGITS = re.compile(r"\d{2}(?:[ .-]?[A-Za-z0-9]){9}")
-"""Every IBAN and card number contains these."""
+"""Digits and letters that every IBAN and card number contains, as a quick test."""
 _SEPARATORS = re.compile(r"[ .-]")
 _BASE_58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 SHORTEST_IBAN, LONGEST_IBAN = 15, 34
@@ -24,7 +24,9 @@ CHECKSUM_BYTES, WALLET_BYTES = 4, 25
 
 
 def find_accounts(text: str) -> Iterator[str]:
-    """Yield the account numbers in the text without separators, some more than once."""
+    """Yield the account numbers in the text, with their separators removed; some come more than
+    once.
+    """
     if _LONG_WORD.search(text):
         yield from _find_wallets(text)
     if not _MANY_DIGITS.search(text):
@@ -51,7 +53,7 @@ def _join(account: str) -> str:
 
 
 def _find_iban(text: str) -> str:
-    """Find the IBAN with which the text begins; words may follow it."""
+    """Find the IBAN with which the text begins; words may follow it. Return "" if there is none."""
     ends = [found.start() for found in _SEPARATORS.finditer(text)]
     for end in (len(text), *reversed(ends)):
         account = _join(text[:end]).upper()

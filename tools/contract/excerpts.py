@@ -87,7 +87,9 @@ def format_for_model(result: ToolResult, handle: str, next_step: str = _NEXT_STE
 
 
 def describe_position(excerpt: Excerpt, next_step: str) -> str:
-    """Describe the excerpt's position and the next step; `{end}` in it is where the rest starts."""
+    """Describe the excerpt's position and the next step, in which `{end}` is replaced with the
+    position where the rest starts.
+    """
     position = (
         f"{excerpt.unit.capitalize()} {excerpt.start:,} to {excerpt.end:,} of {excerpt.total:,}"
     )
@@ -97,7 +99,9 @@ def describe_position(excerpt: Excerpt, next_step: str) -> str:
 
 @dataclass(frozen=True)
 class _RowList:
-    """Rows of a result; `key` and `rest` are their name in an object and its other keys as JSON."""
+    """Rows of a result. For rows in an object, `key` is their name there, and `rest` is the
+    object's other values as JSON.
+    """
 
     rows: list[Any]
     key: str = ""

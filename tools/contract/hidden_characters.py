@@ -37,7 +37,7 @@ MARKS_ON_ONE_LETTER = re.compile(
 
 @lru_cache(maxsize=4096)
 def is_hidden(char: str, keep: str = "\n\t") -> bool:
-    """Return True if the character is always hidden; emoji selectors depend on their context.
+    """Return True if the character is hidden in every context, unlike emoji selectors.
 
     Args:
         keep: control characters that the page shows, such as line breaks in a box.

@@ -1,6 +1,6 @@
 """The look of a text: texts that readers can confuse have the same look.
 
-Letters and punctuation come from Unicode's confusables (UTS 39).
+Which letters and punctuation look alike is taken from Unicode's confusables (UTS 39).
 """
 
 from __future__ import annotations
@@ -61,7 +61,8 @@ def reduce_to_look(text: str) -> str:
 
 @lru_cache(maxsize=4096)
 def reduce_to_joined_look(text: str) -> str:
-    """Reduce to a look without separators: `Acme Corp.`, `AcmeCorp` and `Acme-Corp` have one look.
+    """Reduce a name to a look without separators, which `Acme Corp.`, `AcmeCorp` and `Acme-Corp`
+    share.
 
     Separators stay between two digits, and in a name that would otherwise become too short.
     """

@@ -22,7 +22,8 @@ KINDS = MIXED, DISGUISED, ENCLOSED, STRUCK, DIGITS, TURNED = (
     "letters that turn the order",
 )
 MOST_PARTS = 500
-"""The most parts of one kind that are found in one text; more would not help a reader."""
+"""The maximum number of parts of one kind that are found in one text; more would not help a reader.
+"""
 LATIN, GREEK, STYLED = "LATIN", "GREEK", "STYLED"
 NEUTRAL = frozenset(
     {
@@ -34,14 +35,18 @@ NEUTRAL = frozenset(
 """Alphabets that mix with Latin letters in ordinary words, and characters of no alphabet."""
 WORD = re.compile(r"[^\W\d_](?:[^\W\d_]|[\u0300-\u036f])*")
 SHORTEST_MIX_WITH_GREEK = 3
-"""Shorter words count as formulas: Δx, αβ."""
+"""The fewest letters of a word in which Greek letters among Latin ones are odd. Shorter words count
+as formulas: Δx, αβ.
+"""
 WEAK = frozenset(SMALL_CAPITALS) | frozenset("гνιυ")
 """Letters that only resemble a Latin letter; a word that contains one does not pass for Latin."""
 LIGATURES = frozenset(map(chr, range(0xFB00, 0xFB07)))
 DOTLESS = frozenset("ıȷ")
 _TURKISH = re.compile("[ğĞşŞİ]")
 FIRST_RARE_LATIN = "\u0180"
-"""Latin letters before this one belong to the spelling of many languages: ø, ł, æ."""
+"""The first rare Latin letter. Letters before it, such as ø, ł and æ, belong to the spelling of
+many languages.
+"""
 _ENCLOSED = "Ⓐ-ⓩ⒜-⒵\U0001f110-\U0001f169\U0001f170-\U0001f189"
 _ENCLOSED_LETTER = re.compile(f"[{_ENCLOSED}]")
 _ENCLOSED_WORD = re.compile(f"[A-Za-z{_ENCLOSED}]+")
@@ -54,12 +59,10 @@ _TURNED_NUMBERS = re.compile(
     r"(?<![0-9.,])[0-9][0-9.,]*+[^\S\n]++([\u0590-\u08ff]{1,2})[^\S\n]++[0-9][0-9.,]*+"
 )
 FEWEST_OF_A_SENTENCE = 5
-"""With fewer letters, a text that begins from right to left is not a sentence in such a
-language."""
+"""The fewest right-to-left letters of a text that counts as a sentence in such a language."""
 _FIRST_STRONG = re.compile(r"[^\W\d_]")
 DIGIT_SCRIPTS = {"ARABIC-INDIC": "ARABIC", "EXTENDED": "ARABIC", "FULLWIDTH": "CJK"}
-"""The scripts of digits whose Unicode names begin with another word than the names of the script's
-letters."""
+"""{first word of a digit's Unicode name: script}, where that word is not the name of the script."""
 _EAST_ASIAN = frozenset({"CJK", "HIRAGANA", "KATAKANA", "HANGUL", "BOPOMOFO", "FULLWIDTH"})
 
 
@@ -81,7 +84,7 @@ class OddPart:
 
 
 def find_odd_parts(text: str, languages: Collection[str] = ()) -> list[OddPart]:
-    """Find the parts of a text that pass for other text, from left to right, none within another.
+    """Find the parts of a text that pass for other text, from left to right, without overlaps.
 
     Args:
         languages: codes of the languages in which the text may be written, such as `tr`.
@@ -104,7 +107,9 @@ def find_odd_parts(text: str, languages: Collection[str] = ()) -> list[OddPart]:
 
 @lru_cache(maxsize=4096)
 def name_alphabet(char: str) -> str:
-    """Name the alphabet, e.g. `CYRILLIC`; `STYLED` for styled ASCII letters, empty for none."""
+    """Name the alphabet, e.g. `CYRILLIC`; `STYLED` for styled ASCII letters, empty for characters
+    of no alphabet.
+    """
     first = unicodedata.name(char, "UNKNOWN").partition(" ")[0]
     if first in NEUTRAL or not char.isalpha():
         return ""
@@ -145,7 +150,9 @@ def _list_alphabets(word: str) -> frozenset[str]:
 
 @lru_cache(maxsize=4096)
 def _passes_for_latin(word: str) -> bool:
-    """Return True if every letter has a Latin twin; a single Greek letter belongs to a formula."""
+    """Return True if the word has one alphabet, not the Latin one, and every letter has a Latin
+    twin. A single Greek letter does not count, because it belongs to a formula.
+    """
     alphabets = _list_alphabets(word)
     if len(alphabets) != 1 or alphabets & {LATIN, STYLED} or (GREEK in alphabets and len(word) < 2):
         return False
@@ -155,7 +162,9 @@ def _passes_for_latin(word: str) -> bool:
 
 
 def _find_odd_letters(word: str, alphabets: frozenset[str]) -> frozenset[str]:
-    """Return the letters outside the word's main alphabet."""
+    """Return the letters outside the word's main alphabet. Greek letters in a Latin word count only
+    if they look like other letters, and not in short words, which are formulas.
+    """
     counts = {name: sum(name_alphabet(char) == name for char in word) for name in alphabets}
     main = max(alphabets, key=lambda name: (counts[name], name == LATIN))
     odd = frozenset(char for char in word if name_alphabet(char) not in ("", main))
@@ -167,7 +176,9 @@ def _find_odd_letters(word: str, alphabets: frozenset[str]) -> frozenset[str]:
 
 
 def _find_disguised_letters(text: str, languages: Collection[str]) -> Iterator[OddPart]:
-    """Find words with Latin letters that pass for others, and letters in circles or struck out."""
+    """Find words with Latin letters that pass for other letters, and words with letters in circles
+    or struck out.
+    """
     is_turkish = bool({"tr", "az"} & set(languages)) or _TURKISH.search(text) is not None
     for found in WORD.finditer(text):
         letters = frozenset(filter(_is_rare_latin_twin, found[0]))
@@ -196,8 +207,9 @@ def _is_rare_latin_twin(char: str) -> bool:
 
 
 def _find_odd_digits(text: str, languages: Collection[str]) -> Iterator[OddPart]:
-    """Find numbers with digits of several scripts or of a script that the text is not written
-    in."""
+    """Find numbers with digits of several scripts, with digits of a script in which the text is not
+    written, or with enclosed digits.
+    """
     main = _find_main_script(text)
     for found in _DIGITS.finditer(text):
         if found[0].isascii():

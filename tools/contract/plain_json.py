@@ -19,7 +19,9 @@ LONGEST_ITERATOR = 100_000
 _DEEPEST_SHOWN = 3
 _LONGEST_VALUE = 80
 _MOST_BITS = 10_000
-"""The largest whole number that Python writes as text has about 14,000 bits."""
+"""The maximum number of bits in a whole number. With more than about 14,000 bits, Python refuses to
+write it as text.
+"""
 _SHOWN = (str, int, float, bool, Decimal, UUID, date, datetime, timedelta)
 _ANY = TypeAdapter(Any)
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
@@ -30,7 +32,7 @@ class PlainJson:
     """A value as plain JSON, which shares nothing with the original.
 
     Attributes:
-        size: the length of its text, in characters.
+        size: the length of the JSON text, in characters.
         fault: a description of the first part that has no JSON form; empty if all have one.
     """
 
@@ -93,8 +95,9 @@ def write_text(value: Any) -> Any:
 
 
 def describe_value(value: object) -> str:
-    """Describe a wrong value on one line; only plain values are quoted, because others may hold
-    secrets."""
+    """Describe a wrong value on one line. Only plain values are quoted, because other values may
+    hold secrets.
+    """
     if isinstance(value, type):
         return f"the class {value.__name__}"
     if not _is_plain(value, 0):
@@ -170,7 +173,7 @@ class _Writer:
 
 
 def _is_scalar(value: object) -> bool:
-    """Return True for null, booleans and the numbers that JSON has."""
+    """Return True for null, booleans and the numbers that can be written as JSON."""
     if type(value) is int:
         return value.bit_length() <= _MOST_BITS
     return value is None or isinstance(value, bool) or (type(value) is float and isfinite(value))

@@ -111,8 +111,8 @@ class Preview:
 class NothingToDo(ToolError):
     """An error for `preview` to raise if the call's effect already exists.
 
-    When a call is requested, the model reads it as an error. If its card is asked again, the card
-    shows the error, and a person can dismiss the card.
+    When a call is requested, the model receives the error. When an approved call needs a new
+    approval, its card shows the error, and a person can dismiss the card.
 
     Args:
         message: one sentence, such as "Acme Corp already has these values."

@@ -171,7 +171,7 @@ def list_result_parts(stored: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def find_media_type(text: str) -> str:
-    """Return the media type without its params; empty if there is none."""
+    """Return the media type with which the text begins, without parameters; empty if there is none."""
     found = _MEDIA_TYPE.match(text)
     return found[1] if found else ""
 
@@ -181,7 +181,7 @@ class KeptFile:
     """A result's file, kept among the organization's files.
 
     Attributes:
-        path: its path there; empty if it was not kept, as in a test without a run.
+        path: the file's path there; empty if the file was not kept, as in a test without a run.
     """
 
     name: str

@@ -26,7 +26,7 @@ _PUNCTUATION_TWINS = {
 _TWINS = re.escape("".join(_PUNCTUATION_TWINS))
 _IN_ADDRESS = re.compile(rf"(?<=[A-Za-z0-9:/\\@.{_TWINS}])[{_TWINS}](?=[A-Za-z0-9/\\@.{_TWINS}])")
 MOST_ROUNDS = 3
-"""The most times that percent escapes are decoded."""
+"""The maximum number of times that percent escapes are decoded."""
 
 
 def _build_bracketed(word: str) -> str:
@@ -46,8 +46,7 @@ _GAP = re.compile(rf"{_DOT}|\sdot\s", re.IGNORECASE)
 
 
 def list_readings(text: str) -> Iterator[str]:
-    """Yield the text, and then each other text that it could be read as, if it has addresses in
-    disguise."""
+    """Yield the text, and then its other possible readings, if it contains addresses in disguise."""
     yield text
     plain = text if text.isascii() else replace_punctuation(text)
     if plain != text:

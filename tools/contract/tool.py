@@ -154,7 +154,7 @@ class Tool(ABC):
         return f"{self.title}…"
 
     def start(self) -> None:  # noqa: B027 - overriding it is optional
-        """Prepare the tool; called once, before the first call."""
+        """Prepare the tool; called once, before its first call."""
 
     def shutdown(self) -> None:  # noqa: B027 - overriding it is optional
         """Release the tool's resources; called once, when the process ends."""
@@ -178,7 +178,7 @@ class Tool(ABC):
 
     @property
     def is_async(self) -> bool:
-        """True if `execute` can be cancelled at its timeout."""
+        """True if `execute` is `async def`, so that it can be cancelled at its timeout."""
         return inspect.iscoroutinefunction(self.execute)
 
     @property
@@ -197,7 +197,7 @@ class Tool(ABC):
 
     @property
     def has_outside_results(self) -> bool:
-        """True if values in its results come from outside the organization."""
+        """True if values in the tool's results may come from outside the organization."""
         return self.open_world or self.returns_outside_text
 
     @cached_property

@@ -28,6 +28,6 @@ Count = Annotated[int, BeforeValidator(_refuse_boolean)]
 PlainObject = Annotated[
     dict[str, Any], BeforeValidator(lambda value: {} if value is None else write_plain_json(value))
 ]
-"""A JSON object; None becomes an empty one."""
+"""A JSON object; None becomes an empty object."""
 StoredObject = Annotated[dict[str, Any], AfterValidator(write_plain_json)]
 """An object, converted to plain JSON."""

@@ -40,7 +40,8 @@ READS = frozenset({"GET", "HEAD", "OPTIONS"})
 METHODS = READS | {"POST", "PUT", "PATCH", "DELETE"}
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 FORWARDED_HEADERS = frozenset({"accept", "accept-language", "user-agent"})
-"""The only headers that follow a redirect to another server; any other may be a credential."""
+"""The only headers that follow a redirect to another server; any other header may be a credential.
+"""
 FRAMING_HEADERS = frozenset(
     {
         *(
@@ -56,7 +57,7 @@ FRAMING_HEADERS = frozenset(
         *("accept-encoding", "keep-alive", "proxy-authorization", "proxy-connection"),
     }
 )
-"""Headers that frame the request; only the client sets them."""
+"""Headers that callers may not set: those that frame the request, and those of the connection."""
 
 
 @dataclass(frozen=True)
@@ -182,9 +183,9 @@ class GuardedClient:
 
         Args:
             headers: follow a redirect only within the same server, except FORWARDED_HEADERS.
-            repeatable: True for a read, which may be sent twice. None: only if the method is one of
-                READS and there is no body. Redirects are followed for such requests only, even if
-                this is True.
+            repeatable: True if the request may be sent twice. None means True if the method is one
+                of READS and there is no body. Even if it is True, redirects are followed only for
+                requests with such a method and no body.
 
         Raises:
             ToolError: SECURITY_VIOLATION, INVALID_PARAMETER, NETWORK_ERROR, TIMEOUT or

@@ -62,8 +62,8 @@ class FileStore:
     """Files by organization. The functions raise ToolError to refuse an operation.
 
     Attributes:
-        largest_file: bytes.
-        max_files: files and folders of one organization.
+        largest_file: the largest size of a file, in bytes.
+        max_files: the maximum number of files and folders of one organization.
         parse_path: parses the path of a folder; an empty one is the organization's folder.
         parse_file_path: parses the path of an entry.
         is_folder: tells whether the folder can be listed; links cannot.

@@ -11,15 +11,16 @@ from tools.registries import Registry
 
 LARGEST_IMPORT = 50_000_000
 MAX_CHOICES = 200
-"""The most lists, and values of a field, that a page offers as choices."""
+"""The maximum number of lists, and of a field's values, that a page offers as choices."""
 
 Choices = Sequence[tuple[str, str]]
 
 
 @dataclass(frozen=True)
 class RecordListQuery:
-    """Conditions of a list; empty ones do not apply. Only the status `archived` lists archived
-    records."""
+    """Conditions of a list; empty conditions do not apply. Only the status `archived` lists
+    archived records.
+    """
 
     text: str = ""
     region: str = ""
@@ -65,7 +66,7 @@ class ImportReport:
 
 @dataclass(frozen=True)
 class CheckedRows:
-    """The rows of a file with their lines: fields of good rows, and the faults of bad ones."""
+    """The rows of a file with their lines: the fields of good rows, and the faults of bad rows."""
 
     good: list[tuple[int, dict[str, Any]]]
     bad: list[tuple[int, str]]
@@ -99,7 +100,7 @@ class RecordTransfer:
     Attributes:
         columns: the columns that an import reads.
         ignored_columns: further columns of an export, which an import ignores.
-        max_rows: the most rows of one import.
+        max_rows: the maximum number of rows in one import.
         read_csv: reads and checks a file; raises ImportRefusedError.
         create_records: creates the good rows in an organization, in the name of an actor.
         format_header: the first line of an export.

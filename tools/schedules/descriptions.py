@@ -29,7 +29,7 @@ def format_moment(time: datetime) -> str:
 
 
 def _describe_common(parsed: CronSim) -> str:
-    """Describe a common expression; return an empty string for others."""
+    """Describe a common expression; return an empty string for any other."""
     day, clock = _describe_days(parsed), _describe_clock(parsed)
     if not day or not clock:
         return ""
@@ -69,7 +69,9 @@ def _name_days(numbers: Iterable[int]) -> str:
 
 
 def _describe_clock(parsed: CronSim) -> str:
-    """Describe the times of day: "at 09:00 and 17:00", "every 15 minutes"; empty if unusual."""
+    """Describe the times of day: "at 09:00 and 17:00", "every 15 minutes"; empty if they are
+    unusual.
+    """
     hours, minutes = sorted(parsed.hours), sorted(parsed.minutes)
     if len(hours) * len(minutes) <= MAX_TIMES:
         return (

@@ -29,7 +29,9 @@ def simplify_definition(tool: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def simplify_schema(schema: Schema) -> Schema:
-    """Return the schema with references inlined and all other rules named in descriptions."""
+    """Return the schema with its references inlined, and with the rules that Ollama ignores in
+    descriptions.
+    """
     return {"type": "object", "properties": {}, **_Simplifier(schema).simplify(schema, ())}
 
 
@@ -74,7 +76,7 @@ class _Simplifier:
         return node, within
 
     def _list_rules(self, node: Schema, within: tuple[str, ...]) -> list[str]:
-        """List the rules that the server drops, as `name value`."""
+        """List the rules that Ollama drops, as `name value`."""
         rules = {name: value for name, value in node.items() if name not in _KEPT | _SILENT}
         more = rules.pop("additionalProperties", None)
         if isinstance(more, dict) and (values := self.simplify(more, within)):

@@ -17,8 +17,8 @@ class CombinedSource(LoadedSource):
     name.
 
     Names are compared, not ids: a name refers to its highest version, so another source's
-    `mail.send@2.0` would silently replace `mail.send@1.0`. One source may have several versions.
-    The name of a withheld tool counts as taken, too.
+    `mail.send@2.0` would silently replace `mail.send@1.0`. One source may have several versions of
+    a tool. The name of a withheld tool counts as taken, too.
 
     Args:
         by_precedence: if a name occurs twice, use the tool of the first source and leave out the
@@ -32,7 +32,7 @@ class CombinedSource(LoadedSource):
         self._started = ExitStack()
 
     def _load_tools(self) -> list[Tool]:
-        """Start the sources in order; if one fails, shut down the started ones.
+        """Start the sources in order; if a source fails, shut down those that have started.
 
         Raises:
             ValueError: two sources have a tool of the same name.

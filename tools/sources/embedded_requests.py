@@ -1,6 +1,6 @@
 """Detection of tools that can embed other requests in a call: batches, GraphQL, RPC.
 
-Such a call does whatever its params say, so neither its method nor its grant limits it.
+Such a call does whatever its params say, so neither its method nor its grant limits what it does.
 """
 
 import re
@@ -46,9 +46,10 @@ def detect_embedded_requests(
     """Return why a tool may embed other requests, as part of a sentence; None if it cannot.
 
     Args:
-        names: its name, path and id, by their description in a sentence: {"its path": "/v1/batch"}.
-        schema: the schema of its params.
-        only_reads: its HTTP method only reads, so a `batch` is something to read.
+        names: the tool's name, path and id, by their description in a sentence: {"its path":
+            "/v1/batch"}.
+        schema: the schema of the tool's params.
+        only_reads: the tool's HTTP method only reads, so a `batch` is something to read.
     """
     for where, text in names.items():
         if word := _find_batch_word(text, only_reads=only_reads):

@@ -54,9 +54,9 @@ class PluginSource(LoadedSource):
     """The tools of one entry point: a list of tools and tool classes, a source, or a function that
     returns either.
 
-    An invalid tool is left out; the others work. In the catalog, each tool shows this plugin as its
-    source and, unless it names an author, the package's author. The tools of a shipped plugin keep
-    their own source and author.
+    An invalid tool is left out; the other tools work. In the catalog, each tool shows this plugin
+    as its source and, unless it names an author, the package's author. The tools of a shipped
+    plugin keep their own source and author.
 
     Args:
         taken: names of other tools.

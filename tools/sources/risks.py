@@ -40,7 +40,7 @@ def explain_exfiltration(definition: Mapping[str, Any]) -> str | None:
 
 
 def list_risks(definition: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a sentence for each risk to weigh when choosing its level."""
+    """Yield a sentence for each risk to weigh when choosing the tool's level."""
     if (carries := explain_embedded_requests(definition)) is not None:
         yield f"One approval runs every request inside the call, whatever its level: {carries}."
     if (reaches := explain_exfiltration(definition)) is not None:

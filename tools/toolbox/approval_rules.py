@@ -54,7 +54,9 @@ class CastVote:
         return (self.voter,) if self.deputy_for is None else (self.voter, self.deputy_for)
 
     def shares_a_voice_with(self, other: "CastVote") -> bool:
-        """Return True if the votes count as one: of one person, or of a person and their deputy."""
+        """Return True if the votes count as one, because they are of one person, or of a person and
+        their deputy.
+        """
         own, others = ({person.id for person in vote.people} for vote in (self, other))
         return bool(
             own & others
@@ -77,7 +79,7 @@ class RuledCard:
 
     Attributes:
         requesters: the ids of the people who asked for its call or edited it.
-        age: the time since it began to wait.
+        age: the time since the card began to wait.
     """
 
     tool: str
@@ -135,7 +137,9 @@ class RuleTerms:
         )
 
     def accepts(self, vote: CastVote, card: RuledCard) -> bool:
-        """Return True if the vote counts for the rule; a deputy votes with the other's groups."""
+        """Return True if the vote counts for the rule. A deputy's vote counts for the groups of the
+        person whom they represent.
+        """
         if not all(person.may_approve for person in vote.people):
             return False
         if self.excludes_requesters and any(person.id in card.requesters for person in vote.people):
@@ -150,7 +154,7 @@ ANY_APPROVER = RuleTerms(0, "one approver")
 """The rule for a card that no other rule matches."""
 TWO_PERSON_RULE = RuleTerms(0, "two-person rule", excludes_requesters=True)
 NEVER_MET = RuleTerms(0, "unreadable rule", needed=1, group=Group(0, "a group that cannot be read"))
-"""The rule in place of one that cannot be read: nobody is in its group."""
+"""The rule that stands in for an unreadable rule: nobody is in its group."""
 
 
 @dataclass(frozen=True)
@@ -162,7 +166,7 @@ class RuleState:
 
     @property
     def missing(self) -> int:
-        """The number of votes that it still needs."""
+        """The number of votes that the rule still needs."""
         return max(self.rule.needed - len(self.counted), 0)
 
 
@@ -206,7 +210,9 @@ def count_votes(
 def list_counted(
     card: RuledCard, votes: Iterable[CastVote], rules: Iterable[RuleTerms]
 ) -> list[CastVote]:
-    """List the votes that count for at least one rule now; the others make room for new ones."""
+    """List the votes that count for at least one rule now. A vote that counts for none does not
+    keep its voter from voting again.
+    """
     return _list_heard(card, votes, _list_matching(card, rules))
 
 

@@ -13,7 +13,7 @@ NOT_RUN_HERE = "Gadget does not run this; the agent will."
 
 
 class _AnyParams(BaseModel):
-    """Whatever the agent sends: only the agent knows what they mean."""
+    """Params of any shape, because only the agent knows what they mean."""
 
     model_config = ConfigDict(extra="allow")
 

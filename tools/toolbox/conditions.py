@@ -1,4 +1,4 @@
-"""Conditions on a grant's params: a call that breaks one waits for a person, or never runs."""
+"""Conditions on a grant's params: a call that breaks a condition waits for a person, or never runs."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -41,7 +41,7 @@ class Rule(StrEnum):
     MINIMUM = "minimum"
     MAXIMUM = "maximum"
     MAX_LENGTH = "max_length"
-    """Characters of a text, or entries of a list."""
+    """A text has at most this many characters, or a list this many entries."""
     PREFIX = "prefix"
     """The text starts with the value, and no part of a path in it leads upwards."""
     HOST = "host"
@@ -57,7 +57,9 @@ class Rule(StrEnum):
 
 
 COUNTED = frozenset({Rule.CALL_COUNT, Rule.SUM})
-"""Rules that count calls. Two calls judged at the same time could both pass where only one may."""
+"""Rules that count calls or amounts. The engine locks their counts, because two calls judged at the
+same time could both pass where only one may.
+"""
 OVER_HISTORY = COUNTED | {Rule.ONLY_AFTER}
 """Rules that need to know the earlier calls."""
 
@@ -124,8 +126,8 @@ class Condition:
     ) -> Objection | None:
         """Find how the call breaks the condition; None if it does not.
 
-        A missing param breaks it, except for NOT_FROM_OUTSIDE. So does an unknown origin or history
-        that it needs.
+        A missing param breaks the condition, except for NOT_FROM_OUTSIDE. An unknown origin or
+        history breaks it too, if the condition needs one.
         """
         if self.rule in OVER_HISTORY:
             return self._find_excess(params, history)
@@ -305,8 +307,8 @@ def find_broken_conditions(
     provenance: Provenance | None = None,
     history: ToolHistory | None = None,
 ) -> list[BrokenCondition]:
-    """Return the first broken condition that forbids the call; else the first broken one, and all
-    others over history.
+    """Return the first broken condition that forbids the call. If none does, return the first
+    broken condition and all other broken conditions over history.
 
     A person who approves a call over a limit has to see every limit that it exceeds.
     """

@@ -12,7 +12,7 @@ from tools.toolbox.provenance import OwnData, Provenance
 
 
 class MissingFact(Exception):
-    """The verdict needs a fact that was not recorded, because the original one did not need it."""
+    """The verdict needs a fact that was not recorded, because the original verdict did not need it."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"the fact {name!r} was not recorded")
@@ -20,7 +20,7 @@ class MissingFact(Exception):
 
 
 class _KeptFacts(dict[str, Any]):
-    """The recorded facts about earlier calls; any other raises `MissingFact`."""
+    """The recorded facts about earlier calls; reading any other fact raises `MissingFact`."""
 
     def __missing__(self, name: str) -> Any:
         raise MissingFact(f"history {name}")

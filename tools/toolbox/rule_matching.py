@@ -41,7 +41,7 @@ def can_meet(condition: Condition, params: Mapping[str, Any]) -> bool:
 
 
 def _find_values(node: Any, path: list[str]) -> Iterator[Any]:
-    """Yield every value at the path; a name in it may contain dots."""
+    """Yield every value at the path; a name in the params may contain dots."""
     if not path or node is None:
         yield ABSENT if node is None else node
     elif isinstance(node, Mapping):
@@ -67,7 +67,9 @@ def _may_hold(condition: Condition, value: Any) -> bool:
 
 
 def _may_equal(value: Any, expected: Any) -> bool:
-    """Return True if both could mean the same: values of different kinds cannot be compared."""
+    """Return True if both values could mean the same. Values of different kinds could, because they
+    cannot be compared.
+    """
     if isinstance(value, Mapping) and isinstance(expected, Mapping):
         names = {name for node in (value, expected) for name in node if node[name] is not None}
         return all(
@@ -151,4 +153,6 @@ _MAY_HOLD: dict[Rule, Callable[[Any, Any], bool]] = {
     Rule.PREFIX: _may_start_with,
     Rule.HOST: _may_be_at_host,
 }
-"""By rule: returns True if a value that does not meet the condition may be meant to meet it."""
+"""By rule, a function that returns True if a value that does not meet the condition may be meant to
+meet it.
+"""

@@ -42,13 +42,13 @@ class Ruling:
     def of(
         cls, person: Voter, card: RuledCard, votes: Sequence[CastVote], rules: Collection[RuleTerms]
     ) -> "Ruling":
-        """Build the ruling on a card; `rules` are those that match it."""
+        """Build the ruling on a card; `rules` are the rules that match the card."""
         return cls(person, tuple(votes), tuple(rules), card.category, card.requesters, card.age)
 
     def find_objection(
         self, tool: str, level: Level, employee_id: int, params: Mapping[str, Any]
     ) -> Objection | None:
-        """Judge the approval again; return the reason why it was not enough, None if it was."""
+        """Judge the approval again; return the reason why it was not enough, or None if it was."""
         card = RuledCard(tool, self.category, level, employee_id, params, self.requesters, self.age)
         strangers = [rule.id for rule in self.rules if not rule.matches(card)]
         if strangers:
@@ -84,7 +84,7 @@ class Ruling:
         """Read a stored ruling.
 
         Raises:
-            KeyError, TypeError, ValueError: it was damaged.
+            KeyError, TypeError, ValueError: the stored ruling is damaged.
         """
         person = _read_person(stored["person"])
         others = tuple(map(_read_person, stored.get("deputy_for", ())))
@@ -110,7 +110,7 @@ def _read_person(stored: Mapping[str, Any]) -> Voter:
 
 
 def store_rule(rule: RuleTerms) -> dict[str, Any]:
-    """Return the terms of a rule for storage; its name and those of its groups are left out."""
+    """Return the terms of a rule for storage; the names of the rule and of its groups are left out."""
     kept = {
         "tool": rule.tool,
         "category": rule.category,
@@ -131,7 +131,7 @@ def read_rule(stored: Mapping[str, Any]) -> RuleTerms:
     """Read the stored terms of a rule.
 
     Raises:
-        KeyError, TypeError, ValueError: they were damaged.
+        KeyError, TypeError, ValueError: the stored terms are damaged.
     """
     group, second, after = (
         stored.get(name) for name in ("group", "second_group", "escalates_after_s")

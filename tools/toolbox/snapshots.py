@@ -19,7 +19,7 @@ class RecordedRules:
     """The rules by which an employee's calls are judged.
 
     Attributes:
-        tools: the traits of its tools in every installed version, by id.
+        tools: the traits of the employee's tools in every installed version, by id.
         standing_grants: the ids of the standing grants in force, if a card asked for them. Their
             terms may have to be erased, and never change, so only the ids are recorded.
     """

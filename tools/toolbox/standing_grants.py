@@ -26,7 +26,7 @@ class GrantTerms:
     Attributes:
         definition: the hash of the tool's definition.
         account: a hash of the account that the tool uses.
-        employee_id, run_id: the only employee, and the only run; None for all of the organization.
+        employee_id, run_id: the only employee and the only run that the grant is for; None for all.
         params: the paths of the params that a call may have; those without a condition are free.
     """
 
@@ -151,7 +151,9 @@ def _find_unfit_params(call: AskingCall, grant: GrantTerms) -> Objection | None:
 
 
 def _find_outside(call: AskingCall, grant: GrantTerms) -> Objection | None:
-    """Find the open param that has a value from outside or of unknown origin."""
+    """Find a param without a fixed value that has a value from outside, or whose origin is unknown;
+    None if there is none.
+    """
     named = {condition.param for condition in grant.conditions if condition.rule in OPEN_RULES}
     is_fixed = {
         condition.param

@@ -37,7 +37,7 @@ from tools.toolbox.permissions import (
 logger = logging.getLogger("gadget.tools")
 
 MODES = ("general", "code", "research", "debug")
-"""The modes that a run may name even if no tool does; the first is the default."""
+"""The modes that a run may name even if no tool names them; the first is the default."""
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*(\.[A-Za-z][A-Za-z0-9_-]*)*")
 
@@ -103,7 +103,9 @@ class Toolbox:
         return self._left_out
 
     def leave_out(self, problems: Iterable[str], withheld: Mapping[str, str] | None = None) -> None:
-        """Record why tools were left out, in sentences, or are withheld, by name; see `Policy`."""
+        """Record tools that were left out, as sentences, and tools that are withheld, by name with
+        the reason.
+        """
         with self._lock:
             self._left_out = (*self._left_out, *problems)
             self.policy = replace(
@@ -132,14 +134,14 @@ class Toolbox:
         return self._by_id
 
     def has_same_tools(self, other: "Toolbox") -> bool:
-        """Return True if both have the same tools with the same definitions."""
+        """Return True if both toolboxes have the same tools with the same definitions."""
         return self is other or self._hash_definitions() == other._hash_definitions()
 
     def _hash_definitions(self) -> dict[str, str]:
         return {key: tool.definition_hash for key, tool in self._by_id.items()}
 
     def register(self, tool: Tool, modes: Collection[str] | None = None) -> None:
-        """Add a tool; `modes` replaces its own modes.
+        """Add a tool; `modes` replaces the tool's own modes.
 
         Raises:
             InvalidTool: one of its attributes or methods is wrong.
@@ -151,7 +153,7 @@ class Toolbox:
         self._add([tool], modes)
 
     def register_all(self, tools: Iterable[Tool]) -> None:
-        """Add the tools as `register` does; an invalid one is logged and left out."""
+        """Add the tools as `register` does; an invalid tool is logged and left out."""
         valid = []
         for tool in tools:
             try:
@@ -279,7 +281,9 @@ class Toolbox:
         return [tool.definition for tool in self.available_tools(grants, policy)]
 
     def start(self) -> None:
-        """Start every tool. A tool that fails to start is logged and disabled; the others work."""
+        """Start every tool. A tool that fails to start is logged and disabled; the other tools
+        work.
+        """
         with self._lock:
             self._started = True
         for tool in self.tools():
@@ -304,7 +308,7 @@ class Toolbox:
     def execute_tool_by_name(
         self, name: str, params: str | dict[str, Any], context: ToolContext, grants: Grants
     ) -> ToolResult:
-        """Look up, judge and execute one call; one that needs approval is refused."""
+        """Look up, judge and execute one call; a call that needs approval is refused."""
         tool = self.get_granted_tool(name, grants)
         verdict = judge_call(tool, params, replace(grants, mode=context.mode), self.policy, name)
         if tool is None or verdict.error is not None:
@@ -354,7 +358,9 @@ def _build_approval_error(name: str) -> ToolError:
 
 
 def format_menu(tools: Iterable[Tool]) -> str:
-    """Format the tools for the system prompt, grouped by category, one per line; empty if none."""
+    """Format the tools for the system prompt, grouped by category, one per line; empty if there are
+    none.
+    """
     by_category = sorted(tools, key=lambda tool: (tool.category, tool.name))
     groups = groupby(by_category, key=lambda tool: tool.category)
     return "\n\n".join(f"{category}\n{_format_menu_lines(tools)}" for category, tools in groups)
@@ -406,7 +412,7 @@ def refuse_invalid_tool(tool: Tool) -> None:
 
 
 def is_run_parameter(parameter: str) -> bool:
-    """Return True if a parameter of this name is refused: only the run provides its value."""
+    """Return True if a parameter of this name is refused, because only the run provides its value."""
     return _RUN_PARAMETER.fullmatch(re.sub(r"_?(id|Id|ID)$", "", parameter).lower()) is not None
 
 

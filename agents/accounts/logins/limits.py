@@ -27,7 +27,7 @@ log = structlog.get_logger(__name__)
 
 WINDOW = timedelta(minutes=15)
 MAX_FOR_ACCOUNT = 8
-"""Wrong passwords for one account from one address."""
+"""The number of wrong passwords allowed for one account from one address."""
 MAX_FROM_ADDRESS = 20
 MAX_FROM_KNOWN_BROWSER = 8
 
@@ -58,7 +58,7 @@ class TryCounter:
         return bool(free.update(failures_since_start=F("failures_since_start") + 1))
 
     def uncount(self) -> None:
-        """Take back a counted try."""
+        """Subtract a counted try."""
         self._rows.filter(failures_since_start__gt=0).update(
             failures_since_start=F("failures_since_start") - 1
         )
@@ -68,7 +68,7 @@ class TryCounter:
         self._rows.delete()
 
     def get_wait_s(self) -> int:
-        """Return the seconds until the next try is allowed."""
+        """Return the number of seconds until the next try is allowed; 0 if it is allowed now."""
         full = self._rows.filter(failures_since_start__gte=self.most).first()
         return (
             0
@@ -87,14 +87,14 @@ class TryCounter:
 
 @dataclass(frozen=True)
 class LoginTries:
-    """The counters for one login attempt."""
+    """The counters that count one login attempt."""
 
     counters: tuple[TryCounter, ...]
 
     @classmethod
     def for_request(cls, request: HttpRequest, username: str) -> LoginTries:
-        """Choose the counters for a login; a known browser has its own, so that strangers cannot
-        lock it out."""
+        """Choose the counters for a login. A known browser has its own counter, so that strangers
+        cannot lock it out."""
         if token := read_browser_token(request, username):
             return cls((TryCounter(username, ANY_ADDRESS, token, MAX_FROM_KNOWN_BROWSER),))
         address = find_client_network(request)
@@ -110,8 +110,8 @@ class LoginTries:
         return any(counter.browser for counter in self.counters)
 
     def count(self) -> bool:
-        """Count a try in every counter; return False, with nothing counted, if one of them is
-        full."""
+        """Count a try in every counter. If one of the counters is full, count nothing and return
+        False."""
         for number, counter in enumerate(self.counters):
             if not counter.count():
                 for counted in self.counters[:number]:
@@ -138,7 +138,7 @@ class LoginLimits(AxesDatabaseHandler):  # type: ignore[misc]
     """The handler that django-axes calls around each login; it applies these limits."""
 
     def is_allowed(self, request: HttpRequest, credentials: dict[str, Any] | None = None) -> bool:
-        """Count the try that is about to happen; return False if it is over a limit."""
+        """Count the try that is about to happen; return False if it exceeds a limit."""
         tries = LoginTries.for_request(request, str((credentials or {}).get("username") or ""))
         request.login_tries = tries  # type: ignore[attr-defined]
         is_for_known_browser.set(tries.is_from_known_browser)
@@ -158,7 +158,7 @@ class LoginLimits(AxesDatabaseHandler):  # type: ignore[misc]
         log.warning("login failed", address=address, is_locked=is_locked)
 
     def user_logged_in(self, sender: object, request: HttpRequest, user: User, **more: Any) -> None:
-        """Uncount the try, and let `LoginMiddleware` remember the browser."""
+        """Reset the account's counter, and let `LoginMiddleware` remember the browser."""
         super().user_logged_in(sender, request, user, **more)
         if tries := getattr(request, "login_tries", None):
             tries.accept()

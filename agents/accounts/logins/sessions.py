@@ -11,7 +11,8 @@ BATCHES = 20
 def forget_expired_sessions(at_once: int = 1_000) -> int:
     """Delete sessions that have expired; return their number.
 
-    It works in short transactions; if there are many sessions, the rest is left to the next round.
+    Each batch is deleted in its own short transaction. If there are very many expired sessions, the
+    remaining ones are left for the next call.
     """
     deleted = 0
     for _ in range(BATCHES):

@@ -12,7 +12,7 @@ from agents.platform.refusals import Forbidden
 
 
 class Organization(models.Model):
-    """The tenant: nothing crosses its border.
+    """A tenant: its data and employees are kept apart from those of all other organizations.
 
     Attributes:
         credentials_version: incremented whenever credentials change, so that processes load them
@@ -92,7 +92,9 @@ class Organization(models.Model):
 
     @classmethod
     def from_db(cls, *args: Any, **options: Any) -> Self:
-        """Load the row, and record its versions, which may be the newest."""
+        """Load the row, and record its versions of tools and credentials, in case they are newer
+        than those that this process has seen.
+        """
         row = super().from_db(*args, **options)
         if {"tools_version", "credentials_version"} <= row.__dict__.keys():
             record_versions(row.pk, row.tools_version, row.credentials_version)
@@ -100,7 +102,7 @@ class Organization(models.Model):
 
 
 class Role(models.TextChoices):
-    """The permissions of a member; each role includes those before it."""
+    """The roles of members; each role has its own permissions and those of the roles before it."""
 
     VIEWER = "viewer", "Viewer: can read"
     OPERATOR = "operator", "Operator: can also start, message and cancel runs"

@@ -18,7 +18,7 @@ from tools.registries.records import RECORD_STORE
 
 IN_RECORD = ", which is in the record"
 MAX_IDS = 10_000
-"""The most ids in one query: databases limit the size of a query."""
+"""The most ids in one query, because databases limit the size of a query."""
 
 
 class RecordState(NamedTuple):

@@ -21,9 +21,9 @@ class DeliveryChannel:
     memory.
 
     Attributes:
-        server_setting: the setting that names the installation's own server, if everything goes
-            to one.
-        lacking: a phrase for people that names what is missing while that setting is empty.
+        server_setting: the setting that names the installation's own server, if the channel sends
+            everything through that server.
+        lacking: a phrase for people that names what is missing while `server_setting` is empty.
     """
 
     module: str
@@ -38,7 +38,7 @@ class DeliveryChannel:
         """Send a notification or a signed event to an address.
 
         Raises:
-            DeliveryError: the receiver refused it, or was unreachable.
+            DeliveryError: the receiver refused the content, or was unreachable.
         """
         return import_string(f"{__name__}.{self.module}.send")(address, content)
 

@@ -12,7 +12,7 @@ from tools.contract import canonical_json
 
 
 class IsOneOfTexts(Func):
-    """`column IN (texts)`, for `filter`."""
+    """The condition `column IN (texts)`, for use in `filter`."""
 
     output_field = BooleanField()
 

@@ -2,7 +2,8 @@
 announced.
 
 For example, several cards may say that the call creates a list. The first call creates it, so the
-others no longer do. The person has approved exactly this, so it is no reason to ask again.
+other calls no longer create it. The person has approved exactly this, so there is no reason to ask
+again.
 """
 
 from dataclasses import replace
@@ -19,8 +20,8 @@ MAX_COMPARED = 200
 
 
 def is_covered(card: Approval, effect: Preview) -> bool:
-    """Return True if this effect differs from the card's only in facts that calls of the same
-    decision have changed.
+    """Return True if this effect differs from the effect on the card only in facts that other calls
+    of the same decision have changed.
 
     A fact is a yes or no about something that another value of the target names, such as a list. It
     is never one of the target's own values, which have a value before. The same decision means the

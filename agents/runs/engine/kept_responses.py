@@ -1,7 +1,7 @@
-"""If a pass could not be recorded, keep the model's response on the run, so that it is paid for
-only once.
+"""Keep a model's response on the run if its pass could not be recorded, so that the response is
+paid for only once.
 
-The next driver of the run uses it in place of another request.
+The run's next driver uses the kept response and sends no other request.
 """
 
 from __future__ import annotations

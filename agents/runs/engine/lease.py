@@ -98,8 +98,8 @@ class Lease(RunWork):
     ) -> Iterator[Transaction]:
         """Open a transaction on the run, and decide the run's next step when the block ends.
 
-        No step is decided in the middle of a step, or if the block has parked, ended or requeued
-        the run.
+        No step is decided if the current step continues, or if the block has parked, ended or
+        requeued the run.
 
         Args:
             renews: renew the lease with the commit.

@@ -38,8 +38,8 @@ def settle_lost_calls(tx: Transaction) -> None:
 
 
 def settle_lost_call(tx: Transaction, call: ToolCall, may_repeat: bool) -> None:
-    """Settle a call whose worker was lost: repeat a read, or mark the outcome of a write as
-    unknown."""
+    """Settle a call whose worker was lost. A read is repeated, or fails if it may not be repeated;
+    the outcome of a write becomes unknown."""
     if _may_have_happened(call):
         mark_outcome_unknown(tx, call, "The worker was lost while this call was running.")
         return
@@ -68,7 +68,9 @@ def end_abandoned_calls(tx: Transaction) -> None:
 
 
 def requeue_after_loss(tx: Transaction) -> None:
-    """Requeue a run whose worker was lost; the event lists the calls that it left executing."""
+    """Requeue a run whose worker was lost. The event lists the calls that the worker left
+    executing.
+    """
     left = ToolCall.objects.filter(run_id=tx.run.pk, status=CallStatus.EXECUTING).order_by("pk")
     again, unknown = [], []
     for call in left:
@@ -105,9 +107,9 @@ def record_late_effect(tx: Transaction, call: ToolCall, epoch: int, result: Tool
     """Record that a call marked as not done did happen, and create a card for acknowledging
     it.
 
-    Status and tool message of the call stay unchanged. Return False if the report does not
-    count: it is no success, the call has not failed, a late effect is already recorded, or the call
-    was executed in another epoch.
+    The call's status and tool message stay unchanged. Return False if the report does not count: it
+    is no success, the call has not failed, a late effect is already recorded, or the call was
+    executed in another epoch.
     """
     again = _find_repeats(call)
     late_effect = {

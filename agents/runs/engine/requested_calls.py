@@ -106,7 +106,7 @@ class PlannedCall:
         self.permission, self.error = Permission.FORBIDDEN, error
 
     def judge_again(self, verdict: Verdict) -> None:
-        """Replace the verdict with a later one about the same call."""
+        """Replace the verdict with a later verdict on the same call."""
         self.verdict, self.permission, self.error = verdict, verdict.permission, verdict.error
         self.row.why, self.row.judgment = verdict.reason, verdict.as_json()
 
@@ -225,7 +225,7 @@ def insert_calls(
     tx: Transaction, planned: list[PlannedCall], free_slots: int, seen: Set[str] | None = None
 ) -> list[ToolCall]:
     """Insert the calls with their cards and events, start calls that need no approval, and return
-    the started ones.
+    the started calls.
 
     Args:
         free_slots: the number of calls that may start.
@@ -258,7 +258,7 @@ def insert_calls(
 
 
 def make_cards_error(most: int) -> ToolError:
-    """Return the error for a call whose card would exceed the limit."""
+    """Return the error for a call whose card would exceed the limit of open cards."""
     return make_limit_error(f"At most {most} cards may wait at a time.")
 
 
@@ -277,8 +277,8 @@ def _limit_cards(run: Run, planned: list[PlannedCall]) -> None:
 
 
 def _reserve_preapprovals(tx: Transaction, planned: list[PlannedCall]) -> None:
-    """Reserve a use of its standing grant for each preapproved call; if no use is left, a person
-    must decide."""
+    """Reserve a use of the standing grant for each call that it approves; if no use is left, a
+    person must decide."""
     asking = [
         plan
         for plan in planned
@@ -400,7 +400,7 @@ def _mark_duplicates(run_id: int, planned: list[PlannedCall], seen: Set[str]) ->
 
 
 def find_earlier_calls(run_id: int, wanted: Set[str]) -> dict[str, ToolCall]:
-    """Find, by signature, the earlier call whose result a new identical call shares."""
+    """Find the earlier calls whose results new identical calls share, by signature."""
     if not wanted:
         return {}
     seen: dict[str, list[ToolCall]] = {}
@@ -430,7 +430,7 @@ def _is_still_valid(found: list[ToolCall]) -> bool:
 
 def _is_outdated(call: ToolCall) -> bool:
     """Return True if an identical call may have another result now: a message, a wait or a write
-    came since."""
+    has come since this call ended."""
     if _has_event_after(call, (EventType.MESSAGE_ADDED,)):
         return True
     if call.status == CallStatus.DENIED:
@@ -459,6 +459,8 @@ def _get_error_code(call: ToolCall) -> str:
 
 
 def is_volatile(call: ToolCall) -> bool:
-    """Return True if the tool is volatile: identical calls of it never count as duplicates."""
+    """Return True if the call's tool is volatile. Identical calls of a volatile tool never count as
+    duplicates.
+    """
     tool = find_call_tool(call)
     return tool is not None and tool.volatile

@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class CallExecution:
-    """The result of a call that ran in the given epoch."""
+    """The result of a call, with the lease epoch in which the call ran."""
 
     epoch: int
     result: ToolResult
@@ -107,7 +107,7 @@ def write_tool_message(call: ToolCall, result: ToolResult) -> str:
 
 
 def describe_edited_params(call: ToolCall) -> str:
-    """Return a sentence with the params as a person changed them; empty if unchanged."""
+    """Return a sentence with the params as a person changed them; empty if nobody changed them."""
     if call.model_params is None:
         return ""
     return f"A person changed the params before approving, to: {canonical_json(call.params)}"

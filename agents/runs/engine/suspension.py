@@ -163,7 +163,7 @@ def _ask_question(tx: Transaction, call: ToolCall, question: Question) -> None:
 
 
 def _delegate(tx: Transaction, call: ToolCall, delegation: Delegation) -> None:
-    """Start the colleague's run, which gets only the task and nothing else of this run."""
+    """Start the colleague's run, which sees nothing of this run except the task."""
     parent, colleague = tx.run, _find_colleague(tx, delegation.employee)
     task = make_storable(delegation.task).strip()
     if not task or len(task) > LONGEST_TASK:
@@ -326,8 +326,8 @@ def _may_continue(tx: Transaction, parent: ToolCall) -> bool:
 
 
 def _record_recipe_step(lease: Lease, parent: ToolCall, step: PlannedCalls) -> NextStep:
-    """Record a recipe's step as a call, judged by the current rules; end the recipe if these forbid
-    it."""
+    """Record a recipe's step as a call, judged by the current rules; end the recipe if these rules
+    forbid the recipe."""
     for _ in step.rounds(lease):
         with lease.transaction() as tx:
             if _may_continue(tx, parent) and step.judge_again(tx) is None:

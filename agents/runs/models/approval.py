@@ -39,7 +39,7 @@ class ApprovalKind(models.TextChoices):
 
 
 def name_decider(username: str, standing_grant_id: int | None) -> str:
-    """Return the name of the person who decided a card, or of the standing grant that did so in
+    """Return the name of the person who decided a card, or of the standing grant that decided it in
     this person's name."""
     return (
         f"standing grant {standing_grant_id}, made by {username}" if standing_grant_id else username
@@ -56,7 +56,7 @@ class Approval(models.Model):
             model.
         preview: the sealed effect, see `tools.contract.Preview.as_json`.
         level, params: the call's level and params on this card; a later card of the call may have
-            others.
+            other values.
         why: the changes since the replaced card, if any, and the reason why a person is asked.
         words: the other system's own words about an unknown outcome, unverified; empty for other
             cards.
@@ -257,7 +257,8 @@ class Vote(models.Model):
 
     Attributes:
         deputy_for: the person on whose behalf the vote was cast; None if it is the voter's own.
-        decision_id: a repeated request of the same person with this id casts no second vote.
+        decision_id: the id of the voter's request; if the voter repeats the request, no second vote
+            is cast.
         bulk_id: the bulk approval that the vote is part of; undoing the bulk withdraws the vote.
         withdrawn_at: the time from which the vote no longer counts; None while it counts.
     """

@@ -27,7 +27,7 @@ CALL_KIND_COLUMNS = ("pass_number", "level", "status", "child_run__outcome")
 
 def judge_outcome(kinds: Iterable[CallKind]) -> Outcome:
     """Return the outcome of a run with these calls. A denied change does not count as denied if a
-    later pass corrected it."""
+    later pass requested changes again."""
     calls = list(kinds)
     changes = [call for call in calls if _asks_for_change(call)]
     is_changed = any(_has_changed_something(call) for call in changes)

@@ -62,7 +62,7 @@ def _select_overdue_runs() -> QuerySet[Run]:
 
 
 def _select_startable_runs() -> QuerySet[Run]:
-    """Select runs with an approved card whose grace period is over."""
+    """Select parked runs with an approved card whose grace period is over, other than asks."""
     due = Approval.objects.filter(status=ApprovalStatus.APPROVED, start_after__lte=Now())
     startable = due.filter(~WithheldBulk.find_for_approval()).order_by().values("run_id")
     return Run.objects.filter(status__in=PARKED, pk__in=startable).exclude(origin=Origin.ASK)
@@ -84,8 +84,8 @@ def _select_answered_calls() -> QuerySet[ToolCall]:
 
 
 def _select_orphaned_runs(status: RunStatus) -> QuerySet[Run]:
-    """Select runs of this unfinished status whose parent call was cancelled; each status has an
-    index.
+    """Select runs of this unfinished status whose parent call was cancelled. The statuses are
+    queried separately, because each of them has an index.
 
     A run that a person resumed after its end is left out, because its parent no longer waits for it
     anyway.
@@ -102,7 +102,7 @@ def _select_orphaned_runs(status: RunStatus) -> QuerySet[Run]:
 
 
 def _select_due_schedules() -> QuerySet[Schedule]:
-    """Select schedules that are due; with a stopped organization or employee, they wait until the
+    """Select schedules that are due. Schedules of a stopped organization or employee wait until the
     stop is lifted."""
     is_free = Q(employee=None) | Q(employee__stopped_at=None)
     due = Schedule.objects.filter(

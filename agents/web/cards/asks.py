@@ -1,4 +1,4 @@
-"""Notes on the card of an agent elsewhere: whose agent it is, and other asks about the same
+"""Notes on the card of an ask: the key of the agent that asked, and other asks about the same
 effect."""
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tools.toolbox.asked_actions import find_asked_action
 
 MAX_EARLIER_ASKS = 5
 SILENT_AFTER = timedelta(seconds=90)
-"""The time without a sign of the agent after which the card reports the silence; the hook polls
+"""The time without a poll by the agent after which the card reports the silence; the hook polls
 every 25 s."""
 
 
@@ -30,7 +30,8 @@ class AskNotes:
         earlier: the newest cards of earlier asks about the same effect.
         refused: asks that were refused because this one is open, the newest for each key.
         params_digest: the digest of the params, as in the receipt and the API.
-        silent_since: when the agent last polled, if it no longer waits; None while it does.
+        silent_since: the time of the agent's last poll if the agent no longer waits; None while it
+            waits, or once the card is decided.
     """
 
     ask: Ask

@@ -70,7 +70,7 @@ class Change:
 
     @cached_property
     def diff_values(self) -> tuple[SafeString, SafeString]:
-        """Both values; in short texts the removed and added characters are marked."""
+        """Both values as HTML; in short texts the removed and added characters are marked."""
         before, after = self.before, self.after
         is_short = (
             isinstance(before, str)

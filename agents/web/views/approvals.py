@@ -59,7 +59,7 @@ HISTORY_FILTERS = ("outcome", "by", "employee", "tool", "from", "until", "after"
 @gzip_page
 @member_view("GET")
 def inbox(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Show the waiting cards as a list beside the selected one, or with `?history=1` the decided
+    """Show the waiting cards as a list beside the selected card, or with `?history=1` the decided
     cards."""
     return (
         _show_history(request, member)
@@ -116,8 +116,8 @@ def _read_inbox_filter(chosen: QueryDict) -> InboxFilter:
 
 
 def _find_selected(member: Membership, found: Inbox, wanted: int | None) -> Card | None:
-    """Find the card to show beside the list: the wanted one, even if it is decided, or the first of
-    the list."""
+    """Find the card to show beside the list: the wanted card, even if it is decided, or else the
+    first card of the list; None if there is neither."""
     rows = found.rows
     row_id = wanted if wanted is not None else (rows[0].pk if rows else None)
     try:

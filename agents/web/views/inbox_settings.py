@@ -16,8 +16,8 @@ from agents.web.views.pages import find_previous_page, member_view
 
 @member_view("POST", page="approvals")
 def snooze(request: HttpRequest, member: Membership, approval_id: int) -> HttpResponseBase:
-    """Hide a card from this member for a while; a script gets the time of its return, and a form is
-    redirected to the inbox."""
+    """Hide a card from this member for a while. A script gets the time when the card returns, and a
+    form is redirected to the inbox."""
     is_script = request.headers.get("accept") == "application/json"
     try:
         found = snoozes.snooze(member, approval_id, request.POST.get("until", ""))

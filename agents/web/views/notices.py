@@ -83,10 +83,11 @@ def notices_page(request: HttpRequest, member: Membership) -> HttpResponseBase:
 
 @member_view("GET")
 def notification_list(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Show the member's notifications, newest first; with `?all=1`, an admin sees those of all
-    members.
+    """Show the member's notifications, newest first; with `?all=1`, an admin sees the notifications
+    of all members.
 
-    `?before=` is the id of the last one shown; `?failed=1` shows only failed ones.
+    `?before=` is the id of the last notification shown; `?failed=1` shows only failed
+    notifications.
     """
     of_all = request.GET.get("all") == "1"
     if of_all and not member.may(Role.ADMIN):

@@ -122,7 +122,7 @@ def _accept(request: HttpRequest, invitation: Invitation) -> Membership:
 
 def _add_invited_address(request: HttpRequest, membership: Membership, address: str) -> None:
     """Send a code to the invited address, so that the new member is notified there once they enter
-    it."""
+    the code."""
     if not address:
         return
     try:

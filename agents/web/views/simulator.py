@@ -221,8 +221,8 @@ def _simulate(
     number: int,
     employees: Mapping[int, str],
 ) -> dict[str, Any]:
-    """Simulate changes to the rules for calls with recorded calls, and changes to approval rules
-    with recorded cards."""
+    """Judge recorded calls by the changed rules for calls, and recorded cards by the changed
+    approval rules."""
     titles = {tool.name: tool.title for tool in load_toolbox(organization.pk).tools()}
     found: dict[str, Any] = {}
     if any(change.kind not in OF_CARDS for change in changes):

@@ -68,7 +68,8 @@ class CatalogEntry:
         unique_name: the tool's name, or its id if several versions are installed.
         level: the tool's own level, or a higher one that an admin set for all employees.
         users: the id, name and active state of each employee that may use the tool in this version.
-        figures, chart: cover the last 30 days; there is no chart without calls.
+        figures, chart: the figures and the chart of the last 30 days; there is no chart if there
+            were no calls.
         trial: the form to try the tool; None if the tool cannot be tried or this member may not try
             it.
     """
@@ -130,7 +131,9 @@ class CatalogEntry:
 
     @property
     def optional_facts(self) -> list[tuple[str, str]]:
-        """The labels and texts of traits, capabilities and features, without empty ones."""
+        """The labels and texts of traits, capabilities and features; those without a text are left
+        out.
+        """
         facts = [
             ("Traits", self.traits),
             ("Capabilities", self.capabilities),
@@ -198,7 +201,7 @@ def _parse_employee_id(text: str) -> int:
 def _render_list(
     request: HttpRequest, member: Membership, refused: RefusedTrial, *, only: str = ""
 ) -> HttpResponse:
-    """Show the matching tools, or only the one with this name."""
+    """Show the matching tools, or only the tool with this name."""
     toolbox = load_toolbox(member.organization_id)
     tools = toolbox.tools()
     rules = load_organization_rules(member.organization_id)
@@ -290,8 +293,8 @@ def _build_entries(shown: list[Tool], member: Membership, rules: Grants) -> list
 
 
 def _add_trial(entry: CatalogEntry, member: Membership, refused: RefusedTrial) -> CatalogEntry:
-    """Add the form to try the tool, if the member may; the form shows the problems of a refused
-    attempt."""
+    """Add the form to try the tool, if the member may try it; the form shows the problems of a
+    refused attempt."""
     employees = [(pk, name) for pk, name, is_active in entry.users if is_active]
     may_try = entry.is_enabled and not entry.stopped_by and employees and member.may(Role.OPERATOR)
     if not may_try or not manual_calls.can_run_by_hand(entry.tool, entry.level):

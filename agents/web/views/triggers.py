@@ -160,7 +160,7 @@ def _read_terms(request: HttpRequest) -> changes.TriggerTerms:
 
 
 def _read_filter_rows(request: HttpRequest) -> list[tuple[str, ...]]:
-    """Return field, comparison and value of each row of the form."""
+    """Return the field, the comparison and the value of each row of the form."""
     return list(zip(*map(request.POST.getlist, _FILTER_FIELDS), strict=False))
 
 

@@ -22,8 +22,9 @@ WORDS = {
 }
 """The words for the outcomes other than equal and different."""
 MAX_EXPLAINED = 100
-"""The maximum number of calls for which the report says why they were not replayed; others are only
-counted."""
+"""The maximum number of calls for which the report says why they were not replayed; further calls
+are only counted.
+"""
 
 
 class Command(BaseCommand):

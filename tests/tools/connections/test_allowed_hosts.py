@@ -1,4 +1,6 @@
-"""Allowed hosts: which are reached without a card, and which can be reached at all."""
+"""Allowed hosts: the hosts that calls reach without a card, and the hosts that calls can reach at
+all.
+"""
 
 from __future__ import annotations
 

@@ -36,21 +36,22 @@ def card(workshop: Workshop, source: Source) -> Approval:
 
 
 def shown(workshop: Workshop, card: Approval) -> str:
-    """Return the card's page as a person reads it."""
+    """Return the HTML of the card's page as the approver gets it."""
     client = Client()
     client.force_login(workshop.approver.user)
     return " ".join(client.get(f"/approvals/{card.pk}/").content.decode().split())
 
 
 def obstacle(html: str) -> str:
-    """Return the card's text about what prevents the call; empty if nothing does."""
+    """Return the card's text about the obstacle to its call, or an empty text if there is none."""
     _, found, rest = html.partition('class="obstacle"')
     return rest.partition("<span>")[2].partition("</span>")[0] if found else ""
 
 
 def titles_and_names(workshop: Workshop) -> set[tuple[str, str]]:
-    """Return the tools' titles and names in the panel's lines for a run that calls a built-in and a
-    connected tool."""
+    """Return the title and name of each tool in the panel of a run that calls a built-in tool and a
+    connected tool.
+    """
     workshop.play(asking(call("utility.now"), call(ADD, name="Ada")))
     run = workshop.work()
     html = "".join(line.html for line in render_lines(run.pk, run.events.order_by("seq")))

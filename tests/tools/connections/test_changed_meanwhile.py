@@ -34,10 +34,10 @@ def source(workshop: Workshop, api: Api) -> Source:
 
 @contextmanager
 def after_the_commit_of(statement: str, change: Callable[[], None]) -> Iterator[list[str]]:
-    """Run the change in a separate thread right after this connection commits the first statement
+    """Make a change in a separate thread, right after this connection commits the first statement
     that contains the given text.
 
-    Yields a list of what has happened: "seen" for the statement, and "changed".
+    Yields a list to which "seen" is added when the statement runs, and "changed" after the change.
     """
     happened: list[str] = []
 

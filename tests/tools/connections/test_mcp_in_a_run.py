@@ -1,5 +1,6 @@
-"""A published MCP server, and one that changes its definitions, as an organization's source: from
-the listing of its tools to a call in a run."""
+"""MCP servers as an organization's sources, from the listing of their tools to a call in a run: one
+is a published server, and another changes its definitions.
+"""
 
 from __future__ import annotations
 
@@ -168,7 +169,7 @@ class TestAnApiThatWasNeverRead:
         "agents/employees/sources.py",
     )
     def test_is_read_automatically_unless_it_had_a_problem(self, workshop: Workshop) -> None:
-        """The job that reads it may never have reached a worker."""
+        """The job for the first import may have been lost before a worker got it."""
         values = {"name": "crm", "address": "https://example.com/x"}
         source = Source.objects.create(
             organization=workshop.organization, kind=SourceKind.OPENAPI, **values

@@ -227,7 +227,9 @@ class TestOpenCardOfAnApi:
 class TestOpenCardOfAServer:
     @pytest.fixture
     def definitions(self, tmp_path: Path) -> Path:
-        """The tool definitions that the server returns at each listing."""
+        """A file with the tool definitions that the server returns; the server reads it at each
+        listing.
+        """
         file = tmp_path / "definitions.json"
         say(file, "Keeps a note.")
         return file
@@ -360,7 +362,9 @@ def say(definitions: Path, text: str) -> None:
 
 
 def take_away(api: Api, source: Source, how: str) -> None:
-    """Make the tool unavailable in the given way."""
+    """Make the tool unavailable: `how` says whether it is gone from the API, left, switched off
+    with its source, or deleted.
+    """
     if how == "gone":
         del api.paths["/contacts"]["post"]
         read(source)

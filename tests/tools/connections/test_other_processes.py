@@ -1,5 +1,6 @@
-"""A newly connected tool appears in the running web process and workers of its organization
-only."""
+"""A newly connected tool appears in the web process and the workers that are already running, but
+only for its own organization.
+"""
 
 from __future__ import annotations
 
@@ -105,7 +106,7 @@ def test_sources_of_the_same_name_in_two_organizations_stay_separate(
 
 
 class Rest:
-    """REST responses of the running web process to a member of the organization."""
+    """The REST API of the running web process, as a member of the organization sees it."""
 
     def __init__(self, installation: Installation, workshop: Workshop) -> None:
         self._url = f"{installation.url}/api/tools?limit=200"

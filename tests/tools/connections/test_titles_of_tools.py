@@ -77,7 +77,7 @@ def list_tools(file: Path, **titles: str) -> None:
 
 
 def hide_and_retitle(source: Source, file: Path) -> None:
-    """Make the server list nothing once, and then the same tool under another title."""
+    """Let the server list no tools once, and then list the same tool with another title."""
     list_tools(file)
     read(source)
     assert row_of(source, WIRE).state == "gone"

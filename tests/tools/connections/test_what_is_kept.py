@@ -1,4 +1,6 @@
-"""Tools are stored by their key in the source: names never change, and every change is noticed."""
+"""Stored tools are identified by their key in the source: their names never change, and every
+change of their definition is noticed.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture
 def source(workshop: Workshop) -> Source:
-    """An API whose description was given as text."""
+    """An API as a source, whose description has not been read."""
     kind, address = SourceKind.OPENAPI, "https://crm.example.com/openapi.json"
     return Source.objects.create(
         organization=workshop.organization, kind=kind, name="crm", address=address
@@ -208,8 +210,9 @@ class TestALevel:
     def test_cannot_be_lowered_by_a_server_that_reports_a_high_level_first(
         self, server: Source
     ) -> None:
-        """The server reports the tool as destructive for a while and then as a read again; the
-        level that the admin raised still applies."""
+        """The server first reports the tool as a read, later as destructive, and then as a read
+        again. The level that the admin raised still applies.
+        """
         keep(server, told("act", level=Level.READ))
         take(server, "crm.act", level=Level.WRITE)
         keep(server, told("act", "Danger!", level=Level.DESTRUCTIVE))

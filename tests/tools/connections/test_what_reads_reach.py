@@ -109,8 +109,9 @@ def test_a_fetch_runs_without_approval_if_every_host_is_allowed(
 def test_a_fetch_needs_approval_before_it_sends_own_data_to_an_allowed_host(
     workshop: Workshop, api: Api, tmp_path: Path, hints: dict[str, bool]
 ) -> None:
-    """A server need not declare that its tool reaches other servers; the control is the address
-    without own data."""
+    """A server need not declare that its tool reaches other servers. The control requests an
+    address without own data.
+    """
     connect_fetch(workshop, tmp_path, hints)
     allow(workshop, "127.0.0.1")
     workshop.record(name="Globex Corporation")

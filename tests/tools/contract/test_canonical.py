@@ -1,4 +1,4 @@
-"""Values are checked so that every database can store them."""
+"""Checks of values, so that every value that passes can be stored in every database."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from tools.contract.canonical import MAX_DEPTH, storable_json
 
 
 def nest(levels: int, *, objects: bool) -> Any:
-    """Return lists or objects nested this deep."""
+    """Return an empty list or object inside others of the same kind, with this number of levels in
+    all.
+    """
     value: Any = {} if objects else []
     for _ in range(levels - 1):
         value = {"a": value} if objects else [value]

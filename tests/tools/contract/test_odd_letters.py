@@ -25,8 +25,9 @@ from tools.contract.odd_letters import (
 )
 
 HARMLESS = ROOT / "tests" / "deceptions" / "harmless_texts"
-"""Texts by somebody who has not seen the code. Whoever works on the code may read open.json;
-sealed.json is measured only when the work has ended."""
+"""Texts by somebody who has not seen the code. People who work on the code may read open.json, but
+not sealed.json, which is measured only when their work has ended.
+"""
 MOST_FALSE = 0.02
 CODES = {
     "Turkish": "tr", "Persian": "fa", "Arabic": "ar", "Hindi": "hi", "Bengali": "bn", "Thai": "th", "Chinese": "zh",

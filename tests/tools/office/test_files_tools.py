@@ -1,5 +1,4 @@
-"""The files.* tools: listing, reading, finding, writing and deleting, and refusals with a clear
-message."""
+"""The files.* tools list, read, search, write and delete files; refusals have a clear message."""
 
 import os
 import signal

@@ -1,5 +1,6 @@
-"""Every built-in network tool: its results are from outside, and its params are checked for own
-data."""
+"""The built-in network tools: their results count as text from outside, and their params are
+checked for the organization's own data.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ POLICY = Policy(allowed_hosts=frozenset({"example.com", "www.googleapis.com"}))
 
 
 class Carrying:
-    """A provenance check that finds own data in every call."""
+    """A provenance check that finds the organization's own data in every call."""
 
     def trace(self, tool: Tool, params: Mapping[str, Any]) -> Provenance:
         raise AssertionError("no condition needs it")

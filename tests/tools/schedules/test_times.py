@@ -152,7 +152,9 @@ CRONS = st.tuples(
 
 
 def numbers(text: str, low: int, high: int) -> set[int]:
-    """Return the numbers that one field matches, by the simplest possible parser."""
+    """Return the numbers that a field of a cron expression matches, computed by a simple second
+    parser.
+    """
     if text.startswith("*"):
         return set(range(low, high + 1, int(text[2:] or 1)))
     if "-" in text:
@@ -162,7 +164,7 @@ def numbers(text: str, low: int, high: int) -> set[int]:
 
 
 def scanned(times: CronTimes, first: datetime, last: datetime) -> list[datetime]:
-    """Return the times after the first moment, found by testing every minute."""
+    """Return the schedule's times after `first` and until `last`, found by testing every minute."""
     minutes, hours, _, _, weekdays = times.cron.split()
     in_minutes, in_hours = numbers(minutes, 0, 59), numbers(hours, 0, 23)
     on_days = {number % 7 for number in numbers(weekdays, 0, 7)}

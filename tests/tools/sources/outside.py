@@ -37,7 +37,7 @@ class Received:
 
 @dataclass(frozen=True)
 class Reply:
-    """The next response."""
+    """A response that the API will send."""
 
     status: int = 200
     content: bytes = b'{"ok":true}'

@@ -63,7 +63,7 @@ def _forget() -> Iterator[None]:
 
 
 def nodes_in(value: Any) -> Iterator[dict[str, Any]]:
-    """Yield every object inside the value, at any depth."""
+    """Yield the value if it is an object, and every object inside it, at any depth."""
     if isinstance(value, dict):
         yield value
     for child in (
@@ -112,8 +112,9 @@ def test_every_tool_is_legal_in_the_toolbox_and_for_providers(published: Publish
 
 
 def _schemas_of(operation: ApiOperation) -> list[dict[str, Any]]:
-    """Return the schemas of the operation's params, and the enclosing schema, one by one: many
-    operations share schemas, and each is checked only once."""
+    """Return the schema of each of the operation's params, and the enclosing schema without them.
+    They are separate because many operations share schemas, and each schema is checked only once.
+    """
     return [*operation.params["properties"].values(), {**operation.params, "properties": {}}]
 
 
@@ -130,7 +131,9 @@ def test_no_credential_is_in_any_schema_at_any_depth(published: Published) -> No
 
 
 def _properties(node: dict[str, Any]) -> list[str]:
-    """Return the property names in a schema, ignoring other keys that are called properties."""
+    """Return the names of the properties in a schema. A param called `properties` is not mistaken
+    for them.
+    """
     properties = node.get("properties")
     return (
         [name for name, schema in properties.items() if isinstance(schema, dict)]

@@ -1,5 +1,6 @@
-"""Params that a model may set: without references, credentials or reserved names, each with its
-location."""
+"""Params that a model can set: they contain no references, credentials or reserved names, and each
+has its location in the request.
+"""
 
 import json
 from typing import Any

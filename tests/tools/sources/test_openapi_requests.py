@@ -34,7 +34,7 @@ ONE_PATH = {
 
 
 def wire(outside: Outside, parameter: dict[str, Any], value: Any) -> str:
-    """Return the query string for a parameter with this value."""
+    """Send this value for a query parameter; return the query string that the API received."""
     tool = outside.tool(
         {"/a": {"get": {"parameters": [{"name": "p", "in": "query", **parameter}]}}}
     )

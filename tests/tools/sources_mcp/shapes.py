@@ -1,5 +1,6 @@
-"""Generated responses of a server to a call: each part in each invalid form, with the correct
-interpretation."""
+"""Generated responses of an MCP server to a call: every part of a response takes every invalid
+form, and the correct interpretation is given for each.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The text of a server's response for people and models: a meaningful summary, no repetition."""
+"""The text of a server's response for people and models: the summary is meaningful, and nothing is
+repeated.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""A result too large for a model is sent in portions that say so, and that are complete
-together."""
+"""A result that is too large for a model is sent in portions. Each portion says that it is one, and
+together they are complete.
+"""
 
 from __future__ import annotations
 

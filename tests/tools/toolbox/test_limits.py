@@ -1,4 +1,4 @@
-"""Cached results and rate limits, through the executor's ports."""
+"""Cached results and rate limits, which the executor reaches through its ports."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ class Shelf:
 
 
 class Turnstile:
-    """A rate limiter that lets each key pass as often as its limit, and then asks to wait 7.2 s."""
+    """A rate limiter that lets each key pass as often as its limit allows, and then asks the caller
+    to wait 7.2 s.
+    """
 
     def __init__(self) -> None:
         self.passed: list[str] = []

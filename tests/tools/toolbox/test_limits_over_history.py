@@ -1,5 +1,6 @@
-"""Limits over history without a database: their texts, when they are exceeded, and a second, slow
-implementation."""
+"""Limits over history, without a database: their texts, the moments at which they are exceeded, and
+the same verdicts from a second, slow implementation.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +53,9 @@ class Pay(Tool):
 
 @dataclass
 class Ledger:
-    """Earlier calls in a list of (time, params) pairs; `seen` has the values of the first tool."""
+    """Earlier calls, as a list of (time, params) pairs; `seen` has the ids with which the tool LOOK
+    was called.
+    """
 
     now: datetime = START
     started: list[tuple[datetime, dict[str, Any]]] = field(default_factory=list)

@@ -1,4 +1,6 @@
-"""The result of one call: whatever the tool does, a ToolResult that can be stored and shown."""
+"""The result of a single call: whatever the tool does, it is a ToolResult that can be stored and
+shown.
+"""
 
 import asyncio
 import json

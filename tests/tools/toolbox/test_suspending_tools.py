@@ -1,4 +1,6 @@
-"""Tools that wait for their result: in a run the call waits, everywhere else it fails clearly."""
+"""Tools that wait for their result: in a run, the call waits; everywhere else, it fails with a
+clear error.
+"""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from tools.toolbox import Grants, Permission, Policy
 
 
 class Wipe(Tool):
-    """Returns a given preview."""
+    """A tool that shows a given preview, or raises a given exception instead."""
 
     name = "sample.wipe"
     description = "Wipes."

@@ -1,5 +1,6 @@
-"""The gate: checks have one order, nothing is permitted by default, and no rule lets a write run
-without approval."""
+"""The gate: it makes its checks in a fixed order, permits nothing by default, and lets no write run
+without approval, whatever the rules say.
+"""
 
 from dataclasses import replace
 from typing import Any

@@ -1,4 +1,6 @@
-"""The registry: versions side by side, unfit tools refused, every tool started and shut down."""
+"""The registry of tools: it holds several versions of a tool, refuses invalid tools, and starts and
+shuts down every tool.
+"""
 
 import threading
 from typing import Any

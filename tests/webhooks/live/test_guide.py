@@ -76,7 +76,9 @@ def test_the_guides_receiver_works_as_printed(
 
 
 def _after_variables(command: str) -> str:
-    """Return the command without the leading variables, which are set in the environment."""
+    """Return the command without the variable at its beginning, which the test sets in the
+    environment.
+    """
     return command.strip().partition(" ")[2]
 
 

@@ -133,7 +133,8 @@ def check_ordinary(names: Names, status: os.stat_result) -> None:
     """Refuse anything except an ordinary file.
 
     Raises:
-        ToolError: NOT_FOUND for a link, INVALID_OPERATION for a folder, OPERATION_NOT_ALLOWED
+        ToolError: NOT_FOUND for a link, INVALID_OPERATION for a folder, OPERATION_NOT_ALLOWED for
+            anything else, such as a file with two hard links.
     """
     if stat.S_ISLNK(status.st_mode):
         raise build_missing_file_error(names)

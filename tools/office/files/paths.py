@@ -9,7 +9,7 @@ from tools.registries.files import Names
 
 MAX_DEPTH = 20
 LONGEST_NAME = 255
-"""The limit of common file systems, in bytes of UTF-8."""
+"""The maximum length of a name, in bytes of UTF-8, in common file systems."""
 LONGEST_PATH = MAX_DEPTH * (LONGEST_NAME + 1)
 
 _LONGEST_QUOTE = 200
@@ -50,7 +50,7 @@ _FAULTS: tuple[tuple[Callable[[str], object], str], ...] = (
         "a name in it is reserved for a device",
     ),
 )
-"""Checks in order: each may rely on the ones before it."""
+"""The checks of a name, in order: each check may rely on those before it."""
 
 
 def parse_path(path: str) -> Names:

@@ -13,11 +13,13 @@ from tools.registries.files import Names, StagedFile, join_path
 
 FOLDER = "results"
 MOST_FROM_READS = 20
-"""The limit of files that the reads of one run may keep; writes need no limit, because each one is
-approved."""
+"""The maximum number of files that the reads of one run may keep. Writes need no such limit,
+because each write is approved.
+"""
 _DIGITS = 16
 _LONGEST_NAME = 80
-"""In characters, each of which takes at most four bytes."""
+"""The maximum length of a kept file's name in characters, each of which takes at most four bytes.
+"""
 _REPLACED = frozenset('/<>:"|?*\\%')
 
 
@@ -66,4 +68,4 @@ def _refuse_more(organization_id: int, folder: Names, _: StagedFile) -> None:
 
 
 def _accept(_: StagedFile) -> None:
-    """Accept every file that is within the limits."""
+    """Accept the file: writes have no limit besides the organization's."""

@@ -1,4 +1,4 @@
-"""Changes to records by previewed targets; creations and updates are added to the history."""
+"""Apply previewed targets to records; creations and updates are added to the history."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

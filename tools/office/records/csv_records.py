@@ -5,7 +5,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 MAX_UNCLOSED = 100
-"""The limit of lines with an unclosed quote; for each, the lines below it are read again."""
+"""The maximum number of lines with an unclosed quote. The limit bounds the work, because the lines
+below each of them are read again.
+"""
 
 
 class TooManyFaultsError(ValueError):
@@ -14,7 +16,7 @@ class TooManyFaultsError(ValueError):
 
 @dataclass(frozen=True)
 class CsvRecord:
-    """One record, from its first line on: its cells, or its fault."""
+    """One record: the number of its first line, and its cells or its fault."""
 
     line: int
     cells: Sequence[str] = ()

@@ -9,8 +9,9 @@ from django.db.models.functions import Lower, Now
 from tools.contract.look_alikes import LONGEST_LOOK, compute_look
 
 SCORE_OR_LESS = "COALESCE(%(expressions)s, -1)"
-"""Sorts records that have no score below a score of 0. A parameter in place of -1 would not match
-the index."""
+"""The sort key of scores, by which records without a score come below a score of 0. With a
+parameter in place of -1, the expression would not match the index.
+"""
 
 
 class Status(models.TextChoices):

@@ -28,14 +28,14 @@ MAX_RESPONSE_SIZE = 10_000_000
 MAX_WORDS_SIZE = 8_000
 MAX_LOG_LENGTH = 500
 MAX_LOGS = 200
-"""Logged messages of one connection."""
+"""The maximum number of a server's messages that are logged during one connection."""
 HEARD_METHODS = ("initialize", "tools/call", "tools/list")
 STEP_S = 10.0
-"""Seconds to connect, and to send."""
+"""The time limits for connecting and for sending, in seconds."""
 GOODBYE_S = 1.0
 
 MAX_SERVERS = 10_000
-"""The number of servers whose announcements a process remembers."""
+"""The maximum number of servers whose announcements a process remembers."""
 
 _changed: Cache[str, bool] = Cache(MAX_SERVERS)
 _handshakes: Cache[str, bool] = Cache(MAX_SERVERS)
@@ -170,14 +170,16 @@ def clear_tool_list_change(server: Server) -> None:
 
 @dataclass
 class ClientCallbacks:
-    """Callbacks for a server's notifications; requests are declined, because none is supported."""
+    """Callbacks for a server's notifications. The server's requests are declined, because none is
+    supported.
+    """
 
     server: Server
     logger: logging.Logger
     _logs: int = field(default=0, init=False)
 
     async def on_message(self, message: IncomingMessage) -> None:
-        """Record that the list of tools has changed."""
+        """Record that the list of tools has changed, if the message says so."""
         if isinstance(message, mcp_types.ToolListChangedNotification):
             _changed.put(self.server.key, value=True)
 
@@ -213,7 +215,7 @@ async def open_http_connection(
     """Open a guarded HTTP connection for one call; the caller limits the time of the call.
 
     Args:
-        seconds: the time limit for opening it.
+        seconds: the time limit for opening the connection.
 
     Raises:
         ToolError: the connection cannot be opened; no tool was called.
@@ -266,7 +268,9 @@ async def open_http_connection(
 
 
 def _find_method(request: httpx2.Request) -> str:
-    """Return the method of the request's message; an empty text for a response of ours."""
+    """Return the method of the request's message; an empty text if the message is a response of
+    ours.
+    """
     try:
         message = json.loads(request.content)
     except (ValueError, httpx2.RequestNotRead):

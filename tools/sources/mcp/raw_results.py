@@ -80,7 +80,7 @@ def split_by_headers(tools: list[Any]) -> tuple[list[Any], list[SkippedTool]]:
 
 
 def _wants_headers(tool: Any) -> bool:
-    """Return True if the client accepts the tool, and it asks for headers."""
+    """Return True if the client accepts the tool, and the tool asks for headers."""
     if not isinstance(tool, dict) or not isinstance(tool.get("name"), str):
         return False
     schema = tool.get("inputSchema")

@@ -38,7 +38,9 @@ def drop_repeated(text: str, data: Any) -> str:
 
 
 def shorten_repeated(data: Any, text: str) -> Any:
-    """Replace long texts in the data that the text contains; after MAX_SEARCHED, keep the rest."""
+    """Replace long texts in the data that the text contains; once MAX_SEARCHED is reached, keep the
+    remaining texts.
+    """
     return _shorten(data, text, iter(range(MAX_SEARCHED // (len(text) + 1))))
 
 
@@ -56,7 +58,7 @@ def _shorten(data: Any, text: str, searches: Iterator[int]) -> Any:
 
 
 def _cut_json(text: str, data: Any) -> str:
-    """Remove the part of the text that is the data, or a part of it, as JSON."""
+    """Remove the data, or a part of the data, from the text if the text contains it as JSON."""
     plain = text.strip()
     if _is_repeated_json(plain, data):
         return ""

@@ -17,14 +17,16 @@ KEY_LENGTH = 32
 SMALLEST_NUMBER = 100
 _SHORTEST_NUMBER = len(str(SMALLEST_NUMBER))
 MAX_LEAVES = 2_000
-"""The most values of one call that are looked for."""
+"""The maximum number of values of one call that are looked for."""
 MAX_PARTS = 2_000
-"""The most parts of one value; even a record's longest text rarely has more."""
+"""The maximum number of parts of one value; even a record's longest text rarely has more."""
 MAX_WORDS = 60
-"""Longer texts are looked for line by line and sentence by sentence."""
+"""The longest text, in words, that is looked for as a whole. Longer texts are looked for line by
+line and sentence by sentence.
+"""
 _SHORTEST = 4
 _SHORTEST_SENTENCE = 4
-"""Words of a sentence that is looked for."""
+"""The fewest words of a sentence that is looked for."""
 _SHORTEST_CODE = 8
 _COMMON = frozenset(
     b"true false null none yes no not and or the a an of in on at to for from by with as is are was be it this that "
@@ -83,7 +85,7 @@ class Needle:
 
 @dataclass(frozen=True)
 class Part:
-    """A value of the params, or a part of one; each of its needles can identify it."""
+    """A value of the params, or a part of a value; each of its needles can identify it."""
 
     text: str
     needles: tuple[Needle, ...]
@@ -91,7 +93,7 @@ class Part:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The keys of its needles."""
+        """The keys of the part's needles."""
         return tuple(needle.key for needle in self.needles)
 
 
@@ -158,7 +160,9 @@ def list_leaves(
 
 
 def _walk(params: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str, ...], str | int | float]]:
-    """Yield (path, names, value) of each text and number, without recursion: params may be deep."""
+    """Yield (path, names, value) of each text and number, without recursion, because params may be
+    nested deeply.
+    """
     waiting: list[tuple[str, tuple[str, ...], Any]] = [("", (), params)]
     while waiting:
         path, names, value = waiting.pop()
@@ -344,7 +348,10 @@ def _is_common(text: str, words: list[bytes], stands_out: bool) -> bool:
 
 
 def _parse_numbers(text: str) -> list[Decimal] | None:
-    """Return the numbers that a text can mean, such as 1,250 and 1.25; None if it means none."""
+    """Return the numbers that a text can mean, such as 1,250 and 1.25, or None if it means none.
+
+    The list is empty for digits with a leading zero, such as a phone number: the zero counts.
+    """
     match = _NUMBER.fullmatch(text) if len(text) <= _LONGEST_NUMBER else None
     if match is None or _DATE.fullmatch(text):
         return None

@@ -1,4 +1,4 @@
-"""Importing CSV: good rows become records in one transaction, bad rows are reported by line."""
+"""CSV imports: valid rows become records in one transaction, and invalid rows are reported by line."""
 
 import io
 
@@ -172,7 +172,7 @@ def test_an_unclosed_quote_loses_only_its_line(
 def test_an_unclosed_quote_closed_by_a_later_line_loses_only_its_line(
     unclosed: str, acme: Organization
 ) -> None:
-    """The line that closes the quote has too few cells as well, unless its other cells follow."""
+    """The line that closes the quote is also reported if it has too few cells."""
     report = imported(f"name,notes,status\nFirst,,\n{unclosed}Initech,y,active\n", acme)
     assert report.bad_rows[0][0] == 3
     assert "a quote is not closed" in report.bad_rows[0][1]
@@ -190,7 +190,7 @@ def test_a_valid_row_after_an_unclosed_quote_is_imported(acme: Organization) -> 
 
 
 def test_a_multiline_cell_in_a_row_without_empty_columns_stays_whole(acme: Organization) -> None:
-    """The control: columns without a name need no cell."""
+    """The control: rows may omit the cells of columns that have no name."""
     assert imported('name,notes,,\nAcme,"one\ntwo"\nGlobex,"one\ntwo",,,\n', acme) == ImportReport(
         2, []
     )

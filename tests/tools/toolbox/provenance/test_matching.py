@@ -1,5 +1,6 @@
-"""Where a value was seen: the order of the sources, repeated params, parts of values, and bounds on
-hostile texts."""
+"""The search for the places where a value was seen: the order of the sources, repeated params,
+parts of values, and bounded time for hostile texts.
+"""
 
 import json
 import time
@@ -179,7 +180,7 @@ def test_an_address_seen_literally_can_be_opened() -> None:
 
 
 def test_unsearched_values_may_be_own_data() -> None:
-    """The control is a task that has read no own data at all."""
+    """The control is a task that has read none of the organization's own data."""
     rest = "&".join(f"p=value-{number}" for number in range(MAX_PARTS))
     params = {"url": f"https://ok.example/?{rest}&q=globex%20corporation"}
     own = SourceIndex([SeenText(SeenIn.OWN, "Globex Corporation")])

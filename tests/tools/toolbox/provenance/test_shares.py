@@ -1,4 +1,6 @@
-"""Detection rates: at least 95% of planted values are flagged, at most 2% of harmless values."""
+"""Detection rates: at least 95% of the planted values are flagged, but at most 2% of the harmless
+values.
+"""
 
 import base64
 import json
