@@ -46,8 +46,7 @@ def keep_our_logging(**_: Any) -> None:
 
 def prepare_worker(**_: Any) -> None:
     """Prepare this process for runs. DEBUG is turned off, because Django would otherwise keep every
-    query of every thread.
-    """
+    query of every thread."""
     settings.DEBUG = False
     allow_open_files()
     start_heartbeat()

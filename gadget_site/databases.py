@@ -37,8 +37,7 @@ POSTGRESQL_START = {
     "tcp_user_timeout": f"{SILENT_LINK_S}s",
 }
 """Settings of each session, with which the server, too, detects a cut link quickly. With its
-default limits, it would keep each lost connection, and the connection's slot, for two hours.
-"""
+default limits, it would keep each lost connection, and the connection's slot, for two hours."""
 
 
 def build_database_settings(address: DatabaseAddress, pool_size: int) -> dict[str, Any]:

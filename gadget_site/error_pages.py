@@ -1,6 +1,5 @@
 """The error pages while DEBUG is on. They show the error and its location, but no values, because
-some values are secrets.
-"""
+some values are secrets."""
 
 from __future__ import annotations
 
@@ -20,7 +19,8 @@ class _WithoutValues(SafeExceptionReporterFilter):
     """A filter that leaves out the request's data, the variables' values and the settings."""
 
     def get_post_parameters(self, request: HttpRequest | None) -> dict[str, Any]:
-        """Return the field names without their values; none if the request's data was not parsed."""
+        """Return the field names without their values; none if the request's data was
+        not parsed."""
         read: MultiValueDict[str, str] = getattr(request, "_post", None) or MultiValueDict()
         return dict.fromkeys(read, self.cleansed_substitute)
 

@@ -153,8 +153,7 @@ def build_logging_settings(site: SiteSettings) -> dict[str, Any]:
 
 def _build_name_processors(orchestrator_id: str) -> list[Any]:
     """Return processors that add the installation's name to each line, if `gadget.yaml` sets one:
-    several installations may share a log.
-    """
+    several installations may share a log."""
     if orchestrator_id == DEFAULT_NAME:
         return []
     return [lambda _logger, _method, event: {**event, "orchestrator": orchestrator_id}]

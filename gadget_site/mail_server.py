@@ -12,8 +12,7 @@ from gadget_site.parsers import is_host
 
 ENCRYPTIONS = {"smtp": ("starttls", 587), "smtps": ("ssl", 465), "smtp+plain": ("none", 25)}
 """Encryption and default port by scheme; without encryption, anybody on the way can read passwords
-and e-mails.
-"""
+and e-mails."""
 _SENDER = re.compile(r"[^@\s<>]+@[A-Za-z0-9.-]+")
 
 
@@ -36,8 +35,7 @@ def parse_sender(text: str) -> str:
 
 def parse_mail_url(url: str) -> MailServer:
     """Parse `smtp://user:password@host:port`, or such an address with another scheme of
-    ENCRYPTIONS.
-    """
+    ENCRYPTIONS."""
     try:
         parts = urlsplit(url)
         port = parts.port

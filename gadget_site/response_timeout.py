@@ -33,8 +33,7 @@ class TimeoutConnection(Connection[Any]):
         self, gen: PQGen[T], interval: float = WAKE_EVERY_S, timeout: float | None = None
     ) -> T:
         """Wait for a response, and close the connection on a timeout: otherwise a late response
-        would be mistaken for the next query's.
-        """
+        would be mistaken for the next query's."""
         if timeout is not None:
             return super().wait(gen, interval, timeout)
         try:

@@ -51,8 +51,7 @@ THIS_MACHINE = "this machine while DEBUG is on, else none"
 
 def _use_own_key(load: Callable[[Path], str], example: str) -> Callable[[SiteSettings], str]:
     """Build a setting's default. While DEBUG is on, it loads the key from the data folder, and
-    creates the key at its first use. While DEBUG is off, it raises WrongValueError.
-    """
+    creates the key at its first use. While DEBUG is off, it raises WrongValueError."""
 
     def load_own_key(site: SiteSettings) -> str:
         if not site.debug:

@@ -34,16 +34,14 @@ of the others.
 EXTRA = {"sqlite": [], "postgresql": ["--database-tests-only"]}
 MOST_FILES_AGAIN = 3
 """The largest number of files, on each database, whose failed tests are run again alone. With so
-few, the machine may be at fault: one process that did not start fails all tests of its file.
-"""
+few, the machine may be at fault: one process that did not start fails all tests of its file."""
 LONGEST_FIXED_MIN = 15
 ROOT = Path(__file__).parents[1]
 
 
 def main(arguments: list[str]) -> int:
     """Run the tests in parallel, then those that must run alone; return 0 only if all of them
-    passed.
-    """
+    passed."""
     began = time.monotonic()
     if ALL in arguments:
         arguments = [argument for argument in arguments if argument != ALL]

@@ -1,6 +1,5 @@
 """Find a Chromium for the journeys, in the system or in Playwright; install Playwright's or
-Debian's if there is none.
-"""
+Debian's if there is none."""
 
 from __future__ import annotations
 
@@ -84,8 +83,7 @@ def launch_arguments() -> list[str]:
 
 def _find_lightest() -> str | None:
     """Return the path of the lightest browser, or None. If Debian's Chromium is already installed,
-    first install the lightest browser beside it, which is quick.
-    """
+    first install the lightest browser beside it, which is quick."""
     if not shutil.which(LIGHTEST) and shutil.which(DEBIAN_PACKAGES[1]) and _may_install():
         print(f"Installing {LIGHTEST} ...", flush=True)
         _succeeds([*INSTALL, "--no-remove", LIGHTEST])
@@ -98,8 +96,7 @@ def _find_on_path(programs: Sequence[str] = PROGRAMS) -> str | None:
 
 def _find_in_playwright() -> str | None:
     """Return the path of Playwright's own Chromium, or None if it does not start: on a bare
-    machine, its libraries may be missing.
-    """
+    machine, its libraries may be missing."""
     # The caller's thread may already run Playwright, which one thread cannot start twice.
     with ThreadPoolExecutor(1) as beside:
         return beside.submit(_probe_playwright).result()

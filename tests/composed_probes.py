@@ -45,8 +45,7 @@ class TransactionalAsk(Ask):
 
 class Remember(Tool):
     """Adds a value to the run's session, or removes a key from it; returns the session as it was
-    before.
-    """
+    before."""
 
     name = "probe.remember"
     description = "Remembers."

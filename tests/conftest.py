@@ -43,7 +43,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 class _GroupedScheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
-    """Keeps the tests of a file in one process, and the tests of each folder in TOGETHER as well."""
+    """Keeps the tests of a file in one process, and the tests of each folder in
+    TOGETHER as well."""
 
     def _split_scope(self, nodeid: str) -> str:
         path = nodeid.partition("::")[0]

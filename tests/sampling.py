@@ -17,8 +17,7 @@ SAMPLE_VARIABLE = "GADGET_TESTS_SAMPLE"
 USUAL_SAMPLE = "usual"
 FIXED_VARIABLE = "GADGET_TESTS_FIXED"
 """The variable that is set if the fixed set runs. Its tests that need a database run on SQLite, and
-those under `ON_BOTH` on PostgreSQL as well.
-"""
+those under `ON_BOTH` on PostgreSQL as well."""
 ON_BOTH = (
     "tests/api/test_health",
     "tests/api/test_list_",
@@ -44,8 +43,7 @@ The whole sets run every test that needs a database on both databases.
 """
 CASES_ON_POSTGRESQL = 4
 """N: on PostgreSQL, the fixed set has one in N cases of each test, but at least one; on SQLite, it
-has all cases.
-"""
+has all cases."""
 JOURNEYS = "tests/journeys/"
 """The folder in which the fixed set has only the tests marked `every_commit`, one for each subject.
 """
@@ -129,15 +127,13 @@ def is_fixed_set() -> bool:
 
 def has_file(path: str, database: str) -> bool:
     """Return True if this file's tests run on this database: of the fixed set, only `ON_BOTH` runs
-    on PostgreSQL.
-    """
+    on PostgreSQL."""
     return not is_fixed_set() or database == "sqlite" or path.startswith(ON_BOTH)
 
 
 def choose_cases(names: Iterable[str]) -> frozenset[str]:
     """Choose the cases that run on PostgreSQL, from names such as `file::test[case]`: some cases of
-    each test.
-    """
+    each test."""
     by_test: dict[str, list[str]] = {}
     for name in names:
         by_test.setdefault(name.partition("[")[0], []).append(name)

@@ -140,8 +140,7 @@ def _start(employee: str, task: str) -> Run:
 
 def _session(username: str) -> str:
     """Return a session cookie of this person. A person who does not exist yet becomes the admin of
-    a new, empty organization.
-    """
+    a new, empty organization."""
     user, is_new = User.objects.get_or_create(username=username)
     if is_new:
         fresh = Organization.objects.create(name="Borealis", slug="borealis")
@@ -189,8 +188,7 @@ def _await(holds: Callable[[], bool], what: str) -> None:
 @dataclass(frozen=True)
 class Visit:
     """The site's address, a session cookie for each person, and the paths of that person's pages by
-    title.
-    """
+    title."""
 
     url: str
     sessions: dict[str, str]
@@ -199,8 +197,7 @@ class Visit:
 
 def _connect(api: Api) -> Source:
     """Connect an MCP server, and an API with one operation that an employee may use; return the
-    API's source.
-    """
+    API's source."""
     admin = _member("admin")
     robin = Employee.objects.get(organization=admin.organization, name="Robin")
     there = Workshop(admin.organization, robin, {"admin": admin})

@@ -1,6 +1,5 @@
 """Real, private servers for tests: PostgreSQL at TEST_DATABASE_URL or started from a wheel, and
-Redis on a socket.
-"""
+Redis on a socket."""
 
 from __future__ import annotations
 
@@ -89,8 +88,7 @@ def prepare_environment() -> None:
 
 def test_database_name(name: str) -> str:
     """Return the name of the session's test database; it differs between sessions, so that they can
-    share a server.
-    """
+    share a server."""
     return f"test_{name}_{_session_folder().name.rpartition('-')[2].lower()}"
 
 
@@ -177,8 +175,7 @@ def start_postgresql(settings: dict[str, str] | None = None, trusted_network: st
 
 def start_redis(data_dir: Path) -> Server:
     """Start the embedded Redis for this data folder with the product's own code, at the address
-    that the product's settings use.
-    """
+    that the product's settings use."""
     socket, folder = redis_server.get_socket_path(data_dir), data_dir / "redis"
     redis_server.create_folders(socket, folder)
     log = data_dir / f"redis-{secrets.token_hex(4)}.log"
@@ -193,8 +190,7 @@ def start_redis(data_dir: Path) -> Server:
 
 def _postgresql_programs(folder: Path, account: pwd.struct_passwd | None) -> Path:
     """Return the folder of PostgreSQL's programs in the wheel, or in a copy if the other account
-    cannot read the wheel.
-    """
+    cannot read the wheel."""
     found = importlib.util.find_spec(WHEEL)
     if found is None or found.origin is None:
         raise ServerError(

@@ -18,8 +18,7 @@ PART = 65536
 
 class SilentProxy:
     """Forwards connections to the tests' PostgreSQL server; between `silence()` and `resume()`, it
-    forwards nothing.
-    """
+    forwards nothing."""
 
     def __init__(self, port: int = 0) -> None:
         self._passes = threading.Event()

@@ -41,8 +41,7 @@ class Module:
     @cached_property
     def imports(self) -> list[tuple[str, int]]:
         """(module, line) for every import, including imports inside functions. For `from package
-        import module`, this is the imported module.
-        """
+        import module`, this is the imported module."""
         found: list[tuple[str, int]] = []
         for node in ast.walk(self.tree):
             if isinstance(node, ast.Import):
@@ -58,8 +57,7 @@ class Module:
     @cached_property
     def related(self) -> list[tuple[str, int]]:
         """(module, line) for every foreign key that names its model as text, such as `runs.Run`,
-        and therefore needs no import.
-        """
+        and therefore needs no import."""
         keys = [
             node
             for node in ast.walk(self.tree)

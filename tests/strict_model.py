@@ -1,6 +1,5 @@
 """A model server that is as strict about tools' names as the strictest known servers, for names
-with an assistant's prefix.
-"""
+with an assistant's prefix."""
 
 from __future__ import annotations
 
@@ -20,8 +19,7 @@ PREFIX = "mcp__gadget_eu__"
 
 class StrictModel:
     """A model server that refuses requests with invalid or duplicate tool names; it then returns
-    400 and the reasons.
-    """
+    400 and the reasons."""
 
     def __init__(self) -> None:
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)

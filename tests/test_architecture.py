@@ -1,6 +1,5 @@
 """The architecture of the code: allowed imports, maximum sizes, and forbidden constructs. These
-tests read only the source files.
-"""
+tests read only the source files."""
 
 import ast
 import re
@@ -59,13 +58,11 @@ KEYS_THAT_POINT_UP = {
     "tools/schedules/models.py agents.runs": "a schedule names the last run that it started",
 }
 """The allowed foreign keys whose model is in a higher layer and is therefore named as text, each
-with its reason. The database keeps these references valid.
-"""
+with its reason. The database keeps these references valid."""
 
 PLAIN = ("tools.schemas", "tools.caches", "tools.contract", "tools.toolbox")
 """Plain Python: these packages import only the standard library, each other, and the libraries in
-PLAIN_MAY_IMPORT.
-"""
+PLAIN_MAY_IMPORT."""
 JSON_SCHEMA = {"jsonschema", "jsonschema_specifications", "referencing"}
 """The libraries of JSON Schema, which only `tools.schemas` imports."""
 PLAIN_MAY_IMPORT = {"pydantic", "re2", *JSON_SCHEMA}
@@ -109,15 +106,13 @@ OUTSIDE = ("/home/", "/root/", "/Users/", "/tmp/", "/etc/", "/opt/", "/usr/", "/
 
 def folder_of(name: str) -> str:
     """Return the folder directly below the top-level package that contains the module, or the
-    module's own name if it is there.
-    """
+    module's own name if it is there."""
     return name.split(".")[1]
 
 
 def floor_of(name: str) -> int | None:
     """Return the number of the module's layer, 0 for the highest; None if FLOORS does not list its
-    folder.
-    """
+    folder."""
     top, *_ = name.split(".")
     floors = {
         folder: number for number, folders in enumerate(FLOORS.get(top, ())) for folder in folders
@@ -126,7 +121,8 @@ def floor_of(name: str) -> int | None:
 
 
 def points_up(own: str, other: str) -> bool:
-    """Return True if `other` is in a layer on which a module in the layer of `own` must not depend."""
+    """Return True if `other` is in a layer on which a module in the layer of `own` must
+    not depend."""
     tops = [PRODUCT.index(name.partition(".")[0]) for name in (own, other)]
     if tops[0] != tops[1]:
         return tops[1] < tops[0]
@@ -334,8 +330,7 @@ def test_functions_take_few_arguments() -> None:
 
 def returns_a_verdict_as_text(function: Function) -> bool:
     """Return True if the function's name says that it judges, and it returns a text that is empty
-    for one of the verdicts.
-    """
+    for one of the verdicts."""
     if JUDGES.fullmatch(function.name) is None:
         return False
     returned = ast.unparse(function.returns).strip("'\"") if function.returns else ""
@@ -346,8 +341,7 @@ def returns_a_verdict_as_text(function: Function) -> bool:
 
 def list_branches(result: ast.expr | None) -> list[ast.expr]:
     """List the expressions whose value the result may have: the branches of a conditional
-    expression, or the expression itself.
-    """
+    expression, or the expression itself."""
     if isinstance(result, ast.IfExp):
         return [*list_branches(result.body), *list_branches(result.orelse)]
     return [] if result is None else [result]
@@ -390,8 +384,7 @@ def test_a_verdict_returned_as_text_is_detected(head: str, is_offence: bool) -> 
 
 FINDERS = re.compile(r"_*(find|load|list|get|select|has|is|may|can)_(?!or_)\w+")
 """Matches the names of functions that must only read; `find_or_create_…` is excluded, because it
-says that it writes.
-"""
+says that it writes."""
 WRITES = re.compile(r"save|delete|create|(get|update)_or_create|bulk_\w+")
 
 
@@ -469,8 +462,7 @@ def test_every_file_has_a_docstring() -> None:
 
 def catches_everything(node: ast.AST) -> bool:
     """Return True for `except:`, for `except` with Exception or BaseException, and for `suppress`
-    with one of these classes.
-    """
+    with one of these classes."""
     if isinstance(node, ast.ExceptHandler):
         caught = [node.type]
     elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("suppress"):
@@ -501,8 +493,7 @@ def test_only_the_listed_places_catch_everything() -> None:
 
 def count_climbs(node: ast.AST) -> int:
     """Return the number of folders by which an expression such as `Path(__file__).parent.parent` or
-    `.parents[1]` goes up; 0 for other nodes.
-    """
+    `.parents[1]` goes up; 0 for other nodes."""
     if isinstance(node, ast.Attribute):
         return count_climbs(node.value) + (node.attr == "parent")
     if isinstance(node, ast.Call):

@@ -54,8 +54,7 @@ HOME = "tools/caches.py"
 
 def list_cached_reads(module: Module) -> Iterator[str]:
     """List the functions that are decorated with `cache` or `lru_cache` but read the database, a
-    file or the clock.
-    """
+    file or the clock."""
     for name, function in module.functions:
         if not CACHES & {find_name(decorator) for decorator in function.decorator_list}:
             continue
@@ -66,8 +65,7 @@ def list_cached_reads(module: Module) -> Iterator[str]:
 
 def list_growing_mappings(module: Module) -> Iterator[str]:
     """List the module-level mappings and sets that begin empty, and every use of OrderedDict, from
-    which caches are often built.
-    """
+    which caches are often built."""
     for node in module.tree.body:
         if isinstance(node, ast.Assign | ast.AnnAssign) and is_empty_mapping(node.value):
             target = node.targets[0] if isinstance(node, ast.Assign) else node.target

@@ -68,8 +68,7 @@ def is_bare_participle(name: str) -> bool:
 
 def may_be_an_adjective(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     """Return True for properties and class methods: they may be named by an adjective, as in
-    `ToolResult.failed`.
-    """
+    `ToolResult.failed`."""
     names = {ast.unparse(decorator).rpartition(".")[2] for decorator in function.decorator_list}
     return bool(names & {"property", "cached_property", "setter", "classmethod"})
 
@@ -123,7 +122,8 @@ def documented_attributes(class_: ast.ClassDef) -> list[str]:
 
 
 def names_in_class(class_: ast.ClassDef) -> set[str]:
-    """Collect the names that the class and its bases assign, define or use; parameters count, too."""
+    """Collect the names that the class and its bases assign, define or use; parameters
+    count, too."""
     names: set[str] = set()
     for node in ast.walk(class_):
         match node:
@@ -199,8 +199,7 @@ def test_each_outside_name_with_an_old_word_exists(row: str) -> None:
 
 def resolve(name: str) -> object:
     """Return the object with this dotted name: import the longest part that is a module, and follow
-    the attributes from there.
-    """
+    the attributes from there."""
     parts = name.split(".")
     for length in range(len(parts), 0, -1):
         try:
@@ -247,8 +246,7 @@ WRONG_ON_PAGES = {
 def single_meanings() -> dict[str, tuple[bool, tuple[str, ...], tuple[str, ...]]]:
     """Return the glossary's table of words with a single meaning: a flag, places and exceptions by
     word. If the flag is set, the word is forbidden at these places; if not, it is forbidden
-    everywhere else.
-    """
+    everywhere else."""
     rows = [row.strip("|").split("|") for row in read_tables()[1]]
     found = {}
     for word, _, places, _ in rows:
@@ -263,7 +261,7 @@ def single_meanings() -> dict[str, tuple[bool, tuple[str, ...], tuple[str, ...]]
 
 
 def is_at(place: str, name: str, entry: str) -> bool:
-    """Return True if an entry of that table applies to this name or to the file that contains it."""
+    """Return True if an entry of the table applies to the name or to the file that contains it."""
     if " " in entry:
         qualifier, word = entry.split()
         words = [each.lower() for each in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)]

@@ -30,8 +30,7 @@ WRONG_ANSWER = re.compile(
 """Matches texts in which a server, a model or a standing grant answers."""
 HASHED_TEXTS = frozenset({("tools/office/tools/web.py", "website answers")})
 """Texts in the definitions of tools that must not change, because cards and grants identify a
-definition by its hash.
-"""
+definition by its hash."""
 FURTHER_PLACES = {
     "claim": ("gateway/receipts.py",),
     "message": ("agents/triggers/", "views/triggers.py", "notices/texts.py"),

@@ -1,6 +1,5 @@
 """Samples of tests: without a word, the default sample is always taken; another word selects
-another sample, and no sample is empty.
-"""
+another sample, and no sample is empty."""
 
 from __future__ import annotations
 

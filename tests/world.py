@@ -1,6 +1,5 @@
 """Test data: two organizations with people of every role, employees and records, and clients that
-send requests.
-"""
+send requests."""
 
 from __future__ import annotations
 
@@ -56,15 +55,13 @@ SCRIPT = "clerk"
 LENIENT = ClientHandler(enforce_csrf_checks=False)
 STRICT = ClientHandler(enforce_csrf_checks=True)
 """The handler that checks CSRF tokens. The clients that need it share one, because loading the
-middleware is the slowest part of a test.
-"""
+middleware is the slowest part of a test."""
 
 
 @dataclass
 class World:
     """The test data: Acme, in which everything happens, and Globex, whose member `outsider` must
-    not see anything of Acme.
-    """
+    not see anything of Acme."""
 
     acme: Organization
     globex: Organization
@@ -132,8 +129,7 @@ class World:
         self, run: Run | None = None, tool: str = UPDATE, params: dict[str, Any] | None = None
     ) -> Approval:
         """Create a pending card with the engine's own functions; by default, its call sets the
-        phone of the first record.
-        """
+        phone of the first record."""
         run = run or self.run()
         found = get_installed_toolbox().get_tool(tool)
         assert found is not None
@@ -186,7 +182,8 @@ class World:
     def received(
         self, trigger: Trigger, payload: str = '{"issue": {"title": "Acme is down"}}'
     ) -> ReceivedMessage:
-        """Create a message that the trigger received but filtered out, so that it started no run."""
+        """Create a message that the trigger received but filtered out, so that it
+        started no run."""
         columns = {"status": ReceivedStatus.FILTERED, "reason": "action is closed, not opened"}
         return ReceivedMessage.objects.create(trigger=trigger, payload=payload, **columns)
 
@@ -249,8 +246,7 @@ class World:
 
 def make_world() -> World:
     """Create the test data. Acme has a viewer, an operator, an approver and an admin, Globex has
-    the outsider, and the stranger belongs to neither.
-    """
+    the outsider, and the stranger belongs to neither."""
     acme = Organization.objects.create(name="Acme", slug="acme")
     globex = Organization.objects.create(name="Globex", slug="globex")
     users = {

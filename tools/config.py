@@ -231,8 +231,7 @@ def _read_services(
 
 def _explain_error(error: ValidationError, lines: Mapping[_Path, int]) -> ConfigError:
     """Explain the first fault. Quote values only below `tools`, because the values of services are
-    secret.
-    """
+    secret."""
     first = error.errors(include_url=False, include_context=False)[0]
     path = tuple(str(part) for part in first["loc"])
     line = next((lines[known] for known in _list_spellings(path) if known in lines), 1)

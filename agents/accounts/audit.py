@@ -123,8 +123,7 @@ class AuditChain:
 @dataclass(frozen=True)
 class PrintedHead:
     """The newest entry of an organization's chain at the time when it was printed:
-    `acme:812:9f3c…`.
-    """
+    `acme:812:9f3c…`."""
 
     slug: str
     seq: int
@@ -166,8 +165,7 @@ def read_chain(organization: Organization) -> AuditChain:
 
 def log_heads() -> None:
     """Log the head of every chain, because a log outside the database can reveal that entries were
-    removed.
-    """
+    removed."""
     heads = AuditHead.objects.exclude(seq=0).order_by("organization_id")
     for slug, seq, hash_ in heads.values_list("organization__slug", "seq", "hash"):
         logger.info("audit head %s:%s:%s", slug, seq, hash_)

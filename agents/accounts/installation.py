@@ -175,8 +175,7 @@ def record_secret_key() -> bool:
 
 def has_other_secret_key() -> bool:
     """Return True if the process that started last has a different SECRET_KEY; False while Redis is
-    unavailable.
-    """
+    unavailable."""
     redis_key, digest = _digest_secret_key()
     with suppress(redis.RedisError), connect_redis() as client:
         newest = client.get(redis_key)
@@ -186,8 +185,7 @@ def has_other_secret_key() -> bool:
 
 def adopt_folder() -> str:
     """Make this files folder the installation's folder, replacing any earlier one; return the
-    folder's id.
-    """
+    folder's id."""
     folder_id = read_folder_id() or _create_folder_id()
     _write_row(folder_id)
     Installation.objects.update(folder_mark=folder_id)
@@ -203,8 +201,7 @@ def read_folder_id() -> str:
 
 def _create_installation() -> None:
     """Write the folder's id, then the row. If several processes do so at once, the first one
-    wins.
-    """
+    wins."""
     folder_id = read_folder_id()
     if folder_id and _holds_files() and not _wait_for_row():
         raise WrongInstallationError(

@@ -65,8 +65,7 @@ class Offer:
 
 def list_open_invitations(organization_id: int | None = None) -> QuerySet[Invitation]:
     """Return the invitations that work now, newest first, of one organization, or of all
-    organizations if no id is given.
-    """
+    organizations if no id is given."""
     rows = Invitation.objects.filter(
         is_made_by_admin("organization"),
         accepted_at=None,

@@ -82,6 +82,5 @@ def issue_token(member: Membership, name: str) -> tuple[ApiToken, str]:
 
 def hash_secret(secret: str) -> str:
     """Return the hash that is stored for a secret. It need not be a slow hash, because the secret
-    has 256 random bits.
-    """
+    has 256 random bits."""
     return hashlib.sha256(secret.encode("utf-8", "surrogateescape")).hexdigest()

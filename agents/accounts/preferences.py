@@ -22,8 +22,7 @@ _LANGUAGE = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8}){0,3}")
 @dataclass(frozen=True)
 class ChosenPreferences(Mapping[str, str]):
     """A user's preferences in an organization. They are loaded on first use, because most tools do
-    not need them.
-    """
+    not need them."""
 
     organization_id: int
     user_id: int

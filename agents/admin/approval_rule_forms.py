@@ -164,8 +164,7 @@ class ApprovalRuleForm(ConfirmationForm):
 
     def _offer(self, name: str, every: str, found: Iterable[str]) -> None:
         """Offer the found values in the field, and the stored value too, which may no longer be
-        available.
-        """
+        available."""
         field, stored = self.fields.get(name), getattr(self.instance, name)
         if isinstance(field, forms.ChoiceField):
             choices = sorted({*found, stored} - {""})

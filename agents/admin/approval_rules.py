@@ -91,8 +91,7 @@ class ApproverGroupForm(ConfirmationForm):
 
     def list_consequences(self, cleaned: dict[str, Any]) -> Iterator[str]:
         """List the rules for which more people count from now on, and those that too few people are
-        left to meet.
-        """
+        left to meet."""
         if not self.instance.pk or "members" not in self.changed_data:
             return
         voters = load_voters(self.instance.organization_id).values()
@@ -239,8 +238,7 @@ class ApprovalRuleAdmin(ConfigurationAdmin):
 
 class DeputyForm(forms.ModelForm):  # type: ignore[type-arg]
     """The form for a member's deputy, who is another member of the organization and acts for a
-    limited time.
-    """
+    limited time."""
 
     starts_at = MomentField(label="From", help_text="Time in UTC.")
     ends_at = MomentField(

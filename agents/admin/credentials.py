@@ -292,8 +292,7 @@ class CredentialAdmin(ConfigurationAdmin):
         self, request: HttpRequest, obj: Credential, form: forms.ModelForm[Any], change: bool
     ) -> None:
         """Merge the new values into the values that are stored now, which may be those of a
-        concurrent edit.
-        """
+        concurrent edit."""
         assert isinstance(form, CredentialForm)
         if change and not form.new_values and not form.removed:
             return

@@ -25,8 +25,7 @@ def build_delegates_field() -> LinesField:
 
 def list_delegate_names(employee: Employee) -> list[str]:
     """Return the names of the employee's delegates, as the form's field shows them; an unsaved
-    employee has none.
-    """
+    employee has none."""
     stored = (
         employee.grants.filter(tool=DELEGATE).values_list("delegates", flat=True)
         if employee.pk

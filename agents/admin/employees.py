@@ -205,8 +205,7 @@ class EmployeeForm(ConfirmationForm):
 
     def _check_price(self, provider: ModelProvider, cleaned: dict[str, Any]) -> None:
         """Require a price for a cost limit, because without a price the limit would never be
-        reached.
-        """
+        reached."""
         model = cleaned.get("model", "")
         if not list_unpriced(provider, [Employee(model=model)]):
             return
@@ -349,8 +348,7 @@ class EmployeeAdmin(ConfigurationAdmin):
         self, request: HttpRequest, form: forms.ModelForm[Any], formsets: Any, change: bool
     ) -> None:
         """Save the grants, with their limits, versions and delegates, before the change is
-        recorded.
-        """
+        recorded."""
         set_grants(form.instance, form.cleaned_data["allowed_tools"])
         grants = [
             apply_limits(grant, form.cleaned_data["limits"]) for grant in form.instance.grants.all()

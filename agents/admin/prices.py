@@ -70,8 +70,7 @@ def list_unpriced(provider: ModelProvider, employees: list[Employee]) -> list[Em
 
 def _parse_line(line: str) -> tuple[str, dict[str, str]]:
     """Return the model and the prices of a line. The line is split at its last colon, because a
-    model's name may contain colons.
-    """
+    model's name may contain colons."""
     model, colon, rest = line.rpartition(":")
     model, words = model.strip(), rest.replace(",", " ").split()
     if not colon or not model:

@@ -131,8 +131,7 @@ class ProviderForm(ConfirmationForm):
         self, employees: list[Employee], changed: ModelProvider
     ) -> Iterator[str]:
         """List the employees whose cost limit this change makes useless, because their model no
-        longer has a price.
-        """
+        longer has a price."""
         stored = ModelProvider(kind=self.initial["kind"], prices=self.initial["prices"])
         before = {employee.pk for employee in list_unpriced(stored, employees)}
         for employee in list_unpriced(changed, employees):

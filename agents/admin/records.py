@@ -35,8 +35,7 @@ EDITABLE = ("name", "region", "category", "status", "score", "email", "domain", 
 
 class RecordForm(forms.ModelForm):  # type: ignore[type-arg]
     """The form for one record. It contains the record's version, so that it never overwrites a
-    concurrent edit.
-    """
+    concurrent edit."""
 
     seen_version = forms.IntegerField(widget=forms.HiddenInput, required=False)
 

@@ -23,8 +23,7 @@ from tools.toolbox.asked_actions import PREFIX
 
 class RuleForm(ConfirmationForm):
     """The form for a tool's level for all employees; a level that is set must be higher than the
-    tool's own.
-    """
+    tool's own."""
 
     tool = forms.ChoiceField(widget=UnfoldAdminSelectWidget)
     level = forms.ChoiceField(

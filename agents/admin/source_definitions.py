@@ -32,8 +32,7 @@ PARTS = (
     ("Server hints", ("annotations",)),
 )
 """The parts of a definition that are shown as JSON, as (heading, keys): MCP servers and APIs use
-different keys.
-"""
+different keys."""
 
 Trail = tuple[int, ...]
 """The ids of the schemas around a param."""
@@ -74,8 +73,7 @@ class DefinitionSummary:
 
 def summarize_definition(row: SourceTool, limit: int) -> DefinitionSummary:
     """Summarize the definition in at most `limit` characters; if it has changed, the changes get
-    half of them.
-    """
+    half of them."""
     definition, changes, changes_budget = (
         _as_mapping(row.definition),
         None,
@@ -167,8 +165,7 @@ def _walk_params(
 
 def _find_changes(before: Any, after: Any, path: tuple[str, ...] = ()) -> Iterator[Change]:
     """Yield the innermost values that differ, so that for a long schema only the changed words are
-    shown.
-    """
+    shown."""
     if isinstance(before, dict) and isinstance(after, dict):
         for name in dict.fromkeys([*before, *after]):
             inner = (*path, name)

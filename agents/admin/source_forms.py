@@ -52,8 +52,7 @@ VISIBILITY_CONDITIONS = {
     }.items()
 }
 """The conditions under which the page's script shows a field; without scripts, all fields are
-shown.
-"""
+shown."""
 REQUIRED_FIELDS: dict[str, tuple[str, ...]] = {
     AuthenticationMethod.API_KEY: ("key_name",),
     AuthenticationMethod.OAUTH2: ("token_url",),
@@ -263,8 +262,7 @@ class McpHttpForm(SourceForm):
 
 class McpStdioForm(SourceForm):
     """The form for an MCP server that is a program on this machine; each worker starts the program
-    on demand.
-    """
+    on demand."""
 
     kind = SourceKind.MCP_STDIO
     summary = "Gadget starts the program. Each of its tools stays in quarantine until you choose its level."

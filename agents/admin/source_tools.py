@@ -80,8 +80,7 @@ def _render_page(
     page: ScopedAdmin, request: HttpRequest, source: Source, sent: SubmittedChoices | None
 ) -> HttpResponse:
     """Render the page with the saved tools, or with the submitted choices if they could not be
-    saved.
-    """
+    saved."""
     rows = list(SourceTool.objects.filter(source=source).defer(*DEFINITIONS))
     filters = ToolFilterForm(request.GET)
     matching = filters.filter_rows(rows)

@@ -208,8 +208,7 @@ class SourceAdmin(ConfigurationAdmin):
         self, request: HttpRequest, obj: Any, post_url_continue: str | None = None
     ) -> HttpResponse:
         """Start to read the description of the new source, and redirect to the page of its
-        tools.
-        """
+        tools."""
         transaction.on_commit(lambda: self._refresh(request, obj))
         return redirect(_build_tools_url(obj, READING))
 
@@ -223,8 +222,7 @@ class SourceAdmin(ConfigurationAdmin):
 
     def test_connection(self, request: HttpRequest, source_id: int) -> HttpResponse:
         """Test the saved source and change nothing but its state; programs are tested by a
-        worker.
-        """
+        worker."""
         source = self._get_source_or_404(request, source_id)
         if source.kind == SourceKind.MCP_STDIO:
             return self._refresh_and_wait(request, source, TESTING)
@@ -316,8 +314,7 @@ def _find_rules(source: Source) -> QuerySet[ToolRule]:
 
 def _get_kind(request: HttpRequest, obj: Model | None) -> SourceKind | None:
     """Return the kind of the row, or for a new row the kind in the URL; None if there is no such
-    kind.
-    """
+    kind."""
     name = obj.kind if isinstance(obj, Source) else request.GET.get("kind", "")
     return SourceKind(name) if name in SourceKind.values else None
 

@@ -50,8 +50,7 @@ class ToolLimits:
 
 class LimitsField(forms.Field):
     """A field for limits as sentences. Its value is {tool: ToolLimits}, checked against the
-    catalog.
-    """
+    catalog."""
 
     widget: LimitsWidget
 
@@ -140,7 +139,6 @@ def _load_limits(grant: Grant) -> ToolLimits:
 
 def _normalize(row: Row) -> Row:
     """Return the row in the form of a stored sentence: with exactly the blanks of its sentence,
-    stripped.
-    """
+    stripped."""
     names = ["sentence", *(blank.name for blank in list_blanks(Sentence(row["sentence"])))]
     return {name: "\n".join(row.get(name, "").strip().splitlines()) for name in names}

@@ -289,8 +289,7 @@ def _filter_approvals(rows: QuerySet[Approval], filters: ApprovalFilter) -> Quer
 
 def _take_newest(member: Membership, filters: ApprovalFilter) -> Page[Approval]:
     """Return a page of cards, newest first. It is read from one index: that of the run, of the
-    status, or of all cards.
-    """
+    status, or of all cards."""
     rows = _select_approvals(member).order_by("-pk")
     if filters.run_id is not None:
         return take_page(start_at_cursor(_filter_approvals(rows, filters), filters), filters)

@@ -33,8 +33,7 @@ response immediately."""
 
 class AskWaiting:
     """ASGI middleware that holds back an agent's request until its ask is decided, or the requested
-    time has passed.
-    """
+    time has passed."""
 
     def __init__(self, application: Any) -> None:
         self._application = application
@@ -58,8 +57,7 @@ class AskWaiting:
 
     async def _wait(self, scope: dict[str, Any], wait_s: float) -> None:
         """Wait for the decision, and then until it can no longer be undone, for at most `wait_s`
-        seconds in all.
-        """
+        seconds in all."""
         ends_at = time.monotonic() + wait_s
         if (state := await _find_undecided(scope)) is not None and self._waiting[
             state.ask.key_id

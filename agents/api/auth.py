@@ -78,8 +78,7 @@ class SessionCookie(APIKeyCookie):
 
     def __call__(self, request: HttpRequest) -> Membership | None:
         """Return the session's member, or None if nobody is logged in. The CSRF token is checked
-        only for users who are logged in.
-        """
+        only for users who are logged in."""
         if not request.user.is_authenticated:
             return None
         if check_csrf(request) is not None:

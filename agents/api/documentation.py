@@ -110,8 +110,7 @@ def document_problems(*statuses: int) -> dict[str, Any]:
 
 class DescribedAPI(NinjaAPI):
     """An API whose description includes problems, and uses the names of functions as operation
-    ids.
-    """
+    ids."""
 
     def get_openapi_operation_id(self, operation: Operation) -> str:
         """Return the name of the operation's function, which is unique across all routers."""

@@ -86,8 +86,7 @@ def decode_id(cursor: str) -> int:
 
 def take_page(rows: QuerySet[Row], paging: PageQuery) -> Page[Row]:
     """Return the first page of sorted rows, and the cursor of the next page; None if there is no
-    next page.
-    """
+    next page."""
     page = list(rows[: paging.limit + 1])
     if len(page) <= paging.limit:
         return page, None

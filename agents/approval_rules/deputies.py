@@ -1,6 +1,5 @@
 """Deputies whom members name for a limited time; a deputy gets no more rights than the member
-has.
-"""
+has."""
 
 from __future__ import annotations
 
@@ -37,8 +36,7 @@ def list_represented(member: Membership) -> QuerySet[Deputy]:
 
 def list_choices(member: Membership) -> QuerySet[Membership]:
     """List the people whom the member may name as a deputy: the other active approvers of the
-    organization.
-    """
+    organization."""
     mine = Membership.objects.filter(organization_id=member.organization_id)
     others = mine.filter(role__in=DECIDERS, user__is_active=True)
     return others.exclude(pk=member.pk).select_related("user").order_by("user__username")

@@ -120,8 +120,7 @@ class ApprovalRule(models.Model):
 
 class Deputy(models.Model):
     """A member's deputy: another member, who may decide cards in this member's name during a
-    period.
-    """
+    period."""
 
     member = models.ForeignKey(Membership, on_delete=models.CASCADE, related_name="deputies")
     deputy = models.ForeignKey(Membership, on_delete=models.CASCADE, related_name="deputy_for")

@@ -21,8 +21,7 @@ MIN_REASON = 20
 
 REACHES: list[Callable[[Organization, QuerySet[Membership]], bool]] = []
 """Predicates that return True if a notice can reach one of the given admins; `notices` adds a
-predicate.
-"""
+predicate."""
 
 
 def require_glass(

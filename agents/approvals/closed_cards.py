@@ -30,8 +30,7 @@ def refuse_closed(card: Approval, consequence: str = "") -> None:
 
 def _is_overdue(card: Approval) -> bool:
     """Return True if the waiting card has expired. A card loaded by `own_cards` already says so;
-    for others, ask the database.
-    """
+    for others, ask the database."""
     known: bool | None = getattr(card, "is_overdue", None)
     if known is not None:
         return known and card.status == ApprovalStatus.PENDING

@@ -41,8 +41,7 @@ from tools.contract import ErrorCode, Level, ToolError
 
 DENY_REASONS = ("Wrong target", "Wrong values", "Not needed", "Explain why first")
 """The reasons that a card offers for denying it. The person's own words may follow a reason after a
-period.
-"""
+period."""
 MAX_REASON = 2000
 MAX_GRACE_S = 60
 NOT_EDITED = "the edit was not applied"
@@ -145,8 +144,7 @@ def deny(member: Membership, approval_id: int, decision: Decision) -> Approval:
 
 def deny_locked(tx: Transaction, member: Membership, card: Approval, decision: Decision) -> None:
     """Deny a card whose run is locked. The caller resumes the run, or rolls back after a
-    refusal.
-    """
+    refusal."""
     if not may_deny(member, card, decision):
         return
     record_decision(member, card, decision, ApprovalStatus.DENIED)
@@ -271,8 +269,7 @@ def withdraw(tx: Transaction, card: Approval, user: User) -> bool:
 
 def _withdraw(member: Membership, approval_id: int) -> Approval | None:
     """Withdraw this member's vote from a waiting card; return the card, or None if the member has
-    no vote.
-    """
+    no vote."""
     with lock_own_card(member, approval_id) as (tx, card):
         return card if withdraw(tx, card, member.user) else None
 
@@ -289,8 +286,7 @@ def _publish_vote(tx: Transaction, card: Approval, event: ApprovalVoted) -> None
 
 def _find_undone(member: Membership, card: Approval, decision_id: str) -> Approval | None:
     """Find the pending card that replaced this card when this member undid the approval; None if
-    there is none.
-    """
+    there is none."""
     was_theirs = card.start_after is not None and card.decided_by_id == member.user_id
     if (
         card.status != ApprovalStatus.SUPERSEDED
@@ -452,8 +448,7 @@ def _move_call(call: ToolCall, status: CallStatus) -> None:
 
 def publish_and_audit(tx: Transaction, member: Membership, card: Approval, reason: str) -> None:
     """Publish and audit a decision. The card's status names the decision; ANSWERED means that the
-    card was dismissed.
-    """
+    card was dismissed."""
     publish_decision(tx, card, reason)
     tx.audit(
         member.actor,

@@ -1,6 +1,5 @@
 """Judge, trace and preview a call again after a person has edited its params; the result becomes a
-new card.
-"""
+new card."""
 
 from datetime import datetime
 from typing import Any

@@ -103,8 +103,7 @@ def _publish_and_audit(
     tx: Transaction, member: Membership, card: Approval, answer_text: str
 ) -> None:
     """Publish and audit the answer. Of the published events, only QuestionAnswered contains its
-    text.
-    """
+    text."""
     by = member.user.get_username()
     tx.publish(QuestionAnswered(str(card.pk), str(card.tool_call_id), answer_text, by))
     publish_decision(tx, card, "")

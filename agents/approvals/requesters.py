@@ -100,8 +100,7 @@ class _RequestOrigins:
 
     def list_parents(self, run: _RunOrigin) -> Iterator[int]:
         """Yield the id of the run that delegated this run, and that of the run in which its
-        schedule was created.
-        """
+        schedule was created."""
         if run.parent_id is not None:
             yield run.parent_id
         schedule = self.find_schedule(run)
@@ -168,8 +167,7 @@ def find_requesters(cards: Collection[Approval]) -> dict[int, list[Requester]]:
 
 def describe_requesters(requesters: Iterable[Requester]) -> str:
     """Return a text such as "Ada started this run, and Ben edited this call"; empty if there is
-    nobody.
-    """
+    nobody."""
     acts = [f"{requester.name} {requester.act}" for requester in requesters]
     return acts[0] if len(acts) == 1 else f"{', '.join(acts[:-1])}, and {acts[-1]}" if acts else ""
 
@@ -274,8 +272,7 @@ def _add_callers(origins: _RequestOrigins, call_ids: set[int]) -> None:
 
 def _get_schedule_id(run: _RunOrigin) -> int | None:
     """Return the id of the schedule that started the run, as the run's client request id names it;
-    None if no schedule started the run.
-    """
+    None if no schedule started the run."""
     number = run.client_request_id.removeprefix(SCHEDULE_REQUEST_PREFIX).partition(":")[0]
     return parse_row_id_or_none(number) if run.origin == Origin.SCHEDULE else None
 
@@ -305,8 +302,7 @@ def _load_edits(origins: _RequestOrigins) -> tuple[People, People]:
 
 def _load_answers_and_reasons(run_ids: Collection[int]) -> tuple[People, People]:
     """Load, by run, the people whose answers the employee has read, and the people whose reasons it
-    has read.
-    """
+    has read."""
     answered = Q(status=ApprovalStatus.ANSWERED)
     denied = Q(status=ApprovalStatus.DENIED) & ~Q(reason="")
     resolved = Q(kind=ApprovalKind.UNKNOWN)  # open cards have no decider and are skipped

@@ -76,8 +76,7 @@ def compute_current_effect(card: Approval) -> CallEffect | ToolError:
 
 def compute_effect_to_show(card: Approval) -> CallEffect:
     """Compute the card's effect again. If the gate now forbids the call, return an effect that says
-    so.
-    """
+    so."""
     effect = compute_current_effect(card)
     if isinstance(effect, CallEffect):
         return effect

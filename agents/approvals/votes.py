@@ -1,6 +1,5 @@
 """Votes: which people may approve a card under the approval rules, and which approvals are
-missing.
-"""
+missing."""
 
 from __future__ import annotations
 

@@ -167,8 +167,7 @@ def _renewing(batch: _Batch) -> Iterator[None]:
 
 def _record_failure(batch: _Batch, error: DeliveryError) -> None:
     """Let the deliveries wait for their next attempt; after the last attempt, end them as
-    failed.
-    """
+    failed."""
     outbox, pause = batch.outbox, None
     logger.warning(
         "%s %s: %s (try %d)", outbox.receiver, batch.receiver.pk, error.problem, batch.tries
@@ -190,7 +189,6 @@ def find_pause(tries: int, longest_s: float = LONGEST_PAUSE_S, asked_s: float = 
 
 def _end(batch: _Batch, status: str, problem: str = "") -> None:
     """End the deliveries. A success counts even if another sender has already begun a later
-    attempt.
-    """
+    attempt."""
     rows = batch.select_waiting() if status == DeliveryStatus.SENT else batch.select()
     end_deliveries(rows, status, problem)

@@ -33,6 +33,5 @@ class DeliveryError(Exception):
 
 def read_retry_after(value: str, longest_s: float) -> float:
     """Return the seconds of a Retry-After header, up to `longest_s`; 0 if the header is not a
-    number.
-    """
+    number."""
     return min(float(value), longest_s) if re.fullmatch(r"[0-9]{1,9}", value) else 0.0

@@ -1,6 +1,5 @@
 """The columns that all tables of deliveries share, those that all tables of receivers share, and
-the key for push.
-"""
+the key for push."""
 
 from __future__ import annotations
 

@@ -17,8 +17,7 @@ from tools.toolbox.param_values import format_number, is_number
 
 Row = dict[str, str]
 """One sentence as a form sends it. The key `sentence` has the kind of the sentence; every other key
-has the text of a blank.
-"""
+has the text of a blank."""
 
 
 class Sentence(StrEnum):

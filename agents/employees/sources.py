@@ -32,8 +32,7 @@ MAX_NAMED = 5
 WORKER_LIMITS = FetchLimits()
 REQUEST_LIMITS = FetchLimits(seconds=3.0, document_bytes=1_000_000)
 """The limits that apply while a person waits for a page; sources that need more are read by a
-worker.
-"""
+worker."""
 OVER_LIMIT_CODES = frozenset({ErrorCode.TIMEOUT, ErrorCode.LIMIT_EXCEEDED})
 PRIVATE_HINT = (
     " If this is your server, ask a superuser to tick “Allow private networks”, "
@@ -57,8 +56,7 @@ class SourceReport:
 
 def check_source(source: Source, limits: FetchLimits = WORKER_LIMITS) -> SourceReport:
     """Check that a source responds, and record its problem if there is one. Its tools are not
-    saved.
-    """
+    saved."""
     found = _read_or_record_failure(source, limits)
     if isinstance(found, str):
         return SourceReport(found)

@@ -144,8 +144,7 @@ def _has_params(found: Ask, asked: AskedRequest) -> bool:
 
 def note_asking(ask: Ask) -> None:
     """Record that the agent is asking now. To save writes, the stored time may be up to
-    `ASKING_STEP` old.
-    """
+    `ASKING_STEP` old."""
     Ask.objects.filter(pk=ask.pk, last_asked_at__lt=Now() - ASKING_STEP).update(last_asked_at=Now())
 
 
@@ -258,8 +257,7 @@ def _name_request(key: AgentKey, asked: AskedRequest) -> str:
 
 def _lock_effect(key: AgentKey, asked: AskedRequest) -> AskedEffect | None:
     """Lock the effect that the ask names, so that asks about it are created one at a time; return
-    None if the ask names no effect.
-    """
+    None if the ask names no effect."""
     if not asked.effect_key:
         return None
     named = {
@@ -273,8 +271,7 @@ def _lock_effect(key: AgentKey, asked: AskedRequest) -> AskedEffect | None:
 
 def _find_open(effect: AskedEffect | None) -> Ask | None:
     """Return the open ask about this effect; None if there is none. An ask whose outcome is unknown
-    is open, too.
-    """
+    is open, too."""
     if effect is None:
         return None
     open_calls = ToolCall.objects.exclude(status__in=TERMINAL_CALLS).filter(

@@ -33,8 +33,7 @@ MAX_KEYS = 50
 """The most keys of one member that work at the same time."""
 CANCELLED_AT_ONCE = 200
 """The most runs of ended keys that are cancelled at a time; the sweeper continues with the
-remaining runs.
-"""
+remaining runs."""
 MAX_DAYS = 366
 MAX_NAME = 80
 
@@ -110,8 +109,7 @@ def authenticate_key(secret: str) -> AgentKey | None:
 
 def describe_refused_key(secret: str) -> str:
     """Return a sentence that explains to the sender of this secret why it does not work as an agent
-    key.
-    """
+    key."""
     if not secret:
         return "An agent key is needed."
     if not secret.startswith(KEY_PREFIX):
@@ -140,8 +138,7 @@ def refuse_flood(key: AgentKey) -> None:
 
 def list_keys(member: Membership) -> QuerySet[AgentKey]:
     """Return the member's own keys, newest first; for an admin, return all keys of the
-    organization.
-    """
+    organization."""
     ours = AgentKey.objects.filter(employee__organization_id=member.organization_id)
     visible = ours if member.may(Role.ADMIN) else ours.filter(membership=member)
     return visible.select_related("membership__user", "employee")

@@ -112,8 +112,7 @@ CALL_OF_KEY = CompiledQuery(
     expires_at=CARD_END,
 )
 """The query for a call of this key that an agent requested; calls made by a tool or a recipe are
-left out.
-"""
+left out."""
 
 
 def read_statuses(call_ids: Collection[int]) -> dict[int, str]:

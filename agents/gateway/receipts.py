@@ -24,8 +24,7 @@ from agents.gateway.models import SigningKey
 TYPE = "gadget-receipt"
 KEYS_ARE_KNOWN = timedelta(days=30)
 """The time for which a retired key is still served; it is longer than the lifetime of any
-receipt.
-"""
+receipt."""
 
 
 @dataclass(frozen=True)

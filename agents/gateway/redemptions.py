@@ -106,8 +106,7 @@ def find_own_ask(key: AgentKey, ask_id: str) -> Ask:
 
 def load_state(ask: Ask) -> AskState:
     """Load the state of the ask. An ask counts as approved only when its approval can no longer be
-    undone.
-    """
+    undone."""
     return load_states([ask])[0]
 
 

@@ -85,8 +85,7 @@ def record_request(key: AgentKey, session: AgentSession | None, request: ToolReq
 
 def _record(key: AgentKey, context: RunContext, request: ToolRequest) -> ToolCall | None:
     """Record the request in the context's run; return its call, or the open call of an identical
-    request. Return None if the run has ended.
-    """
+    request. Return None if the run has ended."""
     judgment = PlannedCalls(context, [CallRequest(request.tool, request.arguments)])
     if (earlier := _find_open_ticket(key, judgment.only)) is not None:
         return earlier

@@ -107,8 +107,7 @@ class _CountedCall(NamedTuple):
 @dataclass
 class _Sums:
     """The numbers to add to the rows of each model: for each row's key, the number to add to each
-    column.
-    """
+    column."""
 
     added: dict[type[Model], defaultdict[Key, Counter[str]]] = field(
         default_factory=lambda: {model: defaultdict(Counter) for model in KEYS}
@@ -119,8 +118,7 @@ class _Sums:
 
     def add_call(self, event: _CountedEvent, tool: str, **columns: int) -> None:
         """Add the columns to a tool's figures: those of the organization and of the employee for
-        this day, and the total.
-        """
+        this day, and the total."""
         tool_key, employee_key = (
             (event.organization_id, event.day, tool),
             (event.employee_id, event.day, tool),

@@ -45,8 +45,7 @@ class DecisionCounting:
 
     def count_if_due(self) -> None:
         """Count due decisions for a short time; if some are left, the next call continues with
-        them.
-        """
+        them."""
         if time.monotonic() >= self._due_at and not count_decisions(time.monotonic() + AT_ONCE_S):
             self._due_at = time.monotonic() + EVERY.total_seconds()
 
@@ -74,8 +73,7 @@ def load_all_sums(
     organization_id: int, days: int, subjects: Iterable[str]
 ) -> dict[str, dict[date, Data]]:
     """Load the sums of several subjects for each of the last `days` days that has decisions, by
-    subject and day.
-    """
+    subject and day."""
     first = get_today() - timedelta(days=days - 1)
     found: dict[str, dict[date, Data]] = {subject: {} for subject in subjects}
     counted_to = read_counted_to(organization_id)
@@ -99,8 +97,7 @@ def load_all_sums(
 
 def read_counted_to(organization_id: int) -> datetime | None:
     """Return the time before which the organization's decisions are counted; None if no decisions
-    are counted yet.
-    """
+    are counted yet."""
     heads = DecisionHead.objects.filter(organization_id=organization_id)
     return heads.values_list("until", flat=True).first()
 

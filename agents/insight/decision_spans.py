@@ -44,8 +44,7 @@ OUTCOME = Case(
     output_field=CharField(),
 )
 """A person's decision about a card, as an expression; `other` means that a question was answered or
-an unknown outcome resolved.
-"""
+an unknown outcome resolved."""
 
 Data = dict[str, Any]
 """Nested sums by name; a list has the ids of cards whose calls must be checked again."""
@@ -76,8 +75,7 @@ class _Row(NamedTuple):
 @dataclass(frozen=True)
 class _Timed:
     """A decided card with the time that its decision took. `counts` is True for single decisions,
-    and for the last row of each outcome in a bulk decision.
-    """
+    and for the last row of each outcome in a bulk decision."""
 
     row: _Row
     ms: int

@@ -56,8 +56,7 @@ class TransactionNumbers(NamedTuple):
 
 def read_transaction_numbers() -> TransactionNumbers:
     """Read the numbers from PostgreSQL; return zeros for other databases, which have one writer at
-    a time.
-    """
+    a time."""
     if connection.vendor != "postgresql":
         return TransactionNumbers(0, 0)
     with connection.cursor() as cursor:

@@ -136,8 +136,7 @@ def load_tool_figures(organization_id: int) -> dict[str, Figures]:
 
 def load_employee_figures(employee_id: int) -> dict[str, Figures]:
     """Load the figures of each tool for one employee; tools that the employee did not call are left
-    out.
-    """
+    out."""
     rows = EmployeeFigures.objects.filter(employee_id=employee_id)
     return _sum_by_tool(rows.filter(day__gte=get_first_day()))
 

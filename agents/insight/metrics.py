@@ -44,8 +44,7 @@ from tools.caches import Cache
 
 CACHED_S = 2.0
 """The number of seconds for which a response is reused, so that many requests do not load the
-database.
-"""
+database."""
 _STARTED_AT = time.monotonic()
 _DATABASE_UP = "1 if the database responds and is migrated."
 _OPEN = (RunStatus.QUEUED, RunStatus.RUNNING, *PARKED)
@@ -59,8 +58,7 @@ _rendering = threading.Lock()
 
 def get_metrics() -> bytes:
     """Return all metrics, which are at most CACHED_S seconds old; requests wait while the metrics
-    are computed.
-    """
+    are computed."""
     with _rendering:
         until, text = _response.get("") or (0.0, b"")
         if time.monotonic() >= until:
@@ -103,8 +101,7 @@ class _InstallationCollector(Collector):
 
 def _find_outage() -> str | None:
     """Return the reason why the database does not respond, or is not migrated; None if it can be
-    read.
-    """
+    read."""
     try:
         check_migrated()
     except NotMigratedError as error:
@@ -140,8 +137,7 @@ def _build_version() -> Metric:
 
 def _count_processes(presence: Presence) -> Iterator[Metric]:
     """Build the metrics of Redis and of living processes; without Redis, no process is known, so
-    the numbers are 0.
-    """
+    the numbers are 0."""
     yield _build_gauge(
         "gadget_redis_up", "1 if Redis responds.", int(REDIS not in presence.missing)
     )
@@ -229,8 +225,7 @@ def _build_cards(now: datetime | None) -> Iterator[Metric]:
 
 def _build_notices(now: datetime | None) -> Iterator[Metric]:
     """Build the metrics of notices and webhooks: deliveries that are due or waiting, and
-    notifications that were given up.
-    """
+    notifications that were given up."""
     unspread = Notice.objects.filter(spread_at=None).aggregate(
         many=Count("pk"), oldest=Min("created_at")
     )

@@ -37,8 +37,7 @@ LEAST_APPROVALS = 5
 PERIOD = timedelta(days=30)
 SHORTEST_LOOK = timedelta(seconds=2)
 """The shortest time for a careful approval. A faster approval may be careless, and does not
-count.
-"""
+count."""
 MAX_VALUES = 10
 """The most different values that a condition "one of" may list."""
 MAX_READ = 1_000
@@ -270,8 +269,7 @@ def _propose_narrowest(calls: Sequence[CallColumns], tool: Tool) -> ProposedGran
 
 def _narrow(path: str, values: Iterable[Any], is_destination: bool) -> list[Condition]:
     """Return the narrowest conditions that all values of a param meet; none if the values vary
-    freely.
-    """
+    freely."""
     present = [value for value in values if value is not None]
     different = {canonical_json(value): value for value in present}
     if len(different) == 1:

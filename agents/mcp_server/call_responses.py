@@ -123,8 +123,7 @@ def build_call_response(
 
 def build_cancellation(ticket: Ticket, site: str) -> types.CallToolResult:
     """Build the response to a cancellation. The response is an error if the cancellation came too
-    late.
-    """
+    late."""
     if ticket.call.status == CallStatus.CANCELLED:
         return _build_told(ticket, site, "The call is cancelled. It did not run.")
     state = ticket.status.replace("_", " ")

@@ -34,8 +34,7 @@ class SessionToken:
     @classmethod
     def parse(cls, text: str) -> SessionToken | None:
         """Parse the header's value; return None if its signature is wrong or older than seven
-        days.
-        """
+        days."""
         try:
             return cls(*signing.loads(text, salt=_SALT, max_age=_MAX_AGE_S))
         except (signing.BadSignature, TypeError, ValueError):

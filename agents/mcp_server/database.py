@@ -23,6 +23,5 @@ def database_to_async(
     function: Callable[Args, Result], threads: ThreadPoolExecutor = CALLS
 ) -> Callable[Args, Any]:
     """Wrap a function that uses the database, so that it can be awaited and runs in these
-    threads.
-    """
+    threads."""
     return run_in_threads(threads, function)

@@ -127,8 +127,7 @@ _describe_refused_key = database_to_async(describe_refused_key, DOOR)
 
 def _build_challenge(why: str) -> bytes:
     """Build the header `WWW-Authenticate` as RFC 6750 specifies: it names an error only if a key
-    was sent.
-    """
+    was sent."""
     error = f', error="invalid_token", error_description="{why}"' if why else ""
     return f'Bearer realm="Gadget"{error}'.encode()
 
@@ -155,8 +154,7 @@ async def _read_body(receive: Receive) -> bytes:
 
 def _receive_again(body: bytes, receive: Receive) -> Receive:
     """Return a `receive` that first returns the body, which was already read, and then the
-    connection's further events.
-    """
+    connection's further events."""
     left = [body]
 
     async def receive_again() -> Message:

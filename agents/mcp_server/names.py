@@ -22,12 +22,10 @@ TICKET_TOOL, CANCEL_TOOL = "gadget__ticket", "gadget__cancel"
 _OWN = {"gadget.ticket": TICKET_TOOL, "gadget.cancel": CANCEL_TOOL}
 _CUT = "___"
 """The text before the digest in a served name; a name without a digest never contains three
-underscores.
-"""
+underscores."""
 _DIGEST_BYTES = 10
 """The length of the digest: 80 bits, or 16 characters, are enough that nobody can craft two names
-with the same digest.
-"""
+with the same digest."""
 _WORD = re.compile(r"(?<![\w-])[A-Za-z][\w-]*(?:\.[A-Za-z][\w-]*)+", re.ASCII)
 
 

@@ -43,8 +43,7 @@ Context = ServerRequestContext[Any, Any]
 
 class TaskParams(types.RequestParams):
     """The param that all three methods share; `tasks/update` has further params, which are
-    ignored.
-    """
+    ignored."""
 
     task_id: str
 

@@ -36,8 +36,7 @@ def cancel_ticket(key: AgentKey, ticket: str) -> tickets.Ticket:
 
 def _name_as_served(key: AgentKey, ticket: tickets.Ticket) -> tickets.Ticket:
     """Replace the names of tools in a failed call's error with their served names. This changes
-    only the ticket in memory.
-    """
+    only the ticket in memory."""
     if ticket.result is not None and not ticket.result.success:
         names = {tool.name for tool in load_toolbox(key.employee.organization_id).tools()}
         ticket.call.content = name_as_served(ticket.content, names)

@@ -48,8 +48,7 @@ def accepts_addresses() -> bool:
 
 def can_reach_admins(organization: Organization, admins: QuerySet[Membership]) -> bool:
     """Return True if one of these admins has a confirmed address that can be used, or if the
-    organization has an e-mail address for emergencies and the installation has a mail server.
-    """
+    organization has an e-mail address for emergencies and the installation has a mail server."""
     usable = [
         kind
         for kind in ChannelKind
@@ -130,8 +129,7 @@ def remove_channel(member: Membership, channel_id: int) -> Channel:
 
 def add_known_email(member: Membership, address: str) -> Channel:
     """Add an e-mail address for the demo. The address needs no code, because nothing is sent
-    there.
-    """
+    there."""
     return Channel.objects.create(
         membership=member,
         kind=ChannelKind.EMAIL,
@@ -280,8 +278,7 @@ def list_channels(member: Membership) -> list[Channel]:
 
 def _select_own(member: Membership) -> QuerySet[Channel]:
     """Select the channels that the member has added, and for an admin also those for everyone. The
-    channel for break-glass is left out.
-    """
+    channel for break-glass is left out."""
     of_all = (
         Q(is_shared=True, membership__organization_id=member.organization_id)
         if member.may(Role.ADMIN)
@@ -320,15 +317,13 @@ def mask_address(address: str) -> str:
 
 def _find_fingerprint(address: str) -> str:
     """Return a keyed hash of the address, so that the address can be recognized without being
-    revealed.
-    """
+    revealed."""
     return salted_hmac("notices.channel", address).hexdigest()
 
 
 def _count_recent(member: Membership) -> int:
     """Count the addresses that the member has added in the last hour, including those that were
-    removed again.
-    """
+    removed again."""
     entries = AuditEntry.objects.filter(
         organization_id=member.organization_id, action="channel_added"
     )
@@ -356,6 +351,5 @@ def _lock_own(member: Membership, channel_id: int) -> Channel:
 
 def _record(member: Membership, action: str, channel: Channel) -> None:
     """Audit a change without the address, because an address may be private, and the audit is kept
-    forever.
-    """
+    forever."""
     audit.record(member, action, f"channel:{channel.pk}", kind=channel.kind)

@@ -23,15 +23,13 @@ CHOSEN_KINDS = tuple(
     kind for kind in NoticeKind if kind not in (NoticeKind.CODE, NoticeKind.BREAK_GLASS)
 )
 """The kinds for which members choose a pace. Break-glass is not among them, because no admin can
-opt out of these notices.
-"""
+opt out of these notices."""
 
 
 @dataclass(frozen=True)
 class ChosenTimes:
     """The times that a member chose, as they were typed; empty quiet hours mean that there are
-    none.
-    """
+    none."""
 
     quiet_from: str = ""
     quiet_until: str = ""
@@ -41,8 +39,7 @@ class ChosenTimes:
 
 def load_pace_rules(member_ids: Collection[int]) -> dict[int, PaceRules]:
     """Load members' preferences by membership id, in one query; members without preferences are
-    left out.
-    """
+    left out."""
     rows = NoticeChoices.objects.filter(membership_id__in=member_ids)
     return {row.membership_id: _read_or_default(row) for row in rows}
 

@@ -27,8 +27,7 @@ MANY_TRIES = 100
 
 def correct_due_times() -> int:
     """Recompute the due times that are later than any due time can be; return the number of
-    corrected ones.
-    """
+    corrected ones."""
     return _correct_tried() + _correct_untried()
 
 

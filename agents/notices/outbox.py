@@ -221,8 +221,7 @@ def add_notice(notice: Notice) -> bool:
 
 def send_soon() -> None:
     """Ask the workers to send due notices, after the commit. The workers also check every few
-    seconds.
-    """
+    seconds."""
     transaction.on_commit(partial(notify.request_delivery))
 
 

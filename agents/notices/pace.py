@@ -1,6 +1,5 @@
 """The times at which notices are sent: at once, in a digest or never, and not during quiet
-hours.
-"""
+hours."""
 
 from __future__ import annotations
 
@@ -18,8 +17,7 @@ UNDELAYED = (NoticeKind.BREAK_GLASS,)
 
 AT_ONCE_BY_DEFAULT = frozenset((*CARD_KINDS, *RUN_KINDS, NoticeKind.BREAK_GLASS, NoticeKind.CODE))
 """The kinds of notices that are sent at once by default; all other kinds are in the daily
-digest.
-"""
+digest."""
 
 
 class Pace(StrEnum):

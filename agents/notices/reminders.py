@@ -7,8 +7,7 @@ from agents.runs.models import Approval
 
 def remind(approval_id: int) -> bool:
     """Remind people once of a card that expires soon; return True if they had not been reminded
-    before.
-    """
+    before."""
     return add_notice(
         build_card_notice(NoticeKind.CARD_EXPIRING, Approval.objects.get(pk=approval_id))
     )

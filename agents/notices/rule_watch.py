@@ -17,8 +17,7 @@ from agents.runs.models import Approval, ApprovalKind, ApprovalStatus
 EVERY_S = 30.0
 MAX_CARDS = 200
 """The most cards of one organization that one check covers; the next check continues after these
-cards.
-"""
+cards."""
 
 
 class RuleWatch:

@@ -1,6 +1,5 @@
 """Spread notices: create a delivery for each person to notify and each of that person's
-channels.
-"""
+channels."""
 
 from __future__ import annotations
 

@@ -145,8 +145,7 @@ def write_notification(notices: Sequence[Notice], channel: Channel, key: str) ->
 
 def _tag(notice: Notice) -> str:
     """Return the same tag for all notices of a card, so that a reminder replaces the first
-    notification.
-    """
+    notification."""
     return (
         f"card-{notice.approval_id}"
         if notice.approval_id

@@ -1,6 +1,5 @@
 """Shorten stored waits that are longer than the code allows because the database's clock was
-ahead.
-"""
+ahead."""
 
 from __future__ import annotations
 

@@ -16,8 +16,7 @@ from agents.platform.encrypted_fields import EncryptedTextField, has_current_key
 
 BATCH = 100
 """The number of rows in one transaction. It is small, so that nobody waits long for the rows'
-locks.
-"""
+locks."""
 
 
 @dataclass(frozen=True)
@@ -30,8 +29,7 @@ class EncryptedValue:
 
     def __str__(self) -> str:
         """Return a text that names the row and column, but never the value: `the fields of
-        credential 7`.
-        """
+        credential 7`."""
         column = self.column.replace("_", " ")
         return f"the {column} of {self.model._meta.verbose_name} {self.row_id}"
 
@@ -105,8 +103,7 @@ def _find_columns() -> Iterator[tuple[type[Model], Field[Any, Any]]]:
 
 def _read_batches(model: type[Model], field: Field[Any, Any]) -> Iterator[list[tuple[int, str]]]:
     """Yield batches of (id, ciphertext) pairs, for the rows that have a value, in the order of
-    their ids.
-    """
+    their ids."""
     rows = (
         model._default_manager.annotate(ciphertext=Cast(field.name, TextField()))
         .exclude(ciphertext="")

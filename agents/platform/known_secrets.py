@@ -19,8 +19,7 @@ INSTALLATION = 0
 """The owner of the secrets that belong to the installation itself."""
 SHORTEST_LINE = 16
 """The shortest line, in characters, of a secret with several lines that counts as a secret of its
-own.
-"""
+own."""
 SHORTEST_DISTINCTIVE = 16
 """The shortest secret to redact in lines about an unknown organization; a shorter secret may occur
 there by chance."""

@@ -18,15 +18,13 @@ _CORRELATION = "correlation_id"
 
 def log_for_organization(organization_id: int) -> None:
     """Add the organization to the log lines that follow, so that its secrets are redacted in these
-    lines.
-    """
+    lines."""
     bind_contextvars(**{_ORGANIZATION: organization_id})
 
 
 def log_for_nobody() -> None:
     """Forget the organization and the correlation id before other work begins in the same
-    thread.
-    """
+    thread."""
     clear_contextvars()
     set_correlation_id("")
 

@@ -54,8 +54,7 @@ def get_inbox_group(organization_id: int) -> str:
 @dataclass(frozen=True)
 class TextStream:
     """The text of one pass while the model writes it. A stream with a later epoch replaces an
-    earlier stream.
-    """
+    earlier stream."""
 
     run_id: int
     epoch: int
@@ -259,8 +258,7 @@ def ring_inbox(organization_id: int) -> None:
 
 async def hint_inbox(organization_id: int, hint: Mapping[str, str]) -> None:
     """Send a hint to the sockets that watch this organization's inbox. Like every hint, it may be
-    lost.
-    """
+    lost."""
     layer = get_channel_layer()
     if layer is not None:
         async with asyncio.timeout(_TIMEOUT_S):
@@ -269,8 +267,7 @@ async def hint_inbox(organization_id: int, hint: Mapping[str, str]) -> None:
 
 def stream_text(stream: TextStream, text: str) -> None:
     """Send open pages a text that the model is writing. The text has no event number, and may be
-    lost.
-    """
+    lost."""
     _get_publisher().put_delta(
         stream, text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     )

@@ -8,8 +8,7 @@ TIMEOUT_S = 2.0
 
 def connect_redis() -> redis.Redis:
     """Return a client that waits at most two seconds for each response. Use the client in a `with`
-    block, which closes it.
-    """
+    block, which closes it."""
     return redis.Redis.from_url(
         settings.REDIS_URL, socket_timeout=TIMEOUT_S, socket_connect_timeout=TIMEOUT_S
     )

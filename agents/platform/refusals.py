@@ -5,8 +5,7 @@ from typing import Any
 
 class Refusal(Exception):
     """The base class of refusals. The response contains `extra` in addition to `code` and
-    `detail`.
-    """
+    `detail`."""
 
     status = 400
     code = "refused"

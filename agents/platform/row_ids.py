@@ -1,6 +1,5 @@
 """Parse row ids from URLs and forms, and find the rows with these ids among those that the member
-may see.
-"""
+may see."""
 
 import re
 from typing import Any, TypeVar

@@ -14,8 +14,7 @@ from django.conf import settings
 
 KEPT_S = 900
 """The number of seconds for which a text is kept after its last piece: longer than any wait for a
-model.
-"""
+model."""
 MAX_BYTES = 1_000_000
 
 
@@ -39,8 +38,7 @@ def _build_key(run_id: int) -> str:
 
 def keep_text(client: redis.Redis, run_id: int, piece: StreamedText, is_first: bool) -> None:
     """Append a piece to the run's text. The first piece of a stream replaces the text of an earlier
-    stream.
-    """
+    stream."""
     key = _build_key(run_id)
     with client.pipeline(transaction=False) as pipe:
         if is_first:

@@ -43,8 +43,7 @@ T = TypeVar("T")
 @dataclass(frozen=True)
 class Writability:
     """The reasons why the database and the files folder accept no writes; a reason is None if
-    writes are accepted.
-    """
+    writes are accepted."""
 
     database: str | None = None
     files: str | None = None
@@ -87,8 +86,7 @@ class BackgroundCheck(Generic[T]):
 
     def read(self) -> T:
         """Return the newest result. Wait for it, but no longer than until `timeout_s` after the
-        check began.
-        """
+        check began."""
         self.start()
         with self._changed:
             started_at = self._started_at

@@ -1,6 +1,5 @@
 """The models of policy drafts, and of the verdicts and cards for which shadow mode found a
-difference.
-"""
+difference."""
 
 from django.conf import settings
 from django.db import models

@@ -48,8 +48,7 @@ _EXACT = Context(prec=60)
 
 class _StartedCall(NamedTuple):
     """A started call with its amounts: for each param, the amount that the call adds to the param's
-    sum.
-    """
+    sum."""
 
     counted_from: Moment
     started_at: datetime
@@ -58,8 +57,7 @@ class _StartedCall(NamedTuple):
 
 class _Timeline:
     """One amount of all calls that an employee made of a tool, prepared for adding up over any
-    period.
-    """
+    period."""
 
     def __init__(self, calls: Sequence[_StartedCall], name: str) -> None:
         entered = sorted((call.counted_from, call.amounts[name]) for call in calls)

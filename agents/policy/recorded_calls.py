@@ -25,8 +25,7 @@ from tools.toolbox.snapshots import RecordedRules, judge_recorded, list_differen
 ROWS_AT_ONCE = 2_000
 MAX_REMEMBERED = 10_000
 """The most entries in the cache of judged calls, and in the cache of rules. A full cache is
-cleared.
-"""
+cleared."""
 
 
 @dataclass(frozen=True)
@@ -79,8 +78,7 @@ class CallRow(NamedTuple):
 
 def read_calls(chosen: CallFilter, newest_first: bool = False) -> Iterator[CallRow]:
     """Yield the calls that the filter selects, read in batches, oldest first unless `newest_first`
-    is True.
-    """
+    is True."""
     found = Pass.objects.filter(run_id=OuterRef("run_id"), number=OuterRef("pass_number"))
     texts = {name: Cast(name, TextField()) for name in ("params", "judgment", "provenance")}
     columns = (
@@ -156,8 +154,7 @@ class RuleChange(Protocol):
 
 PREAPPROVED = "answered"
 """The verdict about a call for which the gate requires approval, and which a standing grant
-approves.
-"""
+approves."""
 
 
 class _Reach(Enum):

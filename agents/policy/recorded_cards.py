@@ -160,8 +160,7 @@ class RulesOfToday:
 
     def _find_person(self, row: CardRow) -> Voter:
         """Return the person who approved the card alone, or created the standing grant that
-        approved it, with their current groups.
-        """
+        approved it, with their current groups."""
         user_id = row.decided_by_id if row.grant_id is None else row.maker_id
         known = self.voters.get(user_id or 0)
         return Voter(
@@ -171,8 +170,7 @@ class RulesOfToday:
 
 def _read_ruling(row: CardRow) -> Ruling | None:
     """Return the ruling recorded with the approval, or with the approval by a standing grant; None
-    if there is none.
-    """
+    if there is none."""
     if not row.is_approved:
         return None
     if row.grant_id is not None:
@@ -184,8 +182,7 @@ def _read_ruling(row: CardRow) -> Ruling | None:
 
 def read_judgment(row: CardRow) -> dict[str, Any]:
     """Return the facts that were recorded with the card's call; empty if none were recorded, as for
-    old calls.
-    """
+    old calls."""
     found = json.loads(row.judgment) if row.judgment else None
     return found if isinstance(found, dict) else {}
 

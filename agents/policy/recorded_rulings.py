@@ -1,6 +1,5 @@
 """Check approvals under approval rules again, using the rules and votes that were recorded with
-them.
-"""
+them."""
 
 from __future__ import annotations
 

@@ -94,8 +94,7 @@ class JudgedCard:
     @property
     def is_alarming(self) -> bool:
         """True if a person denied the card, although it would already have been approved before the
-        denial.
-        """
+        denial."""
         return self.outcome is CardOutcome.FEWER and self.row.status == ApprovalStatus.DENIED
 
 

@@ -1,6 +1,5 @@
 """The simulator: judge recorded calls as if a policy draft had been in force. Nothing is
-changed.
-"""
+changed."""
 
 from __future__ import annotations
 

@@ -23,8 +23,7 @@ _PLAIN_WORDS = frozenset({"temperature", "stream"})
 """The fields without an underscore that an error may name without quotes."""
 _ECHOED = frozenset({"input", "ctx", "url", "failed_generation", "param", "loc"})
 """The fields of an error that repeat the request, or that contain nothing but the name of a
-field.
-"""
+field."""
 _UNSUPPORTED = re.compile(
     r"unsupported|n.t support|not? (?:\w+ )?support|not (?:permitted|allowed|available)|unrecogni[sz]ed|unknown"
     r"|unexpected|forbidden|deprecated|only the default|must be verified|extra (?:inputs|fields)|set \w+ ?(?:=|to)"

@@ -8,8 +8,7 @@ _TEXT_TYPES = frozenset({"text", "output_text", "", None})
 
 def extract_text(content: Any) -> str:
     """Return the text that is meant for people, without reasoning and other parts; empty if there
-    is none.
-    """
+    is none."""
     if isinstance(content, str):
         return content
     if isinstance(content, list):

@@ -150,8 +150,7 @@ class HttpProvider(ABC):
 
     def _read_json(self, response: httpx2.Response) -> Any:
         """Return the JSON of the response to a check. Raise ProviderError if the response is not
-        JSON.
-        """
+        JSON."""
         try:
             return json.loads(response.read())
         except ValueError as error:
@@ -241,6 +240,5 @@ def build_unreadable_error(error: Exception, secret: str) -> ProviderError:
 
 def _find_used_ids(messages: list[dict[str, Any]]) -> frozenset[str]:
     """Return the ids of earlier calls. They must not be used again, although some servers start
-    from call_0 in every pass.
-    """
+    from call_0 in every pass."""
     return frozenset(message["tool_call_id"] for message in messages if "tool_call_id" in message)

@@ -12,8 +12,7 @@ MAX_LINES = 2_000
 MAX_DEPTH = 15
 MAX_VALUES = 40
 """The most JSON values in a text. The number is limited because each value costs a copy of the rest
-of the text.
-"""
+of the text."""
 _FENCE = re.compile(r"\s*(?:```|~~~)[^`]*")
 _BULLET = re.compile(r"(?:[-*+•]|\d{1,2}[.)])[ \t]{1,8}")
 _LABEL = re.compile(
@@ -145,8 +144,7 @@ class _LineReader:
 
 def join_values(items: list[Any]) -> Any:
     """Return the value if there is only one; otherwise, return all values joined into a list or a
-    dict.
-    """
+    dict."""
     return items[0] if len(items) == 1 and not isinstance(items[0], Pair) else join_items(items)
 
 

@@ -17,12 +17,10 @@ from agents.providers.relaxed_json import Pair, UnreadableError, read_relaxed
 
 FindOffered = Callable[[str], str | None]
 """A function that returns the internal name of the offered tool with this wire name or internal
-name; None if there is none.
-"""
+name; None if there is none."""
 FindSchema = Callable[[str], Mapping[str, Any] | None]
 """A function that returns the schema of the params of the tool with this internal name; None if the
-schema is not known.
-"""
+schema is not known."""
 
 _LONGEST_NAME = 300
 _MAX_DEPTH = 6
@@ -120,8 +118,7 @@ class _Tool:
 
     def accepts_only(self, value: Any) -> bool:
         """Return True if the value, or the values of a list, may be the tool's params in their
-        order, written without their names.
-        """
+        order, written without their names."""
         values = value if isinstance(value, list) else [value]
         required = self.schema.get("required")
         least = len(required) if isinstance(required, list) else 0

@@ -57,8 +57,7 @@ class OllamaEndpoint:
 
     def get(self, path: str) -> httpx2.Response:
         """Request the path; return the response, whose body has not been read yet. Errors are the
-        same as in `post`.
-        """
+        same as in `post`."""
         return self._send_request(self._client.build_request("GET", path))
 
     def _send_request(self, request: httpx2.Request) -> httpx2.Response:

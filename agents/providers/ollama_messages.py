@@ -12,8 +12,7 @@ Message = dict[str, Any]
 
 def convert_messages(messages: list[Message]) -> list[Message]:
     """Convert messages of Chat Completions to messages of `/api/chat`; other fields stay
-    unchanged.
-    """
+    unchanged."""
     return list(_convert(messages))
 
 

@@ -1,6 +1,5 @@
 """The provider for OpenAI, and for all other servers that offer Chat Completions, through OpenAI's
-SDK.
-"""
+SDK."""
 
 import functools
 import threading
@@ -89,8 +88,7 @@ class OpenAIEndpoint:
 
     def get(self, path: str) -> httpx2.Response:
         """Request the path; return the response, whose body has not been read yet. Errors are the
-        same as in `post`.
-        """
+        same as in `post`."""
         return self._send(
             lambda: self.client.get(path, cast_to=object, stream=True, stream_cls=Stream[object])
         )

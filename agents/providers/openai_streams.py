@@ -107,8 +107,7 @@ class _EventStream:
 
     def finish(self, events: Iterator[bytes]) -> RawResponse:
         """Return the response. If the stream does not end soon, let another thread read the
-        rest.
-        """
+        rest."""
         scope = self._reader.scope
         rest = StreamRest(self._read_rest(events), scope.copy(), self._reader.close)
         has_ended = rest.start()
@@ -152,8 +151,7 @@ def _read_finish_reason(choice: dict[str, Any]) -> str:
 
 def _split_events(start: bytes, chunks: Iterator[bytes]) -> Iterator[bytes]:
     """Yield the data of each server-sent event. The blank line after the last event may be
-    missing.
-    """
+    missing."""
     data: list[bytes] = []
     for line in split_lines(start, chunks):
         if line.startswith(b"data:"):

@@ -138,8 +138,7 @@ def split_reasoning(text: str) -> SplitReasoning:
 
 def extract_reasoning(message: dict[str, Any]) -> str:
     """Remove the reasoning from the content of an assistant message, in place, and return it; empty
-    if there is none.
-    """
+    if there is none."""
     content = message.get("content")
     split = split_reasoning(extract_text(content))
     if split.content == extract_text(content):

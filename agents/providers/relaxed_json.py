@@ -50,8 +50,7 @@ def read_relaxed(text: str) -> list[Any]:
 
 def join_items(items: list[Any]) -> Any:
     """Return a dict if all items are pairs; otherwise, return a list in which each pair is a
-    dict.
-    """
+    dict."""
     if items and all(isinstance(item, Pair) for item in items):
         return dict(items)
     return [dict([item]) if isinstance(item, Pair) else item for item in items]
@@ -80,8 +79,7 @@ class _TokenReader:
 
     def read_items(self, closing: str, depth: int) -> list[Any]:
         """Read the items up to the closing bracket, which is read too, or up to the end of the
-        text.
-        """
+        text."""
         if depth > MAX_DEPTH:
             raise UnreadableError("too deep")
         items: list[Any] = []
@@ -105,8 +103,7 @@ class _TokenReader:
 
     def _read_options(self, depth: int) -> list[Any]:
         """Read the arguments of a command, after its name. They are pairs, or options such as `--q
-        "a"`.
-        """
+        "a"`."""
         options: list[Any] = []
         while self._next != _END and not self._is_sign("}", "]", ")"):
             if self._is_sign(",", ";"):

@@ -45,8 +45,7 @@ class ResponseLimits:
 
 def is_repeating(text: str) -> bool:
     """Return True if the text ends with at least 20 repetitions of the same unit, over at least
-    4,000 characters, and is not a table.
-    """
+    4,000 characters, and is not a table."""
     last = text.rfind(text[-BLOCK:], 0, len(text) - 1)
     unit = len(text) - BLOCK - last
     length = max(unit, BLOCK) * REPETITIONS

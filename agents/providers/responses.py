@@ -118,8 +118,7 @@ def _list_entries(tool_calls: Any) -> list[dict[str, Any]]:
 
 def _repair_call(entry: dict[str, Any], names: WireNames, used: set[str]) -> RequestedCall:
     """Repair the entry in place, so that it can be sent back to the server. Return the call that
-    the entry requests.
-    """
+    the entry requests."""
     function = entry["function"]
     call_id = entry.get("id")
     if not isinstance(call_id, str) or not 0 < len(call_id) <= LONGEST_ID or call_id in used:

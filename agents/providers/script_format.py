@@ -1,6 +1,5 @@
 """Load and check the YAML files of scripts for scripted employees. Errors name the place of each
-fault.
-"""
+fault."""
 
 import functools
 import re

@@ -14,8 +14,7 @@ _MEMORY = 2**20
 
 def check_pattern(pattern: str) -> None:
     """Raise ValueError, with a text for the pattern's author, if RE2 cannot search for the
-    pattern.
-    """
+    pattern."""
     if len(pattern) > MAX_PATTERN:
         raise ValueError(f"the regular expression is longer than {MAX_PATTERN} characters")
     try:

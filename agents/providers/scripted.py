@@ -310,8 +310,7 @@ def _build_scope(position: _ScriptPosition, request: ModelRequest) -> Expression
 
 def _expand_call(call: ScriptedCall, scope: ExpressionScope) -> list[tuple[str, str]]:
     """Return the calls that an entry of a script describes, each as the tool's name and the raw
-    arguments.
-    """
+    arguments."""
     if call.for_each is None:
         return [_build_call(call, scope)] if is_true(call.when, scope) else []
     items = render(call.for_each, scope)

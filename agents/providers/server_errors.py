@@ -174,8 +174,7 @@ def _parse_number(value: str | None) -> float | None:
 
 def _unwrap_error(body: Any) -> Any:
     """Return the error inside the body, or the body itself if it contains no error. Gemini sends a
-    list with one error.
-    """
+    list with one error."""
     if isinstance(body, list) and len(body) == 1:
         body = body[0]
     return body["error"] if isinstance(body, dict) and body.get("error") else body

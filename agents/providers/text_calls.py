@@ -327,8 +327,7 @@ def _find_first_value(text: str, find_offered: FindOffered) -> str | None:
 
 def _find_values_called(text: str, find_offered: FindOffered) -> str | None:
     """Return the tool of the first call if the text is nothing but JSON values, each of them a
-    call; None otherwise.
-    """
+    call; None otherwise."""
     called = [_find_called(value, find_offered) for value in _parse_values(text)]
     return called[0] if called and all(called) else None
 
@@ -386,8 +385,7 @@ def _parse_values(text: str) -> Iterator[Any]:
 
 def _find_called(value: Any, find_offered: FindOffered, depth: int = 0) -> str | None:
     """Return the tool of the first call if the JSON value has the form of a call or of a list of
-    calls; None otherwise.
-    """
+    calls; None otherwise."""
     if isinstance(value, list):
         found = [_find_called(each, find_offered, depth + 1) for each in value] if depth < 4 else []
         return found[0] if found and all(found) else None

@@ -102,8 +102,7 @@ class CancelScope(RequestGuard):
 
 def explain_refusal(base_url: str, private_hosts: PrivateHosts, seconds: float) -> str | None:
     """Return the reason why this address is not allowed for models; None if it is allowed, or if
-    its host is not found within `seconds`.
-    """
+    its host is not found within `seconds`."""
     url = httpx2.URL(base_url)
     try:
         _build_backend(url, private_hosts).look_up(get_host(url), get_port(url), seconds)

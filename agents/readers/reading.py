@@ -100,8 +100,7 @@ def find_oldest_cursor(log: type[Model]) -> int:
 
 def _find_place(cursor: ReaderCursor | None) -> int:
     """Return the id before the first row that the reader may still read; 0 if the reader has not
-    begun.
-    """
+    begun."""
     if cursor is None:
         return 0
     return min([cursor.position, *(Hole(*each).first - 1 for each in cursor.holes)])
@@ -118,8 +117,7 @@ def skip_unread() -> None:
 
 def _read(reader: Reader) -> bool:
     """Read the reader's next batch; return True if there may be more rows. A row that cannot be
-    read is skipped, so that it does not block the rows after it.
-    """
+    read is skipped, so that it does not block the rows after it."""
     has_more = False
     with log_and_continue(f"reading for {reader.name}") as failure:
         has_more = _read_batch(reader, AT_ONCE)

@@ -274,8 +274,7 @@ def _clean_client_id(sent: str) -> str:
 
 def _was_sent(run: Run, message: TypedMessage) -> bool:
     """Return True if an earlier request has added this message; call it under the run's lock. Raise
-    Conflict if the id belongs to another message.
-    """
+    Conflict if the id belongs to another message."""
     if not message.client_id:
         return False
     found = Message.objects.filter(run=run, client_message_id=message.client_id).first()

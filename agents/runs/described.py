@@ -1,6 +1,5 @@
 """The description of an event in words, for the panel, the playback, the transcript and
-webhooks.
-"""
+webhooks."""
 
 from __future__ import annotations
 

@@ -27,8 +27,7 @@ _Fact = event_facts.FactKind
 
 DECISIONS = frozenset({ApprovalStatus.APPROVED, ApprovalStatus.DENIED, ApprovalStatus.ANSWERED})
 """The states that a person's decision gives a card; Gadget writes the reasons for all other
-states.
-"""
+states."""
 CARD_LOOKS = {
     ApprovalStatus.APPROVED: ("good", "check"),
     ApprovalStatus.ANSWERED: ("good", "check"),

@@ -104,8 +104,7 @@ def say_usage(payload: Mapping[str, Any]) -> str:
 
 def say_exit_reason(payload: Mapping[str, Any]) -> str:
     """Explain the end of a run, as in `Out of passes: the employee was asked to answer with what it
-    had.`; empty if the run was answered or cancelled.
-    """
+    had.`; empty if the run was answered or cancelled."""
     reason = str(payload["exit_reason"])
     if reason in (ExitReason.FINAL_ANSWER, ExitReason.CANCELLED):
         return ""

@@ -148,8 +148,7 @@ def _build_call(run: Run, tool: Tool, verdict: Verdict) -> ToolCall:
 
 def _build_request(tool: Tool, verdict: Verdict) -> dict[str, Any]:
     """Build the response in which a model would request this call, because each pass needs a
-    response.
-    """
+    response."""
     function = {"name": tool.name, "arguments": canonical_json(verdict.params)}
     return {
         "role": "assistant",

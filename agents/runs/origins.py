@@ -1,6 +1,5 @@
 """A registry for apps that start runs: each app provides the people and the texts behind
-its runs.
-"""
+its runs."""
 
 from __future__ import annotations
 

@@ -40,8 +40,7 @@ yet; None if it can."""
 @dataclass(frozen=True)
 class _StopAction:
     """Stopping or resuming: its name in the audit, the lowest role that may do it, and the words
-    for a refusal.
-    """
+    for a refusal."""
 
     action: str
     role: Role

@@ -21,8 +21,7 @@ from tools.toolbox.standing_grants import find_change
 
 def end_changed() -> int:
     """End the standing grants in force whose tool, account or level has changed; return their
-    number.
-    """
+    number."""
     hash_once = lru_cache(hash_account)
     rows = (
         StandingGrant.objects.filter(IN_FORCE)
@@ -51,8 +50,7 @@ def _find_change(row: StandingGrant, tool: Tool, account: str) -> Objection | No
 
 def _find_level(organization: Organization, employee_id: int | None, tool: Tool) -> Level:
     """Return the tool's level, or the higher level that an admin has set for the employee or for
-    all employees.
-    """
+    all employees."""
     rules = (
         load_organization_rules(organization.pk)
         if employee_id is None

@@ -132,8 +132,7 @@ def find_covered_cards(organization_id: int, proposal: ProposedGrant, tool: Tool
 
 def load_past_cards(organization_id: int, tool: str, run_id: int | None = None) -> list[Approval]:
     """Load the newest cards of the tool, at most 500 from the last 90 days, without
-    replaced cards.
-    """
+    replaced cards."""
     here = Q() if run_id is None else Q(run_id=run_id)
     rows = Approval.objects.filter(
         here,

@@ -1,6 +1,5 @@
 """Approve cards with standing grants when calls are recorded, and check these approvals again when
-the calls start.
-"""
+the calls start."""
 
 from __future__ import annotations
 

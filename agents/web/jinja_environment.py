@@ -97,8 +97,7 @@ def build_url(name: str, *args: object, **kwargs: object) -> str:
 @lru_cache(maxsize=256)
 def _split_address(name: str, _prefix: str, urlconf: str | None) -> tuple[str, str]:
     """Split an address around its id; the result is cached, because a list can have a thousand
-    addresses.
-    """
+    addresses."""
     before, _, after = reverse(name, urlconf=urlconf, args=(_SOME_ID,)).partition(str(_SOME_ID))
     return before, after
 

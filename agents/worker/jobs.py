@@ -29,8 +29,7 @@ logger = logging.getLogger(__name__)
 
 MAX_ABANDONED = 8
 """The number of tool threads running beyond their timeouts at which the worker shuts down, so that
-it is restarted.
-"""
+it is restarted."""
 
 TITLES_AT_ONCE = 4
 _title_threads = ThreadPoolExecutor(TITLES_AT_ONCE, thread_name_prefix="titles")

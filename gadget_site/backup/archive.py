@@ -162,8 +162,7 @@ def read_manifest(path: Path) -> Manifest:
 
 def _check_seal(path: Path) -> None:
     """Raise BackupError unless the seal matches the whole file. Nothing is unpacked before this
-    check.
-    """
+    check."""
     try:
         with path.open("rb") as file:
             if (found := seal.read_seal(file)) is None:

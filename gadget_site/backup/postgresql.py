@@ -1,6 +1,5 @@
 """Back up and restore PostgreSQL with COPY, all tables in one transaction. No other program is
-needed.
-"""
+needed."""
 
 from __future__ import annotations
 

@@ -80,8 +80,7 @@ def restore(path: Path, *, force: bool = False) -> RestoredBackup:
 
 def _refuse_while_alive() -> None:
     """Raise BackupError if a worker or sweeper shows signs of life in Redis, even one without a
-    database connection.
-    """
+    database connection."""
     try:
         alive = [*list_alive(WORKER), *list_alive(SWEEPER)]
     except redis.RedisError:

@@ -22,8 +22,7 @@ ENDED = frozenset(
     }
 )
 """Tables whose rows give access, or decide or start something without a person. The restore ends
-these rights.
-"""
+these rights."""
 
 CONFIRMED = frozenset(
     {

@@ -47,8 +47,7 @@ To restore it, with Gadget stopped on every machine:  python manage.py restore F
 """
 _RECENT_NS = 2_000_000_000
 """The nanoseconds within which a file may change twice without getting a new modification time. A
-file that changed so shortly before it was copied is copied again.
-"""
+file that changed so shortly before it was copied is copied again."""
 
 
 def back_up(path: Path, *, force: bool = False) -> Manifest:

@@ -15,8 +15,7 @@ from gadget_site.demo.staff import OUTSIDER, PEOPLE
 USERNAMES = (*PEOPLE, OUTSIDER)
 MAX_CHECKED = 25
 """The maximum number of accounts to check: each check takes as long as a login. NotTheDemoPassword
-prevents other accounts from getting the demo's password.
-"""
+prevents other accounts from getting the demo's password."""
 
 
 class OpenDemoAccountsError(Exception):
@@ -75,8 +74,7 @@ FIX = "Change it with `manage.py changepassword NAME`, or remove the demo with `
 
 def describe(names: list[str]) -> str:
     """Return a warning such as `The demo's password, which everybody knows, still works for:
-    viewer, admin.`
-    """
+    viewer, admin.`"""
     return f"The demo's password, which everybody knows, still works for: {', '.join(names)}."
 
 

@@ -163,8 +163,7 @@ def _add_model_provider(
     organization: Organization, real: RealModel, built: DemoChanges
 ) -> tuple[ModelProvider, bool]:
     """Create or update the real model's provider. Return it, and True if its kind changed: other
-    kinds have other model names.
-    """
+    kinds have other model names."""
     provider, _ = ModelProvider.objects.get_or_create(
         organization=organization, name=REAL_MODEL_PROVIDER
     )
@@ -204,8 +203,7 @@ def _add_employee(
 
 def _add_paused_schedule(organization: Organization, built: DemoChanges) -> None:
     """Add an example schedule that starts nothing until somebody resumes it, unless the
-    organization has a schedule.
-    """
+    organization has a schedule."""
     if not Schedule.objects.filter(organization=organization).exists():
         name, task, cron, time_zone = staff.SCHEDULED
         operator = User.objects.get(username="operator")

@@ -66,8 +66,7 @@ class DemoLoginForm(LoginForm):
 
 class DemoLogin(LoginPage):
     """Log in as the person whose button was pressed, with the demo's password; all else is as on
-    the login page.
-    """
+    the login page."""
 
     http_method_names = ["post", "options"]
     form_class = DemoLoginForm

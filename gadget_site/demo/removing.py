@@ -81,8 +81,7 @@ def _remove_organization(organization: Organization) -> None:
 
 def _remove_account(user: User, removal: Removal) -> None:
     """Remove an account that only the demo needs, or only its login if another organization's
-    history names it. Keep any other account, and record the reason.
-    """
+    history names it. Keep any other account, and record the reason."""
     name = user.username
     if user.is_superuser or user.email != f"{name}@{EMAIL_DOMAIN}":
         removal.kept.append(f"{name}: it is not the demo's own account")

@@ -20,8 +20,7 @@ from tools.registries.records import LARGEST_IMPORT
 WITHOUT_LOGIN = 1_000_000
 WITH_LOGIN = 3_000_000
 """A little more than DATA_UPLOAD_MAX_MEMORY_SIZE, so that Django itself refuses slightly larger
-requests and says why.
-"""
+requests and says why."""
 
 FORM_FIELDS = 1_000_000
 """Room for a form's other fields next to its files."""

@@ -15,8 +15,7 @@ Headers = list[tuple[bytes, bytes]]
 FOR, PROTO = b"x-forwarded-for", b"x-forwarded-proto"
 FORWARDED_HEADER = b"x-gadget-forwarded"
 """The header that tells later code that a request had proxy headers, which are dropped. It is
-itself dropped if a client sends it.
-"""
+itself dropped if a client sends it."""
 
 PREFIXES = (b"x-forwarded", b"x-original-", b"x-gadget-", b"x-accel-", b"x-ssl-", b"x-client-cert")
 NAMES = frozenset(
@@ -69,8 +68,7 @@ def _list_words(headers: Headers, name: bytes) -> list[str]:
 
 def _find_client(client: list[Any], peer: Address, forwarded: list[str]) -> list[Any]:
     """Return the client's address: walk back along the forwarded addresses to the first that is not
-    a trusted proxy's.
-    """
+    a trusted proxy's."""
     found = peer
     for word in reversed(forwarded):
         before = _parse(word)

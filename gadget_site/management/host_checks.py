@@ -1,6 +1,5 @@
 """The doctor's checks of this machine: its folders and key files, free space, demo accounts, and
-the installation's identity.
-"""
+the installation's identity."""
 
 from __future__ import annotations
 
@@ -54,8 +53,7 @@ def check_folder() -> Iterator[Finding]:
 
 def check_key_files() -> Iterator[Finding]:
     """Check that this machine's other users cannot read the files in which the guides put keys and
-    passwords.
-    """
+    passwords."""
     places = (*KEY_FILES, settings.BASE_DIR / ".env", settings.BASE_DIR / "deploy" / ".env")
     config = (settings.GADGET_CONFIG_FILE,) if settings.GADGET_CONFIG.services else ()
     for path in (*places, *config):

@@ -86,7 +86,8 @@ def check_installation() -> Iterator[Finding]:
 
 
 def check_settings() -> Iterator[Finding]:
-    """Report the state of DEBUG, and credentials that are not used because a variable is not set."""
+    """Report the state of DEBUG, and credentials that are not used because a variable
+    is not set."""
     if settings.DEBUG:
         yield Finding("settings", "valid; DEBUG is on, which suits one person on one machine")
     else:
@@ -98,8 +99,7 @@ def check_settings() -> Iterator[Finding]:
 
 def check_database(presence: Presence) -> Iterator[Finding]:
     """Check that the database is reachable, migrated, durable (a commit survives a power cut), and
-    has enough connections.
-    """
+    has enough connections."""
     try:
         plan = MigrationExecutor(connection).migration_plan(
             MigrationExecutor(connection).loader.graph.leaf_nodes()
@@ -119,8 +119,7 @@ def check_database(presence: Presence) -> Iterator[Finding]:
 
 def _describe_failure(error: DatabaseError) -> str:
     """Return the server's own words, or the error's text if a new attempt succeeds. The connection
-    pool's error says only that it got no connection in time.
-    """
+    pool's error says only that it got no connection in time."""
     refusal = try_connecting()
     return refusal.words if refusal else str(error).strip()
 
@@ -205,8 +204,7 @@ def check_process(kind: str, presence: Presence, command: str) -> Finding:
 
 def check_lost_workers(presence: Presence) -> Iterator[Finding]:
     """Report workers that vanished in the last ten minutes without a clean shutdown, while others
-    still run.
-    """
+    still run."""
     alive, seen = presence.workers_alive or 0, presence.workers_seen or 0
     if 0 < alive < seen:
         text = f"{seen - alive} of {seen} workers vanished in the last ten minutes"
@@ -257,8 +255,7 @@ def check_slots(allowed: int, ours_at_most: int) -> Finding:
 
 def _count_processes(presence: Presence) -> int:
     """Count the web process, and the workers and sweepers that run, or that `up` would start if
-    those are more.
-    """
+    those are more."""
     workers, sweepers = (len(presence.names.get(kind, ())) for kind in (WORKER, SWEEPER))
     return 1 + max(workers, settings.GADGET_WORKERS) + max(sweepers, 1)
 

@@ -24,8 +24,7 @@ LATE = timedelta(minutes=10)
 
 def check_notices() -> Iterator[Finding]:
     """Check that the mail server responds, that push services have a contact, that no address
-    fails, and that notifications are sent in time.
-    """
+    fails, and that notifications are sent in time."""
     yield _check_mail_server()
     if Channel.objects.filter(kind=ChannelKind.PUSH).exists() and find_contact().endswith(
         "@localhost"

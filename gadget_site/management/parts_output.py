@@ -29,8 +29,7 @@ class PartsOutput:
 
     def write_plain(self, *lines: str) -> None:
         """Write lines of the supervisor itself: without a prefix, or in JSON with its name as the
-        part.
-        """
+        part."""
         for line in lines:
             if not self._as_json:
                 self._output.write(f"{line}\n")
@@ -45,8 +44,7 @@ def _add_part(part: str, line: str) -> str:
 
 def _parse(line: str) -> dict[str, Any]:
     """Return the line's fields. A line that is not a JSON object, such as a library's own, becomes
-    the event.
-    """
+    the event."""
     try:
         parsed = json.loads(line)
     except (ValueError, RecursionError):

@@ -28,8 +28,7 @@ LINES_KEPT = 20
 STOP_PATIENCE_S = 8.0
 FROZEN_AFTER_S = 20.0
 """The seconds after which a process without a heartbeat is replaced. This is before its runs'
-leases expire, which takes 30 s.
-"""
+leases expire, which takes 30 s."""
 CHECK_EVERY_S = 1.0
 
 
@@ -57,8 +56,7 @@ class Child:
 
     def check_heartbeat(self, seconds: float) -> None:
         """Read the heartbeat again, `seconds` after the last time, and update the time without a
-        change.
-        """
+        change."""
         try:
             beat_ns = self.heartbeat.stat().st_mtime_ns
         except FileNotFoundError:
@@ -126,8 +124,7 @@ class Supervisor:
 
     def stop(self) -> None:
         """Stop all processes: first by a signal, then by force. Redis is last, because the other
-        processes use it.
-        """
+        processes use it."""
         self._end([child for child in self._children.values() if child.spec.name != "redis"])
         self._end(list(self._children.values()))
         self._children.clear()
@@ -135,8 +132,7 @@ class Supervisor:
 
     def _kill_frozen(self) -> None:
         """Kill processes whose heartbeat has stopped. Time in which the supervisor itself was
-        frozen does not count.
-        """
+        frozen does not count."""
         now = time.monotonic()
         seconds, self._checked_at = min(now - self._checked_at, CHECK_EVERY_S), now
         for child in self._children.values():

@@ -19,8 +19,7 @@ LOOK_EVERY_S = 0.5
 
 def main(starter: int, command: list[str]) -> None:
     """On Linux, replace this process with the command, which the kernel ends together with the
-    starter. Elsewhere, start the command and watch both processes.
-    """
+    starter. Elsewhere, start the command and watch both processes."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         # The starter may have ended before prctl took effect. Compare with its id, not with 1: in a

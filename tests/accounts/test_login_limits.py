@@ -1,6 +1,5 @@
 """The limits on logins: guessing passwords from one address is slow, and guesses elsewhere never
-lock people out of a browser that they have used before.
-"""
+lock people out of a browser that they have used before."""
 
 from __future__ import annotations
 

@@ -49,8 +49,7 @@ def fields_of(row: AuditEntry) -> dict[str, object]:
 
 def forge(organization: Organization, key_id: str | None = None) -> None:
     """Rewrite the history from entry 2 on, as an attacker with only the database could: change the
-    actors, and recompute all hashes.
-    """
+    actors, and recompute all hashes."""
     previous = AuditEntry.objects.get(organization=organization, seq=1).hash
     for row in AuditEntry.objects.filter(organization=organization, seq__gte=2).order_by("seq"):
         row.actor, row.previous_hash = "user:somebody else", previous

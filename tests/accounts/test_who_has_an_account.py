@@ -1,6 +1,5 @@
 """No response tells an admin whether somebody has an account in another organization, however often
-the admin asks.
-"""
+the admin asks."""
 
 from __future__ import annotations
 

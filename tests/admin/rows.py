@@ -1,6 +1,5 @@
 """Data for tests of the admin: a row of every model in Acme, people with access to the admin, and
-the forms that a browser would send.
-"""
+the forms that a browser would send."""
 
 from __future__ import annotations
 
@@ -90,8 +89,7 @@ def make_deputy(world: World) -> Deputy:
 
 def address(row: Model | type[Model], page: str) -> str:
     """Return the address of an admin page: `change`, `delete` or `history` of a row, or `list` or
-    `add` of a model.
-    """
+    `add` of a model."""
     base = f"/admin/{row._meta.app_label}/{row._meta.model_name}/"
     if page == "list":
         return base

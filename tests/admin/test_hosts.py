@@ -1,6 +1,5 @@
 """The hosts that tools may reach: they are stored in normalized form, and private networks are
-opened only after a confirmation.
-"""
+opened only after a confirmation."""
 
 from __future__ import annotations
 
@@ -124,8 +123,7 @@ def test_opening_a_private_network_needs_confirmation_and_closing_it_does_not(
 
 class TestPrivateNetwork:
     """Access to private networks is the installation's decision: only a superuser can allow it, or
-    an admin for a host in ALLOWED_PRIVATE_HOSTS.
-    """
+    an admin for a host in ALLOWED_PRIVATE_HOSTS."""
 
     @pytest.fixture(autouse=True)
     def nothing_is_allowed(self, settings: Settings) -> None:

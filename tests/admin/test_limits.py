@@ -1,6 +1,5 @@
 """The limits on an employee's tools, as set in the admin: they are parsed, validated and stored,
-and loosened only after a confirmation.
-"""
+and loosened only after a confirmation."""
 
 from __future__ import annotations
 

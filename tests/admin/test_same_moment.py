@@ -25,14 +25,12 @@ pytestmark = pytest.mark.django_db(transaction=True)
 PATIENCE_S = 20.0
 AHEAD_S = 1.0
 """The seconds for which the first transaction stays open, so that the second form is validated and
-waits in the meantime.
-"""
+waits in the meantime."""
 
 
 def meanwhile(row: Callable[[], Model], act: Callable[[], Any]) -> Any:
     """Create the row in a transaction that stays open for a while; act before it commits, and
-    return the response.
-    """
+    return the response."""
     made = threading.Event()
 
     def make_first() -> None:

@@ -1,6 +1,5 @@
 """Dangerous changes to a source must be confirmed, are audited, and are saved completely or not at
-all.
-"""
+all."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
 """The names of a connected source's tools begin with the source's name, so it must not be the first
-part of an installed tool's name.
-"""
+part of an installed tool's name."""
 
 import pytest
 from django.test import Client

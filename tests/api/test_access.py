@@ -74,8 +74,7 @@ DECIDING = {
 
 class Target(NamedTuple):
     """The data that requests for all routes need: a world with a card, the ids for the paths, and
-    the bodies.
-    """
+    the bodies."""
 
     world: World
     card: Approval

@@ -1,6 +1,5 @@
 """GET /api/health and /api/ready need no login. The latter lists unavailable parts of the
-installation, and returns 503 only if the database is unavailable.
-"""
+installation, and returns 503 only if the database is unavailable."""
 
 from __future__ import annotations
 
@@ -132,8 +131,7 @@ def test_replacements_of_killed_workers_are_counted_in_their_place(redis_url: st
 
 def kill(pulse: SignOfLife, redis_url: str) -> None:
     """Leave the traces of a process that was killed ten seconds ago: its own record exists, but its
-    sign of life is missing.
-    """
+    sign of life is missing."""
     pulse.start()
     pulse._stopped.set()
     with redis.Redis.from_url(redis_url) as client:

@@ -1,6 +1,5 @@
 """Notices over REST: members read their own notices, which contain no addresses, and resend the
-failed ones.
-"""
+failed ones."""
 
 from __future__ import annotations
 

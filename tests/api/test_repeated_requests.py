@@ -1,6 +1,5 @@
 """A client may repeat every POST after a lost response: either the repetition is recognized by an
-id, or it is harmless.
-"""
+id, or it is harmless."""
 
 from __future__ import annotations
 
@@ -24,8 +23,7 @@ RECOGNIZED = {
     "/api/asks/{ask_id}/redeem": "receipt",
 }
 """The field that identifies a repetition, by path. It is in the body, or in each item of a bulk
-decision's body.
-"""
+decision's body."""
 HARMLESS = {
     "/api/runs/{run_id}/cancel": "a cancelled run stays cancelled",
     "/api/approvals/undo": "the card that was undone was replaced; its replacement has another id",
@@ -41,7 +39,8 @@ HARMLESS = {
 
 @pytest.fixture(scope="module")
 def bodies() -> dict[str, set[str]]:
-    """Return the field names of each POST's body by path, including the fields of nested objects."""
+    """Return the field names of each POST's body by path, including the fields of
+    nested objects."""
     document = Client().get("/api/openapi.json").json()
     return {
         path: list_fields(document, operations["post"].get("requestBody", {}))

@@ -1,6 +1,5 @@
 """POST /api/tool_calls/{id}/resolve records what a person reports about a call whose outcome is
-unknown, with a reason.
-"""
+unknown, with a reason."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
 """POST /api/runs assigns a task to an employee, only once for each client_request_id, and reports
-invalid fields.
-"""
+invalid fields."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
 """API tokens: they are printed once, stored as a hash, carry the rights of one membership, and are
-refused after they are revoked.
-"""
+refused after they are revoked."""
 
 from __future__ import annotations
 

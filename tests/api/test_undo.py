@@ -1,6 +1,5 @@
 """POST /api/approvals/{id}/undo withdraws an approval; only the person who gave it can do so, and
-only until the call starts.
-"""
+only until the call starts."""
 
 from __future__ import annotations
 

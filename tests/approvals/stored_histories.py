@@ -1,6 +1,5 @@
 """Random histories of one card in the database; each step is decided both by the product's
-functions and by the slow judge.
-"""
+functions and by the slow judge."""
 
 from __future__ import annotations
 
@@ -36,8 +35,7 @@ PEOPLE = 5
 STEPS = 14
 AMOUNTS = {"small": 10, "large": 600}
 """The amount that each name in a probe's call stands for. The slow judge compares amounts, and the
-probe only has a name.
-"""
+probe only has a name."""
 TWO_PEOPLE = RuleTerms(0, "two-person rule", excludes_requesters=True)
 IF_LARGE = Condition("name", Rule.EQUALS, "large").as_json()
 WEIGHTS = {"vote": 12, "change": 5, "edit": 1, "withdraw": 1, "deny": 0.3, "expire": 0.2}
@@ -78,8 +76,7 @@ class Office:
 
     def play(self, chance: random.Random) -> str:
         """Play one history until the card ends or the steps are used up; return its outcome, or
-        "open".
-        """
+        "open"."""
         self._begin(chance)
         for step in range(STEPS):
             self._age(step)
@@ -118,8 +115,7 @@ class Office:
 
     def _undo(self, chance: random.Random, member: Membership) -> str:
         """Undo the member's approval with some probability, and check that other people's votes
-        stay.
-        """
+        stay."""
         if chance.random() < 0.7:
             return "approved"
         self._card = self._workshop.undo(self._card, by=member)
@@ -266,7 +262,8 @@ class Office:
         self.world.deputies = pairs
 
     def _make_rules(self, chance: random.Random, count: int) -> list[RuleTerms]:
-        """Make random rules: for the probe, for another tool, for their category, or for all tools."""
+        """Make random rules: for the probe, for another tool, for their category, or
+        for all tools."""
         names = {"crm.refund": TOOL, "other": "probe.gate", "crm": "probe", "": ""}
         return [
             replace(
@@ -302,8 +299,7 @@ class Office:
 
     def _check_words(self) -> None:
         """Check that the waiting card says which approvals are missing, and whether nobody can give
-        them.
-        """
+        them."""
         card = Approval.objects.select_related("run", "tool_call").get(pk=self._card.pk)
         assert card.status == ApprovalStatus.PENDING
         standing = find_standings(self._workshop.organization, [card]).get(card.pk)

@@ -1,6 +1,5 @@
 """Claims on cards: other people see who has claimed a card, and are warned before they decide it,
-but can still do so.
-"""
+but can still do so."""
 
 from __future__ import annotations
 

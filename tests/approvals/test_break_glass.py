@@ -333,8 +333,7 @@ class TestTheBreakGlassAddress:
 
 class TestBreakGlassForm:
     """Break-glass is possible only in a browser, on the card's own page, and not with a token, in
-    bulk or over REST.
-    """
+    bulk or over REST."""
 
     def test_is_offered_only_to_an_admin(
         self, workshop: Workshop, card: Approval, ada: Membership

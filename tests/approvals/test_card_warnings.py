@@ -16,8 +16,7 @@ def make_card(
     params: dict[str, Any], *targets: dict[str, Any], digest: str = "", kind: str = "approval"
 ) -> Approval:
     """Make a card without storing it; unless a digest is given, cards with different content get
-    different digests.
-    """
+    different digests."""
     preview = {
         "effect": "update",
         "targets": list(targets),

@@ -50,8 +50,7 @@ def ask_twice(workshop: Workshop, asked: dict[str, object]) -> tuple[Approval, A
 
 def ask_again(workshop: Workshop, asked: dict[str, object]) -> tuple[Approval, Run]:
     """Let two runs request the same change, approve both and run the first. Return the card with
-    which the second run asks again, and the run that made the change.
-    """
+    which the second run asks again, and the run that made the change."""
     first, second = ask_twice(workshop, asked)
     workshop.approve(first)
     workshop.approve(second)

@@ -1,6 +1,5 @@
 """Only what was approved runs: if the target, the tool or the rules have changed since the
-approval, the call needs a new one.
-"""
+approval, the call needs a new one."""
 
 from typing import Any
 
@@ -278,8 +277,7 @@ def test_a_harmless_edit_of_the_employee_keeps_approved_cards_valid(
 
 class TestRowsChangedInTheDatabase:
     """The digest seals the values that the card shows, even if rows and their hashes are changed
-    directly in the database.
-    """
+    directly in the database."""
 
     @pytest.mark.parametrize(
         "stored_hash", ["0" * 64, None], ids=["with another hash", "with the old hash"]

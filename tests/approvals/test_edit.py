@@ -263,8 +263,7 @@ class TestAnEditThatLosesARace:
         self, card: Approval, member: Membership, recorder: Recorder, decide: Callable[[], object]
     ) -> tuple[int, dict[str, str]]:
         """Edit the card over REST, and call `decide` while the preview waits; return the status and
-        body of the response.
-        """
+        body of the response."""
         answers = []
         client = Client()
         client.force_login(member.user)
@@ -295,8 +294,7 @@ class TestAnEditThatLosesARace:
         self, workshop: Workshop, held_card: Approval, recorder: Recorder, record: Record
     ) -> None:
         """The record is removed, as the approved call would do, so the preview of the edit cannot
-        find it.
-        """
+        find it."""
 
         def approve_and_run() -> None:
             workshop.approve(held_card, by=workshop.admin)

@@ -1,6 +1,5 @@
 """A file is written or deleted as the card shows; if the file has changed since then, the call
-needs a new approval.
-"""
+needs a new approval."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
 """Permissions to decide: a role includes all lower roles, and the two-person rule keeps requesters
-from deciding their own cards.
-"""
+from deciding their own cards."""
 
 from collections.abc import Callable
 

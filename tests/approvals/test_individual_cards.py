@@ -1,6 +1,5 @@
 """Cards that must be approved individually: the inbox says so, and bulk decisions refuse to approve
-them.
-"""
+them."""
 
 from __future__ import annotations
 
@@ -180,8 +179,7 @@ def write_changed_file(world: World) -> Approval:
 
 def test_a_changed_file_cannot_be_approved_in_bulk(world: World) -> None:
     """A bulk decision computes the effect again. The list does not, because that is slow, so the
-    list cannot show that the file has changed.
-    """
+    list cannot show that the file has changed."""
     changed = write_changed_file(world)
     same = world.card(tool="files.write", params={"path": "b.md", "text": "new"})
     assert find_reasons(world, changed, same) == {}

@@ -1,6 +1,5 @@
 """A call that a person marked as not done turns out to have happened: people see this, and nothing
-else about the ended call and run changes.
-"""
+else about the ended call and run changes."""
 
 import pytest
 
@@ -142,8 +141,7 @@ class TestASecondEffect:
         self, workshop: Workshop, recorder: Recorder, is_approved: bool
     ) -> None:
         """When the second card was shown, the first effect counted as not done, so the call needs a
-        new approval.
-        """
+        new approval."""
         run = give_up(workshop, recorder, times=2)
         if is_approved:
             workshop.approve(workshop.card(run))

@@ -105,8 +105,7 @@ def after_an_edit_that_somebody_else_approved_and_undid(workshop: Workshop) -> A
 
 def after_creating_its_schedule(workshop: Workshop) -> Approval:
     """Start a run of the creator's schedule after another person has resumed it, and return the
-    run's card.
-    """
+    run's card."""
     workshop.play(asking(EFFECT))
     schedule = schedules.create(workshop.approver, workshop.employee.pk, "My work", EVERY_DAY)
     schedules.pause(workshop.approver, schedule.pk)
@@ -198,8 +197,7 @@ def after_editing_the_recipe(workshop: Workshop) -> Approval:
 
 def with_a_busy_colleague(workshop: Workshop, *script: dict[str, object]) -> Run:
     """Create a run that first delegates a task to a colleague with this script, and then requests a
-    write itself; drive it.
-    """
+    write itself; drive it."""
     may_delegate(workshop.employee, hire(workshop, "Kim", *script))
     workshop.play(asking(delegate("Kim", "Look it up")), asking(EFFECT))
     return workshop.drive(workshop.submit())
@@ -257,8 +255,7 @@ def after_an_answer_two_runs_below(workshop: Workshop) -> Approval:
 
 def after_an_answer_in_a_run_beside(workshop: Workshop) -> Approval:
     """Start a run that read the result of one colleague, who had asked a person, and then delegated
-    a write to another colleague; return the card of the write.
-    """
+    a write to another colleague; return the card of the write."""
     kim, lee = hire(workshop, "Kim", asking(ask("To whom?"))), hire(workshop, "Lee", asking(EFFECT))
     may_delegate(workshop.employee, kim, lee)
     workshop.play(asking(delegate("Kim", "Look it up")), asking(delegate("Lee", "Pay")))

@@ -1,6 +1,5 @@
 """Random histories of cards with approval rules have the same outcomes as in a second, slow
-implementation.
-"""
+implementation."""
 
 from __future__ import annotations
 

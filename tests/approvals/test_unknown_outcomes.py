@@ -1,6 +1,5 @@
 """A write with an unknown outcome needs attention: the engine never repeats the write, and a person
-reports its outcome.
-"""
+reports its outcome."""
 
 import pytest
 

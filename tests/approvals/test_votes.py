@@ -1,6 +1,5 @@
 """Approval rules on stored cards: votes, the people whose votes count, and changes of people,
-groups and rules after a vote.
-"""
+groups and rules after a vote."""
 
 from __future__ import annotations
 

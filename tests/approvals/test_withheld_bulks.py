@@ -1,6 +1,5 @@
 """Undoing a bulk approval stores one row that withholds all of it: none of its remaining calls
-starts, and its cards are renewed afterwards one by one.
-"""
+starts, and its cards are renewed afterwards one by one."""
 
 from __future__ import annotations
 
@@ -69,8 +68,7 @@ class TestTheRowOfAWithheldBulk:
         self, workshop: Workshop, recorder: Recorder
     ) -> None:
         """The undone bulks are another one by the same person, and one with the same id by another
-        person.
-        """
+        person."""
         run, bulk_id = approve_together(workshop)
         WithheldBulk.objects.create(
             organization=workshop.organization, user=workshop.approver.user, bulk_id=uuid4()

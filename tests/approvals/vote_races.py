@@ -1,6 +1,5 @@
 """Races for the last vote: many people approve one card at once, but its approval rule needs only a
-few approvals.
-"""
+few approvals."""
 
 from __future__ import annotations
 
@@ -75,8 +74,7 @@ class Crowd:
 
     def _approve(self, card: Approval, member: Membership) -> ApprovalStatus | None:
         """Approve the card, and retry while the database is busy. Return the card's status, or None
-        if other people had already decided it.
-        """
+        if other people had already decided it."""
         try:
             return ApprovalStatus(self._workshop.approve(card, by=member).status)
         except AlreadyDecided:

@@ -37,8 +37,7 @@ NAMES = (
 )
 ONLY_IF_NAMED = ("million", "compiled")
 """Benchmarks that run only if they are named: `million` takes minutes and gigabytes, and `compiled`
-only helps to choose queries to compile.
-"""
+only helps to choose queries to compile."""
 REPEATS = 5
 QUICK_REPEATS = 2
 
@@ -107,8 +106,7 @@ def _on(kind: str, arguments: list[str]) -> Column:
 
 def _environment(folder: Path, address: str) -> dict[str, str]:
     """Return the environment for the product's own settings with this data folder and database;
-    tests/settings.py adds the test tools.
-    """
+    tests/settings.py adds the test tools."""
     kept = {
         name: value for name, value in os.environ.items() if name not in services.FOREIGN_VARIABLES
     }

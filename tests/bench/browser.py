@@ -1,6 +1,5 @@
 """A person's browser as a program: it sends REST requests, and receives every event of a run over
-the run's socket.
-"""
+the run's socket."""
 
 from __future__ import annotations
 
@@ -91,8 +90,7 @@ class Watched:
 
 class Browser:
     """The requests and sockets of one person, identified by a token. The sockets are served in a
-    separate thread.
-    """
+    separate thread."""
 
     def __init__(self, url: str, token: str) -> None:
         self._socket_url = url.replace("http", "ws", 1)
@@ -104,8 +102,7 @@ class Browser:
 
     def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
         """POST to the API and return the response's body; raise AssertionError if the request is
-        refused.
-        """
+        refused."""
         response = self._client.post(f"/api{path}", json=body)
         assert response.is_success, f"{path}: {response.status_code} {response.text}"
         told: dict[str, Any] = response.json()
@@ -120,8 +117,7 @@ class Browser:
 
     def watch(self, run_id: int) -> Watched:
         """Begin to open the run's socket, which closes when the run has finished; do not wait until
-        it is open.
-        """
+        it is open."""
         watched = Watched(run_id)
         self._loop.call_soon_threadsafe(self._begin, watched)
         return watched
@@ -145,8 +141,7 @@ class Browser:
 
     async def _follow(self, watched: Watched) -> None:
         """Receive events until the run has finished or the patience is used up. If the socket is
-        lost, open it again after the last event received, as a browser does.
-        """
+        lost, open it again after the last event received, as a browser does."""
         deadline = time.monotonic() + PATIENCE_S
         while not watched.has_finished:
             try:

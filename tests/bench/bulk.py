@@ -1,6 +1,5 @@
 """A thousand cards decided in bulk over REST: they are approved, undone before any call has
-started, renewed, and denied.
-"""
+started, renewed, and denied."""
 
 from __future__ import annotations
 
@@ -27,8 +26,7 @@ AIM_DECIDING_S, AIM_UNDO_MS = 5.0, 300.0
 
 def thousand(installation: Installation) -> list[Figure]:
     """Measure the bulk approval, undo, renewal and denial once each: with a thousand cards,
-    repeating them adds little.
-    """
+    repeating them adds little."""
     with worksite([{"text": "Done."}]) as site, browsing(installation.url, site.token) as browser:
         _ask(site)
         bulk_id = str(uuid4())

@@ -92,8 +92,7 @@ def run_by_hand(client: OpenAI, run: int) -> None:
 
 def _ask(client: OpenAI, messages: list[dict[str, Any]]) -> dict[str, Any]:
     """Send the messages to the model and return its response as a message. Like Gadget, this
-    bypasses the SDK's transformation of requests.
-    """
+    bypasses the SDK's transformation of requests."""
     body = {
         "model": "fake",
         "messages": messages,

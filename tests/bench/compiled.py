@@ -28,8 +28,7 @@ WARM_UP = 3
 
 def shares() -> list[Figure]:
     """Measure how much slower each action would be, in percent, if the plain ORM replaced one of
-    its compiled queries.
-    """
+    its compiled queries."""
     logging.disable(logging.WARNING)
     acts = build_acts(build_workshop()) | build_acts_beside_runs(build_workshop("crowd"))
     acts["state of a run for a browser"] = lambda: read_state(1)
@@ -90,8 +89,7 @@ def _measure_orm(query: AnyQuery, values: tuple[Any, ...]) -> float:
 
 def _build_plain(query: AnyQuery, values: tuple[Any, ...]) -> QuerySet[Any]:
     """Build the same query for the plain ORM: it loads related rows with `select_related`, and
-    other values as columns.
-    """
+    other values as columns."""
     rows: QuerySet[Any] = query._build(*values)
     columns = dict(zip(query._row_type._fields, query._columns, strict=True))
     models = [column for column in columns.values() if isinstance(column, ModelColumns)]

@@ -32,8 +32,7 @@ class _Decided:
 
 def approvals(installation: Installation, samples: int) -> list[Figure]:
     """Measure runs one after another on an idle machine: each run waits until a person approves its
-    call, and then continues to its answer.
-    """
+    call, and then continues to its answer."""
     with worksite([{"text": "Done."}]) as site, browsing(installation.url, site.token) as browser:
         record = Record.objects.create(
             organization=site.employee.organization,

@@ -48,8 +48,7 @@ AIM_KEYS, AIM_S, AIM_BYTES = 60, 300.0, 5_000
 TOTAL = sum(GROUPS) + SINGLE + DESTRUCTIVE
 SEEN_MS = 300
 """The time for which a new card is shown before the person acts; it counts as part of the reading
-time.
-"""
+time."""
 EFFECT_MS = 5_000
 MAX_TRIES = 3
 
@@ -138,8 +137,7 @@ def decide_all(installation: Installation) -> list[Figure]:
 @dataclass
 class _Plan:
     """The cards' ids, with the intended outcomes: groups and destructive cards are approved; a
-    single card is approved if its value is True, else denied.
-    """
+    single card is approved if its value is True, else denied."""
 
     groups: list[list[int]] = field(default_factory=list)
     single: dict[int, bool] = field(default_factory=dict)
@@ -240,8 +238,7 @@ def _decide_rest(person: _Person, plan: _Plan) -> None:
 
 def _decide(person: _Person, press_keys: Callable[[], None], left: int) -> None:
     """Press the keys of a decision until the card leaves the list. Each attempt that has no effect
-    counts as a refused key.
-    """
+    counts as a refused key."""
     for _ in range(MAX_TRIES):
         press_keys()
         try:

@@ -1,6 +1,5 @@
 """The cost of earlier results: runs continue after 10, 100 or 1,000 calls have already returned
-results.
-"""
+results."""
 
 from __future__ import annotations
 
@@ -61,8 +60,7 @@ def earlier_results(repeats: int) -> list[Figure]:
 
 def _slopes(rows: list[list[float]]) -> list[float]:
     """Return the µs that each earlier result costs, for each repetition: the slope of a line
-    through the costs of the three runs.
-    """
+    through the costs of the three runs."""
     return [1000 * statistics.linear_regression(EARLIER, row).slope for row in rows]
 
 

@@ -19,8 +19,7 @@ BUSY = 0.5
 @dataclass(frozen=True)
 class Machine:
     """The machine's cores, processor, system and Python version, the measured speed of Python and
-    of the disk, and the load in the last minute.
-    """
+    of the disk, and the load in the last minute."""
 
     cores: int
     processor: str

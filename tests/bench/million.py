@@ -33,8 +33,7 @@ AIM_MS = 200.0
 PATIENCE_S = 10.0
 LEAST_VIEWS = 12
 """The lowest number of views of a page. From the ninth execution on, PostgreSQL may use a plan that
-does not depend on a statement's params.
-"""
+does not depend on a statement's params."""
 WAITING = 1_000
 RUNS = 1_000_000
 DAYS = 180
@@ -125,8 +124,7 @@ def _list_paths(site: Worksite) -> list[str]:
 
 def _measure(client: Client, path: str, views: int) -> Figure:
     """Measure repeated views of a page; the first view only fills the process's caches and does not
-    count.
-    """
+    count."""
     took = []
     for _ in rounds(views, PATIENCE_S):
         began = time.perf_counter()
@@ -175,8 +173,7 @@ def _add_people(site: Worksite) -> list[Membership]:
 
 def _drive(site: Worksite, decider: Membership, place: int) -> int:
     """Drive a run whose card is decided, and return its id. The card is approved, except that of
-    the last of the ten runs, which is denied.
-    """
+    the last of the ten runs, which is denied."""
     record = Record.objects.create(organization=site.member.organization, name=f"Company {place}")
     change: dict[str, Any] = (
         {"phone": f"+1 555 {place:05}"} if place % 2 else {"email": f"a{place}@example.com"}
@@ -205,8 +202,7 @@ _COPIED: tuple[type[models.Model], ...] = (Run, *_OWNED)
 
 def _number_sources(cursor: CursorWrapper, sources: list[int]) -> None:
     """Copy the driven runs' rows to temporary tables, with the number of each row's run and the
-    row's place in that run.
-    """
+    row's place in that run."""
     for model in _COPIED:
         table = model._meta.db_table
         run = "id" if model is Run else "run_id"

@@ -31,8 +31,7 @@ WRITE = {"calls": [{"tool": "probe.effect", "params": {"name": "never approved"}
 
 def told(_: Installation, mail: MailServer, samples: int) -> list[Figure]:
     """Measure how soon events arrive by e-mail, and then how soon events of another organization
-    arrive at its webhook.
-    """
+    arrive at its webhook."""
     with worksite([WRITE]) as site:
         run = _wait_for_card(site)
         add_known_email(site.member, "bench@example.com")

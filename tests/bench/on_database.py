@@ -140,8 +140,7 @@ def _measure(results: Results, repeats: int, only: str) -> None:
 @contextmanager
 def _installation(mail: MailServer) -> Iterator[Installation]:
     """Yield a running installation that uses this process's Redis and queue. If an assertion fails,
-    print the output of its processes.
-    """
+    print the output of its processes."""
     with Recorder() as outside:
         variables = {
             "REDIS_URL": settings.REDIS_URL,

@@ -1,6 +1,5 @@
 """The search for params' origins in a megabyte of results, compared with splitting the same
-megabyte into words.
-"""
+megabyte into words."""
 
 from __future__ import annotations
 

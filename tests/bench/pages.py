@@ -40,8 +40,7 @@ from tools.office.records.models import Record
 
 FEW = 12_000
 """The number of runs and of audit entries when queries are counted for the first time: more than a
-page scans.
-"""
+page scans."""
 RUNS = 100_000
 MAX_RUNS = MAX_ENTRIES = 1_000_000
 CALLS_A_RUN = 10
@@ -239,14 +238,12 @@ _OF_THE_COPYS_CALL = """
     )) ELSE source.payload END
 """
 """The payload of a copied event: the id of the original call in it is replaced by the id of the
-copied call.
-"""
+copied call."""
 
 
 def _multiply(run: Run, count: int) -> None:
     """Copy the run with its passes, calls and events; every 5th copy has a decided card, and some
-    copies have a waiting card.
-    """
+    copies have a waiting card."""
     with copying() as cursor:
         copies = f"copies.id > {_copy_runs(cursor, run, count)}"
         owned: tuple[type[models.Model], ...] = (Pass, ToolCall, Event)

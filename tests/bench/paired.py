@@ -98,8 +98,7 @@ def _checked_out(commit: str) -> Iterator[Path]:
 
 def compare(commit: str, kind: str) -> None:
     """Measure all actions, and print a line for each: the median ratio with its interval, and both
-    medians.
-    """
+    medians."""
     with ExitStack() as stack:
         folder = stack.enter_context(_checked_out(commit))
         before, after = (stack.enter_context(_started(each, kind)) for each in (folder, ROOT))
@@ -112,8 +111,7 @@ def compare(commit: str, kind: str) -> None:
 
 def _compare_act(name: str, before: Side, after: Side) -> str:
     """Measure one action alternately in both checkouts, and return its line. The interval contains
-    the true median with 95 % probability.
-    """
+    the true median with 95 % probability."""
     pairs = []
     for number in range(PAIRS):
         sides = (before, after) if number % 2 else (after, before)

@@ -93,8 +93,7 @@ def _replay_many() -> list[Figure]:
 
 def _answers() -> list[dict[str, Any]]:
     """Build the model's responses with calls. Half of the calls are limited reads, some of which
-    exceed the limit; the others are unlimited, refused or invalid.
-    """
+    exceed the limit; the others are unlimited, refused or invalid."""
     found = []
     for number in range(PASSES):
         calls = [_call(number * CALLS_IN_A_PASS + index) for index in range(CALLS_IN_A_PASS)]
@@ -117,8 +116,7 @@ def _call(number: int) -> dict[str, Any]:
 
 def _copy(run: Run) -> None:
     """Copy the run with its passes and calls until there are enough calls; each limited call gets a
-    different text.
-    """
+    different text."""
     own = ToolCall.objects.filter(run=run).count()
     copies = CALLS // own - 1
     kept = {
@@ -140,8 +138,7 @@ def _copy(run: Run) -> None:
 
 def _vary(text: str) -> dict[str, str]:
     """Return SQL expressions that give the params of limited calls a different text, wherever these
-    params are stored.
-    """
+    params are stored."""
     if connection.vendor == "postgresql":
         asked = f"jsonb_set(params, '{{text}}', to_jsonb({text}))"
         kept = f"jsonb_set(judgment, '{{facts,params,text}}', to_jsonb({text}))"

@@ -1,6 +1,5 @@
 """The data of most benchmarks: an organization with an employee, and a fake model that is reached
-over real HTTP.
-"""
+over real HTTP."""
 
 from __future__ import annotations
 
@@ -60,8 +59,7 @@ class Worksite:
 @contextmanager
 def worksite(answers: list[dict[str, Any]]) -> Iterator[Worksite]:
     """Create an organization with an employee and a model, and yield them. The model picks one of
-    the responses by the number of earlier passes.
-    """
+    the responses by the number of earlier passes."""
     with _model_process(answers) as url:
         yield _employ(url, f"bench-{next(_numbers)}")
 
@@ -109,8 +107,7 @@ def _employ(url: str, slug: str) -> Worksite:
 
 def passes_of_calls(passes: int, calls: int) -> list[dict[str, Any]]:
     """Build responses with this number of cheap calls each, no two calls the same, and a final
-    answer without calls.
-    """
+    answer without calls."""
     answers: list[dict[str, Any]] = []
     for number in range(passes):
         params = [{"operation": "add", "a": number, "b": index} for index in range(calls)]

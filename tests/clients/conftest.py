@@ -49,8 +49,7 @@ class ConfigFile:
 
     def change(self, **more: Any) -> None:
         """Write the usual configuration with these fields replaced or added; a field that is None
-        is left out.
-        """
+        is left out."""
         config = {"url": "https://gadget.example.com", "key": SECRET, **more}
         self.write({name: value for name, value in config.items() if value is not None})
 
@@ -82,8 +81,7 @@ class Checked:
 
     def has(self, text: str) -> bool | None:
         """Return True if the line with this text says ok, False if it reports a problem, and None
-        if there is no such line.
-        """
+        if there is no such line."""
         found = [line.startswith("ok ") for line in self.lines if text in line]
         return found[0] if found else None
 
@@ -130,8 +128,7 @@ def check(
 @pytest.fixture
 def unchangeable(hook: ModuleType, check: Check, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the hook find every file unchangeable for this user, and find the configuration without a
-    variable that points to it.
-    """
+    variable that points to it."""
     monkeypatch.delenv("AGENT_HOOK_CONFIG")
     monkeypatch.setattr(hook, "find_config", lambda: check.config_file.path)
     monkeypatch.setattr(hook, "can_change", lambda _: False)

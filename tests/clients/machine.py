@@ -53,8 +53,7 @@ def can_separate() -> bool:
 
 class Machine:
     """A home folder, and folders that processes started on this machine see instead of `/etc` and
-    `/usr/local/lib`.
-    """
+    `/usr/local/lib`."""
 
     def __init__(self, top: Path) -> None:
         top.chmod(0o755)

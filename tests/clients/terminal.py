@@ -1,6 +1,5 @@
 """A terminal that plays the person at a program: it reads what the program prints, and presses
-keys.
-"""
+keys."""
 
 from __future__ import annotations
 
@@ -24,8 +23,7 @@ ANSWERS = {
     "\x1b]11;?": "\x1b]11;rgb:0000/0000/0000\x1b\\",
 }
 """Replies to the queries of a program to its terminal: cursor position, kind of terminal, and
-colors.
-"""
+colors."""
 QUESTION = re.compile("|".join(map(re.escape, ANSWERS)))
 
 
@@ -39,8 +37,7 @@ class Terminal:
 
     def await_text(self, text: str, seconds: float = 60) -> None:
         """Wait until the program has printed the text since the last pressed keys; color codes and
-        other control sequences are ignored.
-        """
+        other control sequences are ignored."""
         latest = time.monotonic() + seconds
         while not self._shows(text):
             assert time.monotonic() < latest, f"no {text!r} in:\n{self._printed!r}"
@@ -48,8 +45,7 @@ class Terminal:
 
     def press_until(self, key: str, text: str, seconds: float = 60) -> None:
         """Press a key once a second until the program prints the text: a dialog ignores keys
-        pressed just after it opens.
-        """
+        pressed just after it opens."""
         latest = time.monotonic() + seconds
         self._printed = ""
         pressed = time.monotonic()
@@ -66,7 +62,8 @@ class Terminal:
         os.write(self._outer, keys.encode())
 
     def await_end(self, process: subprocess.Popen[str], seconds: float = 60) -> None:
-        """Wait until the program has ended; read what it still prints, so that it is not blocked."""
+        """Wait until the program has ended; read what it still prints, so that it is
+        not blocked."""
         latest = time.monotonic() + seconds
         while process.poll() is None:
             assert time.monotonic() < latest, f"it goes on:\n{self._printed!r}"

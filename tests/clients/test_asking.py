@@ -1,6 +1,5 @@
 """The hook asks, waits and redeems: a call runs only if an approval of exactly this call was
-redeemed for it.
-"""
+redeemed for it."""
 
 from __future__ import annotations
 

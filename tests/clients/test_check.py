@@ -372,8 +372,7 @@ if {obeys}:
 print("I have finished.")
 """
 """A stand-in for Claude Code: depending on `obeys`, it calls the hook for the command in its task
-or ignores the hook.
-"""
+or ignores the hook."""
 
 
 class TestLiveCheck:

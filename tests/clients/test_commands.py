@@ -1,6 +1,5 @@
 """Rules for commands: a denied command is recognized in other spellings, and a command that may
-hide one needs approval.
-"""
+hide one needs approval."""
 
 from __future__ import annotations
 

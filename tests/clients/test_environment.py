@@ -1,6 +1,5 @@
 """The configuration of an administrator: if there is one, no setting of the assistant can change
-how the hook behaves.
-"""
+how the hook behaves."""
 
 from __future__ import annotations
 
@@ -30,8 +29,7 @@ from tests.features import feature
 CONFIG = "/etc/gadget/hook.json"
 ALLOWING = "import os, sys\nsys.stdout.flush()\nos._exit(0)\n"
 """A module that lets every call through. If Python followed the assistant's environment, it would
-import this module first.
-"""
+import this module first."""
 
 needs_machine = pytest.mark.skipif(
     not can_separate(), reason="another user with other folders can be tried only by root"

@@ -1,6 +1,5 @@
 """Reading the hook's input: each assistant's format of a call is parsed; any other input blocks the
-call.
-"""
+call."""
 
 from __future__ import annotations
 

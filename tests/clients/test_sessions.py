@@ -1,6 +1,5 @@
 """Calls of the assistant's own tools and of Gadget's tools, and the end of a session: no ask stays
-open unless an assistant waits for it.
-"""
+open unless an assistant waits for it."""
 
 from __future__ import annotations
 

@@ -134,8 +134,7 @@ class TestConfigurationFile:
 
 def find(hook: ModuleType, rules: list[dict[str, Any]], tool: str, given: Any) -> str:
     """Return the verdict of the first rule that matches this call; without one, the verdict is
-    `ask`.
-    """
+    `ask`."""
     call = hook.read_call(json.dumps({**CLAUDE, "tool_name": tool, "tool_input": given}))
     return str(hook.find_rule({"rules": rules, "mcp_server": ""}, call)["do"])
 

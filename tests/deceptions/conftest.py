@@ -1,6 +1,5 @@
 """A browser whose pages this process serves without a server or sockets; many cards are shown on
-one loaded page.
-"""
+one loaded page."""
 
 from __future__ import annotations
 

@@ -82,8 +82,7 @@ def create(**values: Any) -> Make:
 
 def update_after(used: str, **changes: Any) -> Make:
     """Plant these changes of the record Acme Corp, after an approved call with the text `used` has
-    started.
-    """
+    started."""
 
     def make(world: World) -> Approval:
         approver, earlier = world.users["approver"], update(notes=used)(world)

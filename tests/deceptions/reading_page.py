@@ -1,6 +1,5 @@
 """The page of a card in a real browser. Cards are shown on it one after another, and judged by what
-is visible at first sight.
-"""
+is visible at first sight."""
 
 from __future__ import annotations
 
@@ -45,8 +44,7 @@ LOOK = """([place, text]) => {
 @dataclass(frozen=True)
 class Sight:
     """A reader's first look at a card: whether the sign is in view, whether Approve is disabled,
-    and whether the page is too wide.
-    """
+    and whether the page is too wide."""
 
     is_in_view: bool
     is_off: bool
@@ -80,8 +78,7 @@ class ReadingPage:
 
     def look(self, place: str, text: str) -> Sight:
         """Look for a sign with this text, without scrolling (except to the Approve button) or
-        opening anything.
-        """
+        opening anything."""
         found = self.page.evaluate(LOOK, [place, text])
         return Sight(found["isInView"], found["isOff"], found["isWide"])
 

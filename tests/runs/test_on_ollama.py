@@ -1,4 +1,5 @@
-"""Runs with a model on Ollama, from task to answer: only the protocol differs from other providers."""
+"""Runs with a model on Ollama, from task to answer: only the protocol differs from
+other providers."""
 
 import json
 from collections.abc import Iterator

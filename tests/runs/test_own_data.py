@@ -1,6 +1,5 @@
 """Reads that send data out: before the organization's own data is sent to an allowed host, a person
-must approve.
-"""
+must approve."""
 
 from __future__ import annotations
 
@@ -100,8 +99,7 @@ class TestAReadThatSendsDataOutside:
         self, workshop: Workshop, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """The control requests the same address in a run that has not read the organization's own
-        data.
-        """
+        data."""
         monkeypatch.setattr("tools.toolbox.provenance.parts.MAX_PARTS", 3)
         workshop.record(name="Globex Corporation")
         long = call(

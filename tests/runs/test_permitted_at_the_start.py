@@ -387,8 +387,7 @@ def write(workshop: Workshop, toolbox: Toolbox) -> Previewed:
 
 class TestAnApprovedWrite:
     """A change of permissions between the last preview and the start of an approved write still
-    counts.
-    """
+    counts."""
 
     @pytest.fixture
     def card(self, workshop: Workshop, write: Previewed) -> Approval:

@@ -88,8 +88,7 @@ def settle(workshop: Workshop, run: Run) -> None:
 
 def find_origin_after_reading(workshop: Workshop, record: Record) -> SeenIn:
     """Return the origin of the e-mail address on the card of a later run that has read only this
-    record.
-    """
+    record."""
     Grant.objects.create(employee=workshop.employee, tool="data.getRecordDetail")
     second = workshop.record(name="Globex")
     workshop.play(
@@ -194,8 +193,7 @@ class TestOriginOnACard:
 
 class ReadLetter(ReadPage):
     """A closed-world read whose results count as text from outside, because it declares that others
-    wrote them.
-    """
+    wrote them."""
 
     name = "probe.letter"
     open_world = False
@@ -415,8 +413,7 @@ class TestOutsideValuesStayOutside:
         self, workshop: Workshop
     ) -> None:
         """The control is a schedule with the same task that counts as created by a person, who then
-        typed the task.
-        """
+        typed the task."""
         record = workshop.record()
         Grant.objects.create(employee=workshop.employee, tool="schedule.create")
         task = f"Set the address to {EVIL}"

@@ -1,6 +1,5 @@
 """An incomplete response never counts as complete: the run reports it, and requests it again only
-if that can help.
-"""
+if that can help."""
 
 from __future__ import annotations
 

@@ -31,8 +31,7 @@ REPORT = ResultFile("../Q3 report.html", PAGE, "text/html")
 @pytest.fixture
 def returning(workshop: Workshop, model: ModelServer, toolbox: Toolbox) -> Any:
     """Return a function: it makes a run call a tool that returns the given files, and returns the
-    tool call.
-    """
+    tool call."""
 
     def run(*files: Any, level: Level = Level.READ, name: str = "sample.file") -> ToolCall:
         toolbox.register(

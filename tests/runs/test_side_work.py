@@ -1,6 +1,5 @@
 """Side work for a run, such as finding a title, needs no lease, and is stopped when its run no
-longer needs it.
-"""
+longer needs it."""
 
 import pytest
 

@@ -1,6 +1,5 @@
 """Stops: once a stop is committed, nothing that it covers starts, even after a restart, until an
-admin lifts the stop.
-"""
+admin lifts the stop."""
 
 from collections.abc import Callable
 
@@ -406,8 +405,7 @@ def test_no_call_starts_after_a_stop_that_races_with_many_starts(
     workshop: Workshop, recorder: Recorder
 ) -> None:
     """Ten drivers race with the stop. In each run, no call or pass starts after the event of the
-    stop.
-    """
+    stop."""
     workshop.play(
         *[asking(call("utility.calculate", operation="add", a=number, b=1)) for number in range(4)]
     )

@@ -1,6 +1,5 @@
 """Writes to Gadget's own database: each is committed in one transaction with its approval and its
-result, so that all three are stored or none is.
-"""
+result, so that all three are stored or none is."""
 
 import pytest
 
@@ -119,8 +118,7 @@ class TestAFailedWrite:
         self, workshop: Workshop, record: Record, how: str
     ) -> None:
         """The tool suppresses a database error, after which its changes are rolled back at once or
-        at the commit.
-        """
+        at the commit."""
         run = run_spoiled_write(workshop, record, how)
         (row,) = calls(run)
         assert run.status == RunStatus.SUCCEEDED, run.problem

@@ -23,8 +23,7 @@ PARTS = (
 )
 ONCE = {"names": "sqlite", "markdown": "sqlite", "clients": "sqlite", "hosts": "postgresql"}
 """The parts that run on only one database, by the name of that database: three of them hardly need
-one, and a SQLite file cannot serve several hosts.
-"""
+one, and a SQLite file cannot serve several hosts."""
 KILLS = 200
 CUTS = 20
 MINUTES = 40

@@ -55,8 +55,7 @@ class Wire:
 
     def write(self, call: Call | None, number: int) -> Iterator[Event]:
         """Yield the events of the next response: a call of a tool, or the final answer if the call
-        is None.
-        """
+        is None."""
         raise NotImplementedError
 
 
@@ -205,8 +204,7 @@ class StubModel:
 
     def answer(self, body: Any) -> list[Event]:
         """Return the events of the response to a request. A request without Gadget's tools, such as
-        one for a title, is not a turn of the task.
-        """
+        one for a title, is not a turn of the task."""
         turn = self.wire.read(body)
         self.number += 1
         if not any("gadget" in name for name in turn.tools):
@@ -263,8 +261,7 @@ class _Handler(BaseHTTPRequestHandler):
 @dataclass(frozen=True)
 class Place:
     """The settings with which an assistant starts: a home directory of its own, Gadget's address
-    and key, and its model's address.
-    """
+    and key, and its model's address."""
 
     home: Path
     url: str
@@ -281,8 +278,7 @@ class Assistant:
 
     def connect(self, url: str, secret: str) -> Client:
         """Return a client; entering it installs the assistant if it is missing, and gives it a
-        task.
-        """
+        task."""
         return _Conversation(self, url, secret)
 
     def set_up(self, place: Place) -> tuple[list[str], dict[str, str]]:

@@ -42,8 +42,7 @@ GUIDANCE = "Do not ask for the same call again"
 TICKET = re.compile(r"\bt-\d+\b")
 MANY = 60
 """The number of records in a long list: a result that contained it twice, as text and as structured
-content, would be too long.
-"""
+content, would be too long."""
 
 
 def main() -> int:
@@ -162,8 +161,7 @@ def _cancel(site: Site, client: Client, record: Record) -> None:
 
 def _ask(client: Client, record: Record, phone: str) -> str:
     """Request a write, and check that the model reads a ticket and the instructions for it; return
-    the ticket.
-    """
+    the ticket."""
     said = client.call(
         "data__updateRecord", {"record_id": str(record.pk), "changes": {"phone": phone}}
     )

@@ -1,6 +1,5 @@
 """The soak of cuts: runs on five hosts whose links are cut. `python -m tests.soak.hosts` creates
-the hosts and starts this module.
-"""
+the hosts and starts this module."""
 
 from __future__ import annotations
 
@@ -37,14 +36,12 @@ POSTGRESQL_PORT, REDIS_PORT, WEB_PORT = 5432, 6379, 8000
 CUT_S, PEACE_S = (1.0, 15.0), (1.0, 5.0)
 READINESS_S = 3.0
 """The time within which the readiness check must respond: two seconds, and one more because all
-parts share this machine.
-"""
+parts share this machine."""
 READY_AGAIN_S = 20.0
 CHECK_EVERY_S = 1.0
 DEAD_CONNECTIONS_S = 30.0
 """The time after which PostgreSQL must have ended a dead connection: 20 s of silence, and ten more
-seconds of tolerance.
-"""
+seconds of tolerance."""
 _HOST_OF = {"web": WEB, "sweeper": WEB, "worker1": WORKERS[0], "worker2": WORKERS[1]}
 
 

@@ -110,8 +110,7 @@ def _race(repetitions: int, chance: random.Random) -> list[str]:
 
 def _list_races(most: int) -> list[tuple[str, Race, int, int]]:
     """List the races at a limit: each with its name, its function, its number of calls, and the
-    number of calls that may start.
-    """
+    number of calls that may start."""
     return [
         ("reads", lambda shop, calls: race_reads(shop, calls, most), RUNS, most),
         ("sums", race_sums, RUNS, MOST_IN_SUM // EACH),

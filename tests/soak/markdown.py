@@ -24,8 +24,7 @@ MAX_MS, MAX_BYTES = 100, 200_000
 LOOP_MS = 30
 TRIES = 3
 """The number of times that a text may be rendered. The fastest try counts, because other work slows
-some tries down.
-"""
+some tries down."""
 
 
 def main() -> int:

@@ -51,8 +51,7 @@ def main() -> int:
 
 def _check_random(count: int, first_seed: int) -> int:
     """Check at least this number of random names, and return the number of names checked. For a
-    fault, raise AssertionError with the smallest set that shows it.
-    """
+    fault, raise AssertionError with the smallest set that shows it."""
     checked, rounds = 0, 0
 
     def check(names: list[str]) -> None:

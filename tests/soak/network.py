@@ -15,13 +15,11 @@ CLONE_NEWNET = 0x40000000
 SUBNET = "10.213.77"
 DATABASE, REDIS, WEB, WORKERS = "database", "redis", "web", ("one", "two")
 """The hosts of PostgreSQL, of Redis, and of the web part and sweeper, and the two hosts of the
-workers.
-"""
+workers."""
 HOSTS = (DATABASE, REDIS, WEB, *WORKERS)
 OUTSIDE = "outside"
 """The host that records effects outside Gadget; it is never cut off. It needs its own namespace,
-because a firewall may keep the hosts from reaching the machine itself.
-"""
+because a firewall may keep the hosts from reaching the machine itself."""
 _NAMESPACES = (*HOSTS, OUTSIDE)
 _libc = ctypes.CDLL(None, use_errno=True)
 

@@ -44,8 +44,7 @@ WITH_CANARIES = 500
 
 def main() -> int:
     """Run the soak; return 0 if everybody was notified, and no message contained a value from a
-    card.
-    """
+    card."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cards", type=int, default=CARDS)
     parser.add_argument(

@@ -1,6 +1,5 @@
 """The soak of kills on one database, which is created for it and removed afterwards; `python -m
-tests.soak` starts this script.
-"""
+tests.soak` starts this script."""
 
 from __future__ import annotations
 

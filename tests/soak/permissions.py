@@ -39,8 +39,7 @@ LEAST_SHARE = 0.05
 
 def main() -> int:
     """Run the soak; return 0 if every verdict was as documented, every kind of verdict was frequent
-    enough, and nothing started without permission.
-    """
+    enough, and nothing started without permission."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
         "--pure", type=int, default=PURE, help="configurations judged by the gate alone"
@@ -67,7 +66,8 @@ def main() -> int:
 
 @contextmanager
 def _report(what: str) -> Iterator[Counter[str]]:
-    """Yield a counter for figures; after the block, print the figures and the seconds that it took."""
+    """Yield a counter for figures; after the block, print the figures and the seconds
+    that it took."""
     began, figures = time.monotonic(), Counter[str]()
     yield figures
     print(

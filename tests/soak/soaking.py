@@ -119,8 +119,7 @@ def _count_ends() -> dict[str, int]:
 
 def _list_broken_promises(site: Site) -> list[str]:
     """Check the invariants, and compare every call with its recorded effects and with the records
-    that it changed.
-    """
+    that it changed."""
     faults = []
     try:
         assert_invariants()

@@ -73,7 +73,8 @@ class People:
         workshop.play_text(json.dumps({"scripts": [_script(name) for name in SCRIPTS]}))
 
     def act(self, start_more: bool) -> None:
-        """Decide some cards; with `start_more`, first start missing runs and sometimes cancel one."""
+        """Decide some cards; with `start_more`, first start missing runs and sometimes
+        cancel one."""
         try:
             if start_more:
                 self._start()

@@ -26,8 +26,7 @@ def propose_for(
     workshop: Workshop, tool: str, *conditions: Condition, **more: Any
 ) -> ProposedGrant:
     """Propose a standing grant whose calls may have only the params that have conditions. `more`
-    replaces fields of the proposal.
-    """
+    replaces fields of the proposal."""
     params = tuple(sorted({condition.param for condition in conditions}))
     proposal = ProposedGrant(
         tool,
@@ -65,8 +64,7 @@ def allow(workshop: Workshop, toolbox: Toolbox, tool: Tool) -> None:
 
 def die_after_responses(workshop: Workshop, *calls: dict[str, Any]) -> Run:
     """Start a run whose driver dies after standing grants have approved these calls, but before any
-    of the calls starts; return the run.
-    """
+    of the calls starts; return the run."""
     workshop.play(asking(*calls))
     run = workshop.submit()
     die_while_executing(run)

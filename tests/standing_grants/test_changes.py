@@ -1,6 +1,5 @@
 """The sweeper ends a standing grant whose tool has changed, even if the grant is never compared
-with a card.
-"""
+with a card."""
 
 from __future__ import annotations
 
@@ -45,8 +44,7 @@ class Office:
 
     def find_end(self) -> str:
         """Return the reason why the grant for the source's tool ended, empty if it is active; check
-        that the other grant is active.
-        """
+        that the other grant is active."""
         self.granted.refresh_from_db()
         self.other.refresh_from_db()
         assert self.other.ended_at is None

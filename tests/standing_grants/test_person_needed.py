@@ -163,8 +163,7 @@ def test_a_call_that_affects_many_objects_waits_for_a_person(
     workshop: Workshop, toolbox: Toolbox, total: int, affected: int, is_answered: bool
 ) -> None:
     """A call affects many objects if it affects more than 50, or at least 6 that are more than 20%
-    of all objects.
-    """
+    of all objects."""
     rows = [
         Record(organization=workshop.organization, name=f"Record {number}")
         for number in range(total)

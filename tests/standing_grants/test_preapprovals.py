@@ -1,6 +1,5 @@
 """A standing grant approves matching cards in its creator's name; all other cards wait for a
-person.
-"""
+person."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -277,8 +276,7 @@ class TestStartingAPreapprovedCall:
     @pytest.fixture
     def approved(self, workshop: Workshop, recorder: Recorder) -> tuple[StandingGrant, Approval]:
         """A standing grant, and a card that it approved; the driver died before the card's call
-        started.
-        """
+        started."""
         made = grant(workshop, "probe.effect", A, max_uses=1)
         (card,) = answered(die_after_responses(workshop, EFFECT))
         assert card.status == ApprovalStatus.APPROVED

@@ -1,6 +1,5 @@
 """At the start of a call that a standing grant approved, the call is compared with the grant again,
-under the lock.
-"""
+under the lock."""
 
 from __future__ import annotations
 
@@ -44,8 +43,7 @@ Change = Callable[[Workshop], object]
 
 class Meanwhile(Effect):
     """A write that may contact any host. Its second preview, immediately before the start, calls
-    `act`.
-    """
+    `act`."""
 
     name = "probe.meanwhile"
     open_world = True
@@ -241,8 +239,7 @@ def test_a_limit_applies_to_all_calls_of_one_response_together(
     workshop: Workshop, recorder: Recorder
 ) -> None:
     """The limit allows two calls, so the third is refused at its start and its use of the grant is
-    given back.
-    """
+    given back."""
     two_an_hour = Condition("", Rule.CALL_COUNT, {"most": 2, "period": "hour"}, Otherwise.FORBID)
     AllowedTool.objects.filter(tool="probe.effect").update(conditions=[two_an_hour.as_json()])
     made = grant(

@@ -1,6 +1,5 @@
 """Calls that a standing grant approved but that have not started: when the grant ends or is
-revoked, they wait for a person.
-"""
+revoked, they wait for a person."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
 """Fixtures for tests of triggers: a trigger of the workshop's operator, messages like those from
-GitHub, and the engine's fixtures.
-"""
+GitHub, and the engine's fixtures."""
 
 from __future__ import annotations
 

@@ -59,8 +59,7 @@ def test_a_value_comes_from_outside_in_the_form_the_employee_reads(
     workshop: Workshop, written: str
 ) -> None:
     """The task has no hidden characters and only the beginning of a long value, so the employee
-    reads a value that differs from the message's.
-    """
+    reads a value that differs from the message's."""
     run = send(add_trigger(workshop, task="Answer {{ payload.email }}"), {"email": written})
     assert run is not None
     read = run.task.removeprefix("Answer ").split()[-1].rstrip("…")

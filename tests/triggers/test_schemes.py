@@ -1,6 +1,5 @@
 """Senders' proofs for each scheme: published examples, signatures by the standard's own library,
-and proofs that are refused.
-"""
+and proofs that are refused."""
 
 from __future__ import annotations
 
@@ -171,8 +170,7 @@ class TestPublishedExamples:
 class TestStandardScheme:
     def sign(self, body: bytes, *secrets: str) -> dict[str, str]:
         """Return the headers that the standard's library creates for this body, with one signature
-        for each secret.
-        """
+        for each secret."""
         at = datetime.fromtimestamp(NOW, UTC)
         signatures = " ".join(
             Webhook(secret).sign("msg_1", at, body.decode()) for secret in secrets

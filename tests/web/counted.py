@@ -22,8 +22,7 @@ from agents.insight.models import (
 
 def count_calls(employee: Employee, tool: str, days_ago: int = 0, **columns: Any) -> None:
     """Create a tool's figures of one day for the employee and its organization, and the tool's
-    total figures.
-    """
+    total figures."""
     day = get_today() - timedelta(days=days_ago)
     ToolFigures.objects.create(
         organization_id=employee.organization_id, day=day, tool=tool, **columns

@@ -234,8 +234,7 @@ SAMPLES: list[tuple[EventType, str, dict[str, Any]]] = [
     )),
 ]  # fmt: skip
 """The type, form and payload of each sample. The first sample of a type contains every text that
-events of this type can have.
-"""
+events of this type can have."""
 
 
 def fact(detail: str, reason: str = "", **ids: str) -> dict[str, Any]:

@@ -18,8 +18,7 @@ from tests.world import World, change
 
 def waiting_card(world: World, **params: Any) -> Approval:
     """Return a card whose call has a verdict and the origins of its values, stored as by the
-    engine.
-    """
+    engine."""
     card = world.card(params=params or None)
     judgment = {"verdict": "ask", "causes": [["level", "this changes data", ""]], "facts": {}}
     nowhere = {"sightings": [], "unlisted": 0, "unsearched": 0, "is_partial": False}
@@ -40,8 +39,7 @@ def decide(world: World, card: Approval, status: ApprovalStatus, seconds: int = 
 
 def answer(world: World, grant: StandingGrant, at: datetime | None = None) -> Approval:
     """Create a card that the grant approved at this time, by default now, and whose call has
-    started.
-    """
+    started."""
     card = waiting_card(world, **change(world.records[1], "+1 555 0199"))
     Approval.objects.filter(pk=card.pk).update(
         status=ApprovalStatus.CONSUMED,

@@ -1,6 +1,5 @@
 """Members name their own deputies: for a limited time, in their organization only, and with an
-audit entry.
-"""
+audit entry."""
 
 from __future__ import annotations
 

@@ -84,8 +84,7 @@ def list_inputs(fields: list[FormField] | tuple[FormField, ...]) -> list[FormFie
 
 def read(params: dict[str, Any] = PARAMS, **changed: str) -> dict[str, Any]:
     """Parse the form after typing these texts. The argument `changes__phone` stands for the input
-    `changes.phone`.
-    """
+    `changes.phone`."""
     fields = build_fields(SCHEMA, params)
     typed = {field.key: field.value for field in list_inputs(fields)}
     return parse_form(

@@ -1,6 +1,5 @@
 """The pages for files: the list, uploads with a report, downloads as attachments, and confirmed
-deletions, with the permissions of each role.
-"""
+deletions, with the permissions of each role."""
 
 from __future__ import annotations
 
@@ -39,8 +38,7 @@ GROUPS = {
 }
 NOT_FOUND_OR_REDIRECTED = {404, 301}
 """The statuses of a response that shows no file: not found, or a redirect to the same path with or
-without a final slash.
-"""
+without a final slash."""
 
 
 @pytest.fixture

@@ -34,8 +34,7 @@ NOT_LISTED = {"/search/"}
 
 def find_set_names(node: nodes.Node) -> list[str]:
     """Return the name that this template node sets for all templates that extend its template; the
-    list is empty if it sets none.
-    """
+    list is empty if it sets none."""
     if isinstance(node, nodes.Macro):
         return [node.name]
     target = node.target if isinstance(node, (nodes.Assign, nodes.AssignBlock)) else None

@@ -1,6 +1,5 @@
 """A standing grant that currently leaves its calls to people: its page and REST name the rule that
-causes this.
-"""
+causes this."""
 
 from __future__ import annotations
 

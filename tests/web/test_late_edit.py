@@ -1,6 +1,5 @@
 """An edit that arrives after the decision: the response names the person who decided the card, and
-the typed texts are kept.
-"""
+the typed texts are kept."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
 """A late effect on the pages: it is shown wherever its call is shown, and people can only
-acknowledge it.
-"""
+acknowledge it."""
 
 from __future__ import annotations
 

@@ -297,8 +297,7 @@ def list_row_addresses(globex: World) -> list[str]:
 
 def list_admin_addresses(client: Client) -> list[str]:
     """List the addresses of the admin's pages for each model: the list, the form for a new row, and
-    the form of the first row. For sources, add the page that deletes the row.
-    """
+    the form of the first row. For sources, add the page that deletes the row."""
     names = [f"admin:{model._meta.app_label}_{model._meta.model_name}" for model in site._registry]
     lists = [reverse(f"{name}_changelist") for name in names]
     found = (

@@ -1,6 +1,5 @@
 """The oversight page, which only admins can open: the figures of people and tools, a warning about
-quick decisions, and CSV files.
-"""
+quick decisions, and CSV files."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
 """Passwords: an admin's link resets a password and revokes the member's API tokens; members can
-also change their own passwords.
-"""
+also change their own passwords."""
 
 from __future__ import annotations
 

@@ -293,8 +293,7 @@ PLANTED = "planted 4711"
 
 def plant(value: Any, name: str = "") -> Any:
     """Put the secret into every text in the value. Also put it into the names inside params and
-    data, because such names may be values as well.
-    """
+    data, because such names may be values as well."""
     if name in CODES | NAMES:
         return value
     if name in ("params", "data"):

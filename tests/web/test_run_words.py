@@ -262,8 +262,7 @@ def list_badges(world: World, run: Run) -> set[str]:
 
 def park_run(run: Run) -> str:
     """Park the run with the engine's function, and return the HTML of the newest line about
-    waiting.
-    """
+    waiting."""
     Run.objects.filter(pk=run.pk).update(
         status=RunStatus.RUNNING, lease_owner="w", lease_expires_at=timezone.now()
     )

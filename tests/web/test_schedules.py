@@ -298,8 +298,7 @@ def test_cancelling_needs_confirmation_and_is_final(world: World) -> None:
 
 def fill(world: World, texts: list[str]) -> None:
     """Create two schedules for each text, one active and one switched off, with the text in every
-    field.
-    """
+    field."""
     for number, text in enumerate(texts):
         employee = Employee.objects.create(
             organization=world.acme,

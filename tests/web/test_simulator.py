@@ -1,6 +1,5 @@
 """The simulator's pages: admins simulate changes, save them as policy drafts, and run these drafts
-in shadow mode.
-"""
+in shadow mode."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
 """The socket /ws/inbox/ sends the number of waiting cards and the stop, initially and after each
-change, and also the cards that have changed.
-"""
+change, and also the cards that have changed."""
 
 from __future__ import annotations
 

@@ -30,8 +30,7 @@ pytestmark = pytest.mark.django_db
 
 def read_bar(world: World, run: Run) -> str:
     """Return the text of the status bar, after a check that it is the same on the page and in a
-    live message.
-    """
+    live message."""
     page = (
         read_page(world.client("viewer"), f"/runs/{run.pk}/")
         .split('id="run-bar">')[1]

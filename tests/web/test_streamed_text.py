@@ -1,6 +1,5 @@
 """The text that a model is currently writing: late viewers get it from its beginning, and nobody
-gets a piece twice.
-"""
+gets a piece twice."""
 
 from __future__ import annotations
 

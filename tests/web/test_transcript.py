@@ -1,4 +1,5 @@
-"""Transcripts of runs: they are complete, and contain nothing that a program could render or run."""
+"""Transcripts of runs: they are complete, and contain nothing that a program could
+render or run."""
 
 from __future__ import annotations
 

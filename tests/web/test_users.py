@@ -55,8 +55,7 @@ def post_confirmed(client: Client, path: str, sent: dict[str, str]) -> Any:
 
 def read_link(client: Client, response: Any) -> str:
     """Return the link on the page to which the response redirects, after a check that the page
-    shows it only once.
-    """
+    shows it only once."""
     assert (response.status_code, response["Location"]) == (302, "/users/"), response.content
     found = LINK.search(read_page(client))
     assert found is not None

@@ -1,6 +1,5 @@
 """Fixtures for tests of webhooks: a receiver, a webhook of the workshop's admin, and the engine's
-fixtures.
-"""
+fixtures."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
 """Changes to webhooks: only admins make them, they are checked and audited, and secrets are shown
-only once.
-"""
+only once."""
 
 from __future__ import annotations
 

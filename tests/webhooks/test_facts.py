@@ -1,6 +1,5 @@
 """Facts that webhooks send: they are read from the events, contain only ids, and are numbered so
-that gaps show.
-"""
+that gaps show."""
 
 from __future__ import annotations
 
@@ -302,8 +301,7 @@ class TestKindsOfFacts:
         self, workshop: Workshop, receiver: Receiver
     ) -> None:
         """A delivery is rarely due while its decision can still be undone, but it must be true when
-        it is sent.
-        """
+        it is sent."""
         add_webhook(workshop, receiver, kinds=[WebhookKind.ASK_ANSWERED])
         asked = make_ask(make_key(workshop))
         workshop.approve(workshop.card(asked.run), grace_s=30)

@@ -44,8 +44,7 @@ OTHER_WAITS = {
     "policy.PolicyDraft.shadow_until": "a period that an admin chose",
 }
 """Columns that look like waits but are not in `BOUNDED_WAITS`, each with the reason: another
-correction bounds the wait, or nothing waits for that time.
-"""
+correction bounds the wait, or nothing waits for that time."""
 WAITING_NAME = re.compile(r"(^|_)(until|due_at|next_at|wake_at|start_after)$")
 
 

@@ -1,6 +1,5 @@
 """Schedules fire once for each of their times, with any number of sweepers, and only if the person
-behind the schedule may start runs.
-"""
+behind the schedule may start runs."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta

@@ -83,8 +83,7 @@ class TestARunningRun:
         self, workshop: Workshop
     ) -> None:
         """If these runs restarted together, a run that kills its worker would take the others down
-        with it each time.
-        """
+        with it each time."""
         runs = [workshop.submit() for _ in range(3)]
         for run in runs:
             assert lease.acquire(run.pk) is not None

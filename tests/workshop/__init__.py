@@ -1,6 +1,5 @@
 """The workshop: an organization with an employee that follows a script, and helpers that drive the
-engine in this process.
-"""
+engine in this process."""
 
 from __future__ import annotations
 
@@ -245,8 +244,7 @@ def passes(run: Run) -> list[Pass]:
 
 def die_while_executing(run: Run) -> lease.Lease:
     """Act as a driver that records a pass and starts the calls that need no approval, but dies
-    before any of them ends. Return its lease.
-    """
+    before any of them ends. Return its lease."""
     my_lease = lease.acquire(run.pk)
     assert my_lease is not None
     step = start_driving(my_lease)
@@ -257,8 +255,7 @@ def die_while_executing(run: Run) -> lease.Lease:
 
 def lose_worker(run: Run) -> Run:
     """Let the run's lease expire, and let the sweeper notice this before a heartbeat renews the
-    lease. The run is then due immediately.
-    """
+    lease. The run is then due immediately."""
     with transaction.atomic():
         Run.objects.filter(pk=run.pk).update(lease_expires_at=Now() - LONG_AGO)
         sweep_once()
@@ -335,8 +332,7 @@ def eventually(holds: Callable[[], bool], seconds: float = 20) -> None:
 @contextmanager
 def write_in_flight(workshop: Workshop, recorder: Recorder) -> Iterator[Run]:
     """Yield a run whose approved write "a" has arrived outside Gadget and waits for its reply. A
-    thread drives the run.
-    """
+    thread drives the run."""
     recorder.hold("a")
     workshop.play(asking(call("probe.effect", name="a")))
     run = workshop.work()

@@ -41,8 +41,7 @@ def may_delegate(employee: Employee, *colleagues: Employee) -> Grant:
 
 def hire(workshop: Workshop, name: str, *script: dict[str, Any], answer: str = "Done.") -> Employee:
     """Add an employee with a script to the organization. The employee may use the same tools as the
-    first one, and may ask questions.
-    """
+    first one, and may ask questions."""
     script_entry = {"title": "anything", "task": ".*", "passes": list(script), "answer": answer}
     provider = ModelProvider.objects.create(
         organization=workshop.organization,
@@ -83,8 +82,7 @@ def child_of(run: Run) -> Run:
 
 def drive_all(workshop: Workshop, run: Run) -> Run:
     """Drive the run, then its child runs with their own children, and finally the run again; return
-    the run.
-    """
+    the run."""
     workshop.drive(run)
     for child in Run.objects.filter(parent=run).order_by("pk"):
         drive_all(workshop, child)

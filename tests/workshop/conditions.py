@@ -1,6 +1,5 @@
 """Real conditions of the tests' database: it is locked, full or read-only. PostgreSQL also reports
-any other error on request.
-"""
+any other error on request."""
 
 from __future__ import annotations
 
@@ -41,8 +40,7 @@ def be_read_only() -> None:
 
 def be_full() -> None:
     """Keep SQLite's file from growing and then write to it. PostgreSQL only reports a full disk,
-    because the tests must not fill the disk.
-    """
+    because the tests must not fill the disk."""
     if connection.vendor == "postgresql":
         say("53100")
     execute("CREATE TABLE filling (text)", "PRAGMA max_page_count = 1", _LARGER_THAN_THE_FILE)

@@ -136,8 +136,7 @@ def _find_calls_without_a_row() -> list[str]:
 
 def _find_wrong_digests() -> list[str]:
     """Find executed calls that differ from what was approved: the digest of the call as it is now
-    is not that of its approval (I2).
-    """
+    is not that of its approval (I2)."""
     consumed = Approval.objects.filter(status=ApprovalStatus.CONSUMED).select_related("tool_call")
     wrong = [
         card for card in consumed if compute_digest(card.tool_call, card.preview) != card.digest
@@ -166,8 +165,7 @@ def _find_overlong_calls() -> list[int]:
 
 def _find_undriven_runs() -> list[int]:
     """Find queued runs that have been due for too long. This is a fault only while a worker has a
-    free slot.
-    """
+    free slot."""
     due = Q(next_wake_at=None, newest__lt=Now() - _CLAIM_TOLERANCE) | Q(
         next_wake_at__lt=Now() - _CLAIM_TOLERANCE
     )

@@ -329,8 +329,7 @@ def _update_row(source: Source, row: SourceTool, each: DescribedTool) -> SourceT
 
 def _carry_over_level(row: SourceTool, inferred: Level) -> str:
     """Return the admin's level after a change of the inferred level. A level below the old inferred
-    level is reset; any other level can only rise.
-    """
+    level is reset; any other level can only rise."""
     before = Level(row.inferred_level)
     if not row.level or inferred is before:
         return row.level

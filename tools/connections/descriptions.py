@@ -79,8 +79,7 @@ def _describe_mcp(
 
 def _describe_adapted(adapted: Sequence[mcp.SkippedTool]) -> Iterator[str]:
     """Yield a sentence on the parts of schemas that are left out, with the first few tools; nothing
-    if there are none.
-    """
+    if there are none."""
     if adapted:
         named = "; ".join(f"{each.name}: {each.reason}" for each in adapted[:MAX_NAMED])
         more = f"; and {len(adapted) - MAX_NAMED} more" if len(adapted) > MAX_NAMED else ""
@@ -233,8 +232,7 @@ def _find_server(source: Source, found: openapi.ApiDescription) -> str:
 
 def _is_trusted(source: Source, address: str) -> bool:
     """Return True if requests to the address carry no credentials, or if it has the origin that an
-    admin entered.
-    """
+    admin entered."""
     if source.authentication == AuthenticationMethod.NONE:
         return True
     return bool(source.address and address) and get_origin(read_url(source.address)) == get_origin(
@@ -247,7 +245,7 @@ def _write_advice(source: Source, found: openapi.ApiDescription, proposed: str) 
     if not (source.base_url or proposed):
         return "It has no address for its operations. Enter it in the source's settings."
     if not (source.base_url or _is_trusted(source, proposed)):
-        return f"The description gives {proposed} as the server. If that is right, enter it as the address of operations."
+        return f"The description gives {proposed} as the server. If right, enter it as the address of operations."
     if source.authentication != AuthenticationMethod.NONE or not found.schemes:
         return ""
     named = {

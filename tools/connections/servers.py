@@ -69,8 +69,7 @@ def build_api_connection(source: Source) -> openapi.ApiConnection:
 
 def identify_account(source: Source) -> tuple[str, ...]:
     """Return what identifies the account with which an MCP server is called; secrets are left out,
-    because they may change.
-    """
+    because they may change."""
     variables = (f"{name}={field}" for name, field in sorted(source.environment.items()))
     return source.credentials_service, source.authentication, source.key_name, *variables
 

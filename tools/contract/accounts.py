@@ -25,8 +25,7 @@ CHECKSUM_BYTES, WALLET_BYTES = 4, 25
 
 def find_accounts(text: str) -> Iterator[str]:
     """Yield the account numbers in the text, with their separators removed; some come more than
-    once.
-    """
+    once."""
     if _LONG_WORD.search(text):
         yield from _find_wallets(text)
     if not _MANY_DIGITS.search(text):

@@ -66,8 +66,7 @@ _SCHEME = re.compile(
     re.IGNORECASE,
 )
 """A scheme and the host after it. Some parsers need no slash after `https:` and accept a backslash,
-so the slashes are optional. The lookbehind prevents quadratic time on long words.
-"""
+so the slashes are optional. The lookbehind prevents quadratic time on long words."""
 _INVISIBLE = re.compile(
     "[\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
 )
@@ -252,8 +251,7 @@ def _find_bare_host(text: str, name: str) -> Iterator[str]:
 
 def _find_hosts_in_text(text: str) -> Iterator[str]:
     """Find hosts without a scheme among other words, if a path or query follows, as in
-    `evil.com/?x`.
-    """
+    `evil.com/?x`."""
     parts = _PARTS.split(text)
     for part in parts if len(parts) > 1 else []:
         match = _BARE.fullmatch(part) if "." in part else None

@@ -12,8 +12,7 @@ _CANONICAL = json.JSONEncoder(
 )
 MAX_DEPTH = 100
 """The maximum nesting of lists and objects in a stored value, which recursive code must be able to
-read.
-"""
+read."""
 _ESCAPED_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 
 
@@ -57,8 +56,7 @@ def _is_too_deep(value: Any) -> bool:
 
 def find_unstorable(json_text: str) -> str | None:
     """Describe the first character that JSON can contain but no database stores; None if there is
-    none.
-    """
+    none."""
     if "\\u0000" in json_text and _ESCAPED_NUL.search(json_text):
         return "a text contains a NUL character"
     if json_text.isascii():

@@ -72,8 +72,7 @@ class Contact:
 
 def list_contacts(values: Any) -> tuple[Contact, ...]:
     """List the contacts in a JSON value in order, each once, at most 200. Of a long text, only the
-    first MAX_TEXT characters are read.
-    """
+    first MAX_TEXT characters are read."""
     found: dict[tuple[str, str], Contact] = {}
     for field, text in walk_texts(values):
         for contact in _read_contacts(field, text[:MAX_TEXT]):
@@ -150,8 +149,7 @@ def find_opened_host(authority: str) -> str:
 
 def _read_ipv4(host: str) -> str:
     """Convert an IPv4 address in any notation to four decimal numbers, as browsers do; return an
-    invalid address unchanged.
-    """
+    invalid address unchanged."""
     try:
         *first, last = map(_read_number, host.split("."))
         rest = last.to_bytes(_PLAIN_IPV4 - len(first), "big")
@@ -234,8 +232,7 @@ def describe_likeness(value: str, other: str, *, is_number: bool = False) -> str
 
 def _is_one_apart(one: str, two: str) -> bool:
     """Return True if one insertion, deletion, replacement or swap of neighbors makes the texts the
-    same.
-    """
+    same."""
     short, long = sorted((one, two), key=len)
     if len(long) - len(short) > 1:
         return False

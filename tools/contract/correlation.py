@@ -7,8 +7,7 @@ from contextvars import ContextVar
 CORRELATION_HEADER = "X-Request-ID"
 META_KEY = f"gadget/{CORRELATION_HEADER}"
 """The key under which the `_meta` of an MCP call carries the id, because a local program gets no
-headers.
-"""
+headers."""
 OWN_PREFIX = "run-"
 """The prefix of ids of runs that no request started; an id from a client must not have it."""
 
@@ -22,7 +21,8 @@ def get_correlation_id() -> str:
 
 
 def set_correlation_id(value: str) -> None:
-    """Set the id for this thread or task, and for the work that it starts in a copy of its context."""
+    """Set the id for this thread or task, and for the work that it starts in a copy of
+    its context."""
     _current.set(value)
 
 

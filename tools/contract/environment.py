@@ -6,8 +6,7 @@ from typing import Self
 
 SHORTEST_SECRET = 6
 """The fewest characters of a value that counts as a secret, because shorter values also occur in
-ordinary text.
-"""
+ordinary text."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +26,8 @@ class Environment:
 
     @property
     def secrets(self) -> frozenset[str]:
-        """The values that must not appear in any output, except those too short to be recognized."""
+        """The values that must not appear in any output, except those too short to be
+        recognized."""
         return collect_secrets(self.credentials)
 
 

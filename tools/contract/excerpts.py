@@ -88,8 +88,7 @@ def format_for_model(result: ToolResult, handle: str, next_step: str = _NEXT_STE
 
 def describe_position(excerpt: Excerpt, next_step: str) -> str:
     """Describe the excerpt's position and the next step, in which `{end}` is replaced with the
-    position where the rest starts.
-    """
+    position where the rest starts."""
     position = (
         f"{excerpt.unit.capitalize()} {excerpt.start:,} to {excerpt.end:,} of {excerpt.total:,}"
     )
@@ -100,8 +99,7 @@ def describe_position(excerpt: Excerpt, next_step: str) -> str:
 @dataclass(frozen=True)
 class _RowList:
     """Rows of a result. For rows in an object, `key` is their name there, and `rest` is the
-    object's other values as JSON.
-    """
+    object's other values as JSON."""
 
     rows: list[Any]
     key: str = ""

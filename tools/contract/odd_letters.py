@@ -36,8 +36,7 @@ NEUTRAL = frozenset(
 WORD = re.compile(r"[^\W\d_](?:[^\W\d_]|[\u0300-\u036f])*")
 SHORTEST_MIX_WITH_GREEK = 3
 """The fewest letters of a word in which Greek letters among Latin ones are odd. Shorter words count
-as formulas: Δx, αβ.
-"""
+as formulas: Δx, αβ."""
 WEAK = frozenset(SMALL_CAPITALS) | frozenset("гνιυ")
 """Letters that only resemble a Latin letter; a word that contains one does not pass for Latin."""
 LIGATURES = frozenset(map(chr, range(0xFB00, 0xFB07)))
@@ -45,8 +44,7 @@ DOTLESS = frozenset("ıȷ")
 _TURKISH = re.compile("[ğĞşŞİ]")
 FIRST_RARE_LATIN = "\u0180"
 """The first rare Latin letter. Letters before it, such as ø, ł and æ, belong to the spelling of
-many languages.
-"""
+many languages."""
 _ENCLOSED = "Ⓐ-ⓩ⒜-⒵\U0001f110-\U0001f169\U0001f170-\U0001f189"
 _ENCLOSED_LETTER = re.compile(f"[{_ENCLOSED}]")
 _ENCLOSED_WORD = re.compile(f"[A-Za-z{_ENCLOSED}]+")
@@ -108,8 +106,7 @@ def find_odd_parts(text: str, languages: Collection[str] = ()) -> list[OddPart]:
 @lru_cache(maxsize=4096)
 def name_alphabet(char: str) -> str:
     """Name the alphabet, e.g. `CYRILLIC`; `STYLED` for styled ASCII letters, empty for characters
-    of no alphabet.
-    """
+    of no alphabet."""
     first = unicodedata.name(char, "UNKNOWN").partition(" ")[0]
     if first in NEUTRAL or not char.isalpha():
         return ""
@@ -151,8 +148,7 @@ def _list_alphabets(word: str) -> frozenset[str]:
 @lru_cache(maxsize=4096)
 def _passes_for_latin(word: str) -> bool:
     """Return True if the word has one alphabet, not the Latin one, and every letter has a Latin
-    twin. A single Greek letter does not count, because it belongs to a formula.
-    """
+    twin. A single Greek letter does not count, because it belongs to a formula."""
     alphabets = _list_alphabets(word)
     if len(alphabets) != 1 or alphabets & {LATIN, STYLED} or (GREEK in alphabets and len(word) < 2):
         return False
@@ -163,8 +159,7 @@ def _passes_for_latin(word: str) -> bool:
 
 def _find_odd_letters(word: str, alphabets: frozenset[str]) -> frozenset[str]:
     """Return the letters outside the word's main alphabet. Greek letters in a Latin word count only
-    if they look like other letters, and not in short words, which are formulas.
-    """
+    if they look like other letters, and not in short words, which are formulas."""
     counts = {name: sum(name_alphabet(char) == name for char in word) for name in alphabets}
     main = max(alphabets, key=lambda name: (counts[name], name == LATIN))
     odd = frozenset(char for char in word if name_alphabet(char) not in ("", main))
@@ -177,8 +172,7 @@ def _find_odd_letters(word: str, alphabets: frozenset[str]) -> frozenset[str]:
 
 def _find_disguised_letters(text: str, languages: Collection[str]) -> Iterator[OddPart]:
     """Find words with Latin letters that pass for other letters, and words with letters in circles
-    or struck out.
-    """
+    or struck out."""
     is_turkish = bool({"tr", "az"} & set(languages)) or _TURKISH.search(text) is not None
     for found in WORD.finditer(text):
         letters = frozenset(filter(_is_rare_latin_twin, found[0]))
@@ -208,8 +202,7 @@ def _is_rare_latin_twin(char: str) -> bool:
 
 def _find_odd_digits(text: str, languages: Collection[str]) -> Iterator[OddPart]:
     """Find numbers with digits of several scripts, with digits of a script in which the text is not
-    written, or with enclosed digits.
-    """
+    written, or with enclosed digits."""
     main = _find_main_script(text)
     for found in _DIGITS.finditer(text):
         if found[0].isascii():

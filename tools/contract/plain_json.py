@@ -20,8 +20,7 @@ _DEEPEST_SHOWN = 3
 _LONGEST_VALUE = 80
 _MOST_BITS = 10_000
 """The maximum number of bits in a whole number. With more than about 14,000 bits, Python refuses to
-write it as text.
-"""
+write it as text."""
 _SHOWN = (str, int, float, bool, Decimal, UUID, date, datetime, timedelta)
 _ANY = TypeAdapter(Any)
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
@@ -96,8 +95,7 @@ def write_text(value: Any) -> Any:
 
 def describe_value(value: object) -> str:
     """Describe a wrong value on one line. Only plain values are quoted, because other values may
-    hold secrets.
-    """
+    hold secrets."""
     if isinstance(value, type):
         return f"the class {value.__name__}"
     if not _is_plain(value, 0):

@@ -171,7 +171,8 @@ def list_result_parts(stored: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def find_media_type(text: str) -> str:
-    """Return the media type with which the text begins, without parameters; empty if there is none."""
+    """Return the media type with which the text begins, without parameters; empty if
+    there is none."""
     found = _MEDIA_TYPE.match(text)
     return found[1] if found else ""
 

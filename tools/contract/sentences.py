@@ -13,8 +13,7 @@ PLAIN = re.compile(r"[\w.@+-]+")
 
 def format_name(name: str) -> str:
     """Format the name in bold on one line, with at most 80 characters and without asterisks of its
-    own.
-    """
+    own."""
     return f"**{sanitize(name, LONGEST_NAME)}**"
 
 
@@ -32,6 +31,7 @@ def format_value(value: Any) -> str:
 
 
 def sanitize(text: str, longest: int) -> str:
-    """Put the text on one line of at most `longest` characters, with its `*`, `“` and `”` replaced."""
+    """Put the text on one line of at most `longest` characters, with its `*`, `“` and
+    `”` replaced."""
     line = " ".join(text.split()).translate(REPLACED)
     return line if len(line) <= longest else f"{line[: longest - 1]}…"

@@ -46,7 +46,8 @@ _GAP = re.compile(rf"{_DOT}|\sdot\s", re.IGNORECASE)
 
 
 def list_readings(text: str) -> Iterator[str]:
-    """Yield the text, and then its other possible readings, if it contains addresses in disguise."""
+    """Yield the text, and then its other possible readings, if it contains addresses in
+    disguise."""
     yield text
     plain = text if text.isascii() else replace_punctuation(text)
     if plain != text:

@@ -39,5 +39,4 @@ class Steps:
 
 Suspend: TypeAlias = Question | Delegation | Steps
 """A call's request to wait without a thread or worker. Only tools with `suspends` may return it,
-and only in runs.
-"""
+and only in runs."""

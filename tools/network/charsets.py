@@ -14,14 +14,12 @@ CHARSETS = frozenset(
     ]
 )
 """Charsets that browsers know, by Python's names. Some other charsets, such as punycode, take
-quadratic time.
-"""
+quadratic time."""
 
 
 def decode_text(content: bytes, charset: str | None) -> str:
     """Decode the content by the charset, or as UTF-8 if CHARSETS lacks it; invalid bytes become
-    U+FFFD.
-    """
+    U+FFFD."""
     try:
         name = codecs.lookup(charset or "utf-8").name
     except (LookupError, ValueError):

@@ -82,8 +82,7 @@ def _get_guard() -> RequestGuard:
 
 class _GuardedStream(httpcore2.NetworkStream):
     """A stream that limits the received bytes and the time of each step. For a read, only the guard
-    limits the time.
-    """
+    limits the time."""
 
     def __init__(self, inner: httpcore2.NetworkStream, host: str) -> None:
         self._inner = inner

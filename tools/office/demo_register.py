@@ -1,6 +1,5 @@
 """The demo's own tool: a simulated company register, which is as slow for each company as a remote
-register.
-"""
+register."""
 
 import time
 from typing import Any

@@ -19,8 +19,7 @@ Choices = Sequence[tuple[str, str]]
 @dataclass(frozen=True)
 class RecordListQuery:
     """Conditions of a list; empty conditions do not apply. Only the status `archived` lists
-    archived records.
-    """
+    archived records."""
 
     text: str = ""
     region: str = ""

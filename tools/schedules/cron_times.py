@@ -29,8 +29,7 @@ _MINUTE = timedelta(minutes=1)
 _SECOND = timedelta(seconds=1)
 _STEP_S = 12 * 3600
 """The seconds between two looks at a zone's clock. No time zone changes its clocks twice within
-them.
-"""
+them."""
 
 
 @dataclass(frozen=True)
@@ -46,8 +45,7 @@ class CronTimes:
 
     def next_after(self, moment: datetime) -> datetime | None:
         """Find the first time strictly after the moment, in UTC; None if there is none within 50
-        years.
-        """
+        years."""
         if len(CronSim(self.cron, _SOME_DAY).hours) == 24:
             return self._find_next_on_clock(moment)
         return next((time for time in self._list_times_of_day(moment) if time > moment), None)
@@ -152,8 +150,7 @@ def _build_cron_error(cron: str, why: str) -> ToolError:
 
 def _find_shortest_gap(parsed: CronSim) -> int:
     """Find the shortest gap, in minutes, between two times of a day, or between a day's last time
-    and the next day's first.
-    """
+    and the next day's first."""
     of_day = sorted(60 * hour + minute for hour in parsed.hours for minute in parsed.minutes)
     return min(later - earlier for earlier, later in pairwise([*of_day, of_day[0] + 24 * 60]))
 
@@ -170,8 +167,7 @@ def _exists_on_clock(shown: datetime, zone: ZoneInfo) -> bool:
 
 def _find_clock_change(zone: ZoneInfo, first: datetime, last: datetime) -> datetime | None:
     """Find the first clock change after `first` and up to `last`, to the second; None if there is
-    none.
-    """
+    none."""
     low, end = int(first.timestamp()), int(last.timestamp())
     before = _find_offset(zone, low)
     while low < end:

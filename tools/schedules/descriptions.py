@@ -70,8 +70,7 @@ def _name_days(numbers: Iterable[int]) -> str:
 
 def _describe_clock(parsed: CronSim) -> str:
     """Describe the times of day: "at 09:00 and 17:00", "every 15 minutes"; empty if they are
-    unusual.
-    """
+    unusual."""
     hours, minutes = sorted(parsed.hours), sorted(parsed.minutes)
     if len(hours) * len(minutes) <= MAX_TIMES:
         return (

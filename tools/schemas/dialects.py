@@ -75,8 +75,7 @@ def _translate_node(node: Any, notes: list[str]) -> Any:
 
 def translate_bounds(node: dict[str, Any]) -> None:
     """Translate Draft 4's `exclusiveMinimum: true` and `exclusiveMaximum: true`, which modified the
-    keyword of the bound itself.
-    """
+    keyword of the bound itself."""
     for exclusive, inclusive in EXCLUSIVE.items():
         is_exclusive = node.get(exclusive)
         if not isinstance(is_exclusive, bool):

@@ -12,8 +12,7 @@ MAX_EXPANDED = 20_000
 
 _SAME_VALUE = ("allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas")
 """Keywords whose schemas apply to the same value. The schemas of other keywords apply to parts of
-the value.
-"""
+the value."""
 _PARTS = (
     *(
         "properties",

@@ -12,8 +12,7 @@ from tools.schemas.types import describe_type, name_type
 _DEEPEST = 20
 _DEEPEST_LISTED = 5
 """The maximum number of dots in a listed path. Without a limit, a schema that refers to itself
-would have endless paths.
-"""
+would have endless paths."""
 
 
 @dataclass(frozen=True)
@@ -49,8 +48,7 @@ class CallSchema:
 
     def find_missing(self, paths: Iterable[str]) -> str:
         """Find a param that every call has and that no path leads to or into; empty if there is
-        none.
-        """
+        none."""
         return self._find_missing(self.root, "", frozenset(paths))
 
     def _list_params(self, node: Any, where: str, *, is_there: bool) -> Iterator[SchemaParam]:
@@ -220,8 +218,7 @@ def _enter_lists(node: Mapping[str, Any], root: Mapping[str, Any]) -> Iterator[M
 
 def _takes_any_name(node: Mapping[str, Any]) -> bool:
     """Return True for an object that may have params of any name, or for a node without a type or
-    properties.
-    """
+    properties."""
     if node.get("type") not in (None, "object") and "object" not in node.get("type", ()):
         return False
     has_names = bool(node.get("properties"))

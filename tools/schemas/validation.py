@@ -18,8 +18,7 @@ MAX_STEPS = 100_000
 """The maximum number of keywords applied to the params of one call."""
 MAX_CHECK_S = 10.0
 """The time limit besides MAX_STEPS, because one step can be slow, with many choices or large
-values.
-"""
+values."""
 
 
 class UncheckableError(ValueError):

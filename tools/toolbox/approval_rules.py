@@ -55,8 +55,7 @@ class CastVote:
 
     def shares_a_voice_with(self, other: "CastVote") -> bool:
         """Return True if the votes count as one, because they are of one person, or of a person and
-        their deputy.
-        """
+        their deputy."""
         own, others = ({person.id for person in vote.people} for vote in (self, other))
         return bool(
             own & others
@@ -138,8 +137,7 @@ class RuleTerms:
 
     def accepts(self, vote: CastVote, card: RuledCard) -> bool:
         """Return True if the vote counts for the rule. A deputy's vote counts for the groups of the
-        person whom they represent.
-        """
+        person whom they represent."""
         if not all(person.may_approve for person in vote.people):
             return False
         if self.excludes_requesters and any(person.id in card.requesters for person in vote.people):
@@ -211,8 +209,7 @@ def list_counted(
     card: RuledCard, votes: Iterable[CastVote], rules: Iterable[RuleTerms]
 ) -> list[CastVote]:
     """List the votes that count for at least one rule now. A vote that counts for none does not
-    keep its voter from voting again.
-    """
+    keep its voter from voting again."""
     return _list_heard(card, votes, _list_matching(card, rules))
 
 

@@ -1,4 +1,5 @@
-"""Conditions on a grant's params: a call that breaks a condition waits for a person, or never runs."""
+"""Conditions on a grant's params: a call that breaks a condition waits for a person, or
+never runs."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -58,8 +59,7 @@ class Rule(StrEnum):
 
 COUNTED = frozenset({Rule.CALL_COUNT, Rule.SUM})
 """Rules that count calls or amounts. The engine locks their counts, because two calls judged at the
-same time could both pass where only one may.
-"""
+same time could both pass where only one may."""
 OVER_HISTORY = COUNTED | {Rule.ONLY_AFTER}
 """Rules that need to know the earlier calls."""
 

@@ -47,7 +47,8 @@ class ToolTraits(Protocol):
 
 
 class ValueSearch(Protocol):
-    """A search for a call's values in all that a run has seen; used only if the verdict needs it."""
+    """A search for a call's values in all that a run has seen; used only if the verdict
+    needs it."""
 
     def trace(self, tool: Tool, params: Mapping[str, Any]) -> Provenance:
         """Find the origin of each value in the params."""

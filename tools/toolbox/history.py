@@ -48,8 +48,7 @@ class EarlierCalls(Protocol):
 
     def find_unseen(self, tool: str, param: str, values: Sequence[Any]) -> int | None:
         """Return the index of the first value that no successful call of this tool in this run had
-        in this param; None if all were seen.
-        """
+        in this param; None if all were seen."""
 
 
 class ToolHistory(Protocol):

@@ -35,8 +35,7 @@ def is_number(value: Any) -> bool:
 
 def is_amount(value: Any) -> bool:
     """Return True for a number of 0 or more. In a sum, a negative number would make room for other
-    amounts.
-    """
+    amounts."""
     return is_number(value) and value >= 0
 
 

@@ -354,8 +354,7 @@ def _need_provenance(conditions: tuple[Condition, ...]) -> bool:
 
 def _explain_own_data(found: OwnData) -> Cause | None:
     """Name the organization's own values that a call would send to the hosts that it contacts; None
-    if there are none.
-    """
+    if there are none."""
     carried = found.values
     if not carried:
         too_many = "may send your own data outside: there are too many values or results to search"

@@ -12,7 +12,8 @@ from tools.toolbox.provenance import OwnData, Provenance
 
 
 class MissingFact(Exception):
-    """The verdict needs a fact that was not recorded, because the original verdict did not need it."""
+    """The verdict needs a fact that was not recorded, because the original verdict did
+    not need it."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"the fact {name!r} was not recorded")

@@ -68,8 +68,7 @@ def _may_hold(condition: Condition, value: Any) -> bool:
 
 def _may_equal(value: Any, expected: Any) -> bool:
     """Return True if both values could mean the same. Values of different kinds could, because they
-    cannot be compared.
-    """
+    cannot be compared."""
     if isinstance(value, Mapping) and isinstance(expected, Mapping):
         names = {name for node in (value, expected) for name in node if node[name] is not None}
         return all(
@@ -154,5 +153,4 @@ _MAY_HOLD: dict[Rule, Callable[[Any, Any], bool]] = {
     Rule.HOST: _may_be_at_host,
 }
 """By rule, a function that returns True if a value that does not meet the condition may be meant to
-meet it.
-"""
+meet it."""

@@ -110,7 +110,8 @@ def _read_person(stored: Mapping[str, Any]) -> Voter:
 
 
 def store_rule(rule: RuleTerms) -> dict[str, Any]:
-    """Return the terms of a rule for storage; the names of the rule and of its groups are left out."""
+    """Return the terms of a rule for storage; the names of the rule and of its groups
+    are left out."""
     kept = {
         "tool": rule.tool,
         "category": rule.category,

@@ -152,8 +152,7 @@ def _find_unfit_params(call: AskingCall, grant: GrantTerms) -> Objection | None:
 
 def _find_outside(call: AskingCall, grant: GrantTerms) -> Objection | None:
     """Find a param without a fixed value that has a value from outside, or whose origin is unknown;
-    None if there is none.
-    """
+    None if there is none."""
     named = {condition.param for condition in grant.conditions if condition.rule in OPEN_RULES}
     is_fixed = {
         condition.param

@@ -104,8 +104,7 @@ class Toolbox:
 
     def leave_out(self, problems: Iterable[str], withheld: Mapping[str, str] | None = None) -> None:
         """Record tools that were left out, as sentences, and tools that are withheld, by name with
-        the reason.
-        """
+        the reason."""
         with self._lock:
             self._left_out = (*self._left_out, *problems)
             self.policy = replace(
@@ -282,8 +281,7 @@ class Toolbox:
 
     def start(self) -> None:
         """Start every tool. A tool that fails to start is logged and disabled; the other tools
-        work.
-        """
+        work."""
         with self._lock:
             self._started = True
         for tool in self.tools():
@@ -359,8 +357,7 @@ def _build_approval_error(name: str) -> ToolError:
 
 def format_menu(tools: Iterable[Tool]) -> str:
     """Format the tools for the system prompt, grouped by category, one per line; empty if there are
-    none.
-    """
+    none."""
     by_category = sorted(tools, key=lambda tool: (tool.category, tool.name))
     groups = groupby(by_category, key=lambda tool: tool.category)
     return "\n\n".join(f"{category}\n{_format_menu_lines(tools)}" for category, tools in groups)
@@ -412,7 +409,8 @@ def refuse_invalid_tool(tool: Tool) -> None:
 
 
 def is_run_parameter(parameter: str) -> bool:
-    """Return True if a parameter of this name is refused, because only the run provides its value."""
+    """Return True if a parameter of this name is refused, because only the run provides
+    its value."""
     return _RUN_PARAMETER.fullmatch(re.sub(r"_?(id|Id|ID)$", "", parameter).lower()) is not None
 
 

@@ -15,8 +15,7 @@ from django.db import connection
 MAX_AT_ONCE = max(1, (os.cpu_count() or 1) // 2)
 MAX_WAITING = 8
 """The number of logins that may wait for a slot; each holds a thread, but no database
-connection.
-"""
+connection."""
 MAX_WAIT_S = 4.0
 RETRY_AFTER_S = 5
 
@@ -64,8 +63,7 @@ is_for_known_browser: ContextVar[bool] = ContextVar("is_for_known_browser", defa
 
 class BoundedPasswordHasher(PBKDF2PasswordHasher):
     """Django's own password hasher, which only a limited number of threads may use at the same
-    time.
-    """
+    time."""
 
     def encode(self, password: str, salt: str, iterations: int | None = None) -> str:
         """Hash the password.

@@ -93,8 +93,7 @@ class Organization(models.Model):
     @classmethod
     def from_db(cls, *args: Any, **options: Any) -> Self:
         """Load the row, and record its versions of tools and credentials, in case they are newer
-        than those that this process has seen.
-        """
+        than those that this process has seen."""
         row = super().from_db(*args, **options)
         if {"tools_version", "credentials_version"} <= row.__dict__.keys():
             record_versions(row.pk, row.tools_version, row.credentials_version)

@@ -178,8 +178,7 @@ def add_details(
     warnings: Iterable[CardWarning], more: Mapping[str, list[str]]
 ) -> tuple[CardWarning, ...]:
     """Add details, which are given by kind, to the warnings. The result has one warning for each
-    kind, in the order of `LABELS`.
-    """
+    kind, in the order of `LABELS`."""
     found = {warning.kind: [warning.detail] for warning in warnings}
     for kind, details in more.items():
         if details:
@@ -269,8 +268,7 @@ def _list_written(
     targets: list[dict[str, Any]], contacts: tuple[Contact, ...]
 ) -> list[tuple[Contact, ...]]:
     """List the contacts that would be written to each target; of several targets, only the first 50
-    are listed.
-    """
+    are listed."""
     if len(targets) == 1:
         return [contacts]
     return [list_contacts(each.get("after")) for each in targets[:MAX_COMPARED]]

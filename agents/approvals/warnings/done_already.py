@@ -21,8 +21,7 @@ from tools.registries.records import RECORD_STORE
 MAX_LISTED = 3
 MAX_SEARCHED = 100
 """The most changes of a record, or started calls, that are searched for the cause, beginning with
-the newest.
-"""
+the newest."""
 
 
 @dataclass(frozen=True)

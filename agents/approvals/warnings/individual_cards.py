@@ -56,8 +56,7 @@ class WaitingCard(NamedTuple):
 @dataclass(frozen=True)
 class _Findings:
     """Findings about many cards that need the database. They are given by card id, but `records` by
-    record id.
-    """
+    record id."""
 
     similar_names: Mapping[int, list[SimilarName]]
     imitations: Mapping[int, str]

@@ -52,8 +52,7 @@ def _walk(value: Any) -> Iterator[Any]:
 
 def _find_odd_kinds(values: Sequence[Sequence[Any]]) -> list[tuple[str, list[int]]]:
     """For each way of sorting texts into kinds, find the indices of the cards that have a rare
-    kind.
-    """
+    kind."""
     texts = [[one for one in each if isinstance(one, str) and one] for each in values]
     found = []
     for word, sort in KINDS:
@@ -64,8 +63,7 @@ def _find_odd_kinds(values: Sequence[Sequence[Any]]) -> list[tuple[str, list[int
 
 def _find_rare(kinds: Sequence[Set[str]]) -> list[int]:
     """Find the indices of the cards with a kind that few cards have; return none unless most cards
-    share one kind.
-    """
+    share one kind."""
     counts = Counter(kind for each in kinds for kind in each)
     total = sum(1 for each in kinds if each)
     most = max(counts.values(), default=0)
@@ -109,8 +107,7 @@ def _get_host(text: str) -> str:
 @lru_cache(maxsize=4096)
 def _get_alphabet(text: str) -> str:
     """Return the alphabet to which most of the letters belong, such as LATIN; empty if there are no
-    letters.
-    """
+    letters."""
     names = (unicodedata.name(char, "UNKNOWN").partition(" ")[0] for char in text if char.isalpha())
     counts = Counter(names)
     return counts.most_common(1)[0][0] if counts else ""

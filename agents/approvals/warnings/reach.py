@@ -11,14 +11,12 @@ from tools.registries.records import RECORD_STORE
 
 MAX_UNCONFIRMED = 5
 """The most objects that a card may affect without a typed confirmation, because the card shows so
-few at once.
-"""
+few at once."""
 
 
 def count_objects(card: Approval) -> int | None:
     """Return the number of all records if the card affects existing records; None for other
-    cards.
-    """
+    cards."""
     return _count_records(card.organization_id) if read_card(card).records else None
 
 

@@ -67,8 +67,7 @@ _FRAMING = frozenset(
 )
 _LIVE = str.maketrans("<>@[]`*", "‹›＠()'∗")  # noqa: RUF001
 """The characters that a service may read as a mention, a link or formatting, with their
-replacements.
-"""
+replacements."""
 
 
 @dataclass(frozen=True)

@@ -38,8 +38,7 @@ SECRET_BYTES = 16
 TOKEN_S = 12 * 3600
 KEPT_S = 24 * 3600
 """The number of seconds for which the push service keeps a notification for a browser that is not
-running.
-"""
+running."""
 GONE = (404, 410)
 REFUSED = (401, 403)
 LONGEST_WAIT_S = 24 * 3600.0

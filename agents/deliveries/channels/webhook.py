@@ -1,6 +1,5 @@
 """Webhooks: send one signed event to one address of another system, as Standard Webhooks
-specifies.
-"""
+specifies."""
 
 from __future__ import annotations
 

@@ -112,8 +112,7 @@ def _dump_records(fields: Sequence[AnyField], rows: Sequence[Sequence[Any]]) -> 
 
 def _compose_recordset(fields: Sequence[AnyField]) -> str:
     """Return SQL that reads its only parameter as rows with the columns c0, c1, … of the fields'
-    types.
-    """
+    types."""
     types = [
         field.rel_db_type(connection) if field.primary_key else field.db_type(connection)
         for field in fields

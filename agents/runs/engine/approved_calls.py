@@ -101,8 +101,7 @@ class ApprovedCall(Judgment):
 
     def find_grant_objection(self) -> PreapprovalObjection | None:
         """Return the reason why the standing grant that approved the call does not allow its start;
-        None if it does, or if a person approved the call.
-        """
+        None if it does, or if a person approved the call."""
         if self.card.standing_grant_id is None or self.tool is None:
             return None
         if self.warnings:

@@ -33,8 +33,7 @@ READ_RESULTS = "results.read"
 
 SUMMARY_LENGTH = 320
 """The number of characters for which a shortened result counts, although it may be slightly
-longer.
-"""
+longer."""
 TEXT_LENGTH = 200
 """The number of characters kept of a shortened text."""
 MESSAGE_OVERHEAD = 40

@@ -236,8 +236,7 @@ def _build_person(run: Run) -> Person:
 @beside_event_loop
 def _load_earlier_result(run_id: int, handle: str) -> ToolResult | None:
     """Return the full result of the run's call with this handle; None if the run has no such call,
-    or the call has no result.
-    """
+    or the call has no result."""
     call_id = parse_handle(handle)
     if call_id is None:
         return None

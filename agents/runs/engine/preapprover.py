@@ -82,8 +82,7 @@ class Preapproval(Protocol):
 
 class Preapprover(Protocol):
     """Approves cards in people's names when calls are recorded, and checks these approvals again
-    when the calls start.
-    """
+    when the calls start."""
 
     def load_in_force(self, run: Run, /) -> list[ReadGrant]:
         """Load the permissions that may approve cards of the run, oldest first."""

@@ -69,8 +69,7 @@ def end_abandoned_calls(tx: Transaction) -> None:
 
 def requeue_after_loss(tx: Transaction) -> None:
     """Requeue a run whose worker was lost. The event lists the calls that the worker left
-    executing.
-    """
+    executing."""
     left = ToolCall.objects.filter(run_id=tx.run.pk, status=CallStatus.EXECUTING).order_by("pk")
     again, unknown = [], []
     for call in left:

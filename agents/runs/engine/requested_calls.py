@@ -460,7 +460,6 @@ def _get_error_code(call: ToolCall) -> str:
 
 def is_volatile(call: ToolCall) -> bool:
     """Return True if the call's tool is volatile. Identical calls of a volatile tool never count as
-    duplicates.
-    """
+    duplicates."""
     tool = find_call_tool(call)
     return tool is not None and tool.volatile

@@ -99,8 +99,7 @@ class Timing:
     @property
     def session_idle(self) -> timedelta:
         """The time after which a remote agent's run ends if no request has come and no call is
-        open.
-        """
+        open."""
         return timedelta(minutes=30)
 
     @property

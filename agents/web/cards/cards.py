@@ -115,8 +115,7 @@ class Card(OfAgents):
     @property
     def is_late_effect(self) -> bool:
         """True if a call that was marked as not done did happen, and nobody has acknowledged this
-        yet.
-        """
+        yet."""
         return self.is_unknown and self.call.late_effect is not None
 
     @cached_property
@@ -142,8 +141,7 @@ class Card(OfAgents):
     @property
     def suggests_grant(self) -> bool:
         """True if people approved all of the last cards of this shape, without a standing grant or
-        break-glass.
-        """
+        break-glass."""
         approved = (ApprovalStatus.APPROVED, ApprovalStatus.CONSUMED)
         earlier = self.earlier_decisions
         return len(earlier) >= MAX_EARLIER and all(
@@ -154,8 +152,7 @@ class Card(OfAgents):
     @property
     def warning(self) -> str:
         """The warning that a backup was restored after the call, to read before deciding; empty for
-        most cards.
-        """
+        most cards."""
         return find_restore_warning(self.approval)
 
     @property
@@ -261,8 +258,7 @@ class Card(OfAgents):
     @cached_property
     def chip_ids(self) -> dict[str, str]:
         """The id of the first target that the sentence may name, by the name as it appears
-        there.
-        """
+        there."""
         return {
             format_name(target.label).strip("*"): target.id
             for target in self.effect.first_targets[:1]

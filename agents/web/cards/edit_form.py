@@ -107,8 +107,7 @@ def find_problems(
     fields: Iterable[FormField], refusal: InvalidFieldText | Invalid
 ) -> dict[str, str]:
     """Return the refusal's text by the key of the field that it is about; an empty key means the
-    whole form.
-    """
+    whole form."""
     if isinstance(refusal, InvalidFieldText):
         return {refusal.key: refusal.detail}
     key = find_field_key(fields, refusal.extra["field"].removeprefix("params."))
@@ -180,8 +179,7 @@ class _FormBuilder:
 
     def _resolve(self, part: Any, depth: int = 0) -> dict[str, Any]:
         """Resolve the references at the top of a part of the schema, which decide the
-        field's kind.
-        """
+        field's kind."""
         if not isinstance(part, dict) or depth > MAX_REFERENCES:
             return {}
         if (id(part), depth) not in self._resolved:
@@ -260,8 +258,7 @@ def _list_choices(schema: Mapping[str, Any], kind: str) -> tuple[str, ...]:
 
 def _remove_null(schema: Mapping[str, Any]) -> tuple[Mapping[str, Any], bool]:
     """Return the schema without its alternative null, and True if the schema had this
-    alternative.
-    """
+    alternative."""
     type_ = schema.get("type")
     if isinstance(type_, list):
         named = [name for name in type_ if name != "null"]

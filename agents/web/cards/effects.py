@@ -52,8 +52,7 @@ class Effect:
     @property
     def is_refused(self) -> bool:
         """True if the tool would refuse the call now, although it accepted the call when the model
-        requested it.
-        """
+        requested it."""
         return self.preview.get("effect") == REFUSED
 
     @property
@@ -94,8 +93,7 @@ class Effect:
     @cached_property
     def more_targets(self) -> list[AffectedTarget]:
         """The targets after the first five, which the card folds; at most 250 in all, unless
-        `shows_all` is set.
-        """
+        `shows_all` is set."""
         last = None if self.shows_all else MAX_TARGETS
         return [self._build_target(target) for target in self._targets[FIRST_TARGETS:last]]
 
@@ -137,8 +135,7 @@ class Effect:
     @property
     def is_table(self) -> bool:
         """True if there are several targets that are all deleted or all created, and that differ in
-        at least one field.
-        """
+        at least one field."""
         return bool(self.row_state and self.columns) and len(self._targets) > 1
 
     @property

@@ -58,8 +58,7 @@ class FormField:
     @property
     def options(self) -> list[str]:
         """The choices, with an empty choice if the input may be empty, and with a current value
-        that the schema does not list.
-        """
+        that the schema does not list."""
         unknown = [self.value] if self.value and self.value not in self.choices else []
         return [*([""] if self.is_optional or not self.value else []), *unknown, *self.choices]
 

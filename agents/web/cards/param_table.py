@@ -55,8 +55,7 @@ class ParamRow:
 
 def build_param_rows(schema: Mapping[str, Any]) -> list[ParamRow]:
     """Build a row for each param, and after an object's row, rows for its fields; at most
-    MAX_ROWS.
-    """
+    MAX_ROWS."""
     return list(islice(_ParamTable(schema).build_rows(schema, "", 0), MAX_ROWS))
 
 
@@ -100,8 +99,7 @@ class _ParamTable:
 
     def _describe_kind(self, core: Mapping[str, Any]) -> str:
         """Describe the kind of a part of the schema; where a part contains itself, its kind is `any
-        value`.
-        """
+        value`."""
         if id(core) not in self._kinds:
             self._kinds[id(core)] = "any value"
             self._kinds[id(core)] = self._describe_new_kind(core)

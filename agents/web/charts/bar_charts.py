@@ -217,8 +217,7 @@ def _build_column(
     subject: _ChartSubject, index: int, day: date, counts: list[tuple[int, float]]
 ) -> ChartColumn:
     """Stack the bars of a day; `counts` has each kind's count, with its share of the highest
-    column.
-    """
+    column."""
     bars, top = [], HEIGHT
     for (kind, _), (count, share) in zip(subject.kinds, counts, strict=True):
         height = max(MIN_BAR_HEIGHT, round(share * HEIGHT, 2)) if count else 0.0

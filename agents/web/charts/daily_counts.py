@@ -110,8 +110,7 @@ def _add_counts(
 
 def _load_counts(organization_id: int, spans: list[_Span]) -> list[DailyCounts]:
     """Load the counts for each span, all in one statement, which reads one index range per count
-    and span.
-    """
+    and span."""
     approved = {"status__in": (ApprovalStatus.APPROVED, ApprovalStatus.CONSUMED)}
     denied = {"status": ApprovalStatus.DENIED}
     columns = [

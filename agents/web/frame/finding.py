@@ -117,8 +117,7 @@ def find_everything(member: Membership, query: str, settings: Iterable[Hit] = ()
 
 def _parse_number(query: str) -> int | None:
     """Read the number of a card or run, from a query such as `17`, `#17` or `card 17`; None for any
-    other query.
-    """
+    other query."""
     found = NUMBER.fullmatch(query.strip())
     return parse_row_id_or_none(found[1]) if found else None
 
@@ -201,8 +200,7 @@ def _find_employees(organization_id: int, words: list[str]) -> list[Hit]:
 
 def _find_runs(organization_id: int, words: list[str], exact: Q | None) -> list[Hit]:
     """Find runs by title or task, the newest first. The run that `exact` selects comes before all
-    others.
-    """
+    others."""
     rows = Run.objects.filter(organization_id=organization_id).order_by("-pk")
     newest = _limit(rows, MAX_SCANNED_RUNS)
     texts = Q(*(Q(title__icontains=word) | Q(task__icontains=word) for word in words))

@@ -167,8 +167,7 @@ def _describe_state(grant: StandingGrant, tool: Tool | None, used: int, now: dat
 
 def _load_latest(ids: list[int]) -> dict[int, list[Approval]]:
     """Load the newest cards that each of these standing grants approved, newest first, by the
-    grant's id.
-    """
+    grant's id."""
     place = Window(RowNumber(), partition_by="standing_grant_id", order_by="-pk")
     approved = (
         Approval.objects.filter(standing_grant_id__in=ids)

@@ -40,8 +40,7 @@ HAS_ENDED = Func(
     "status", template="NOT (%(expressions)s = 'pending')", output_field=BooleanField()
 )
 """The condition that a card no longer waits, as literal SQL: with a parameter, a prepared statement
-could not use the partial index.
-"""
+could not use the partial index."""
 
 
 @dataclass(frozen=True)

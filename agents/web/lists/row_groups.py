@@ -162,8 +162,7 @@ class ShapeComparison:
 
     def build_group(self, rows: Iterable[InboxRow]) -> RowGroup:
         """Build the group of these rows. Rows with an oddity and rows of cards to decide
-        individually come first.
-        """
+        individually come first."""
         found = sorted(
             (self.complete_row(row) for row in rows),
             key=lambda row: not (row.reasons or row.oddity),

@@ -87,8 +87,7 @@ def _find_scan_end(
     rows: QuerySet[Run], criteria: RunListFilter, max_scanned: int
 ) -> tuple[int, datetime] | None:
     """Return the id and time of the last run to scan; None if there are at most
-    `max_scanned` runs.
-    """
+    `max_scanned` runs."""
     if criteria.employee_id is not None:
         rows = rows.filter(employee_id=criteria.employee_id)
     elif criteria.status:

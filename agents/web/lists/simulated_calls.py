@@ -29,8 +29,7 @@ Pairs = Mapping[tuple[str, str], int]
 @dataclass(frozen=True)
 class VerdictCounts:
     """The number of calls with each verdict, before and after, for one tool, one employee, or all
-    calls.
-    """
+    calls."""
 
     label: str
     before: Mapping[str, int]

@@ -36,8 +36,7 @@ _SKIPPED = {
 @dataclass(frozen=True)
 class CardCountsRow:
     """The number of cards with each outcome, for one tool, one employee, or all cards; `cells` is
-    in the order of `COLUMNS`.
-    """
+    in the order of `COLUMNS`."""
 
     label: str
     counts: CardCounts

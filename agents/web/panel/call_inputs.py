@@ -85,8 +85,7 @@ def _sort_by_schema(params: dict[str, Any], tool: Tool | None) -> list[tuple[str
 
 def render_inputs(params: dict[str, Any], tool: Tool | None, names: RecordNames) -> SafeString:
     """Render the inputs as a table with a row for each input; the names of fields are shown on
-    hover.
-    """
+    hover."""
     if not params:
         return SafeString("<p>none</p>")
     rows = []

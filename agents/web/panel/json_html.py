@@ -152,8 +152,7 @@ def _render_table(table: DataTable) -> str:
 
 def _find_rows(data: Any) -> tuple[list[Any] | None, dict[str, Any]]:
     """Find the only list of objects in an object, and the object's other fields; None and no fields
-    if there is none, or more than one.
-    """
+    if there is none, or more than one."""
     if not isinstance(data, dict):
         return None, {}
     found = [

@@ -146,8 +146,7 @@ def _load_inner_spans(segments: list[Segment]) -> None:
 
 def _read_timeline_events(rows: QuerySet[Event], owner: str) -> list[TimelineEvent]:
     """Read at most MAX_TIMELINE_EVENTS events; `owner` is the column to use instead of the run's
-    id.
-    """
+    id."""
     fields = rows.annotate(**{f"the_{name}": path for name, path in TIMELINE_COLUMNS.items()})
     columns = (owner, "seq", "type", "created_at", *(f"the_{name}" for name in TIMELINE_COLUMNS))
     return [TimelineEvent(*row) for row in fields.values_list(*columns)[:MAX_TIMELINE_EVENTS]]

@@ -136,8 +136,7 @@ class _EntryBuilder:
 
     def _find_head(self, event: Event, description: Description) -> tuple[str, str]:
         """Find the head and the note of an event's entry. If the event is about a call, these are
-        the call's title and its status.
-        """
+        the call's title and its status."""
         if not description.call_id:
             return description.short, ""
         if event.type == EventType.TOOL_START:

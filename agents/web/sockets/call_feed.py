@@ -16,8 +16,7 @@ from agents.web.sockets.viewers import Viewer
 
 _NOBODY = Viewer(0, 0, "")
 """The viewer in whose name a call is awaited: agents are not viewers, and their keys were checked
-with their requests.
-"""
+with their requests."""
 
 
 @dataclass(frozen=True)

@@ -159,8 +159,7 @@ class InboxSubscriber(Subscriber):
 
     def may_show_itself(self) -> bool:
         """Return True if the viewer may be shown to others now, which is at most as often as LOOKS
-        allows.
-        """
+        allows."""
         return not self._limiter.seconds_to_wait("looks", LOOKS)
 
 

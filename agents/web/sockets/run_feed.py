@@ -34,8 +34,7 @@ END_OF_TEXT = frozenset(
     }
 )
 """Events that end the text that the model is writing: the text is recorded as a message, or
-dropped.
-"""
+dropped."""
 
 
 @dataclass

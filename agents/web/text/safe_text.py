@@ -124,8 +124,7 @@ def _count_spaces(spaces: str) -> str:
 
 def flag_odd_letters(text: str) -> str:
     """Add a warning after each host that mixes alphabets, and after each part that passes for
-    another text.
-    """
+    another text."""
     if text.isascii() and PUNYCODE not in text.lower():
         return text
     pieces, at = [], 0
@@ -272,8 +271,7 @@ def _flag_part(text: str, odd: OddPart) -> str:
 
 def _flag_host(host: str) -> str:
     """Render a host with its odd letters marked; an encoded host is followed by its decoded
-    form.
-    """
+    form."""
     readable = decode_host(host)
     odd = {char for part in find_odd_parts(readable) for char in part.letters}
     letters = "".join(_mark_letter(char) if char in odd else escape(char) for char in readable)

@@ -135,8 +135,7 @@ def _compare(
 
 def mark_characters(before: str, after: str) -> tuple[SafeString, SafeString]:
     """Render two texts, with the removed and added characters marked if the texts are short and
-    similar.
-    """
+    similar."""
     if len(before) + len(after) > 2 * LONGEST_HIGHLIGHTED_LINE:
         return render_text(before), render_text(after)
     matcher = SequenceMatcher(None, before, after, autojunk=False)

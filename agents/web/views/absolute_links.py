@@ -15,8 +15,7 @@ def build_absolute_link(request: HttpRequest, name: str, *args: str) -> str:
 
 def make_absolute(request: HttpRequest, path: str) -> str:
     """Put the configured origin before the path, or the request's own origin if none is
-    configured.
-    """
+    configured."""
     return (
         f"{settings.GADGET_ORIGIN}{path}"
         if settings.GADGET_ORIGIN

@@ -28,8 +28,7 @@ from agents.web.views.pages import member_view, redirect_to_card, render_page
 @member_view("POST", page="approval")
 def approve(request: HttpRequest, member: Membership, approval_id: int) -> HttpResponseBase:
     """Approve the call. Unless more people must approve it, it starts after a short delay during
-    which the approval can be undone.
-    """
+    which the approval can be undone."""
     card = find_card(member, approval_id)
     decision = _read_decision(
         request, grace_s=card.grace_s, seen_approvals=request.POST.get("seen_approvals")
@@ -219,8 +218,7 @@ def _render_refused_decision(
 
 def _collect_typed_texts(card: Card) -> list[tuple[str, str]]:
     """Return the texts that were typed into a closed card's edit form, so that the person can reuse
-    them.
-    """
+    them."""
     if card.tool is None or not card.form_input.values:
         return []
     return list_changed_texts(build_fields(card.tool.schema, card.approval.params), card.form_input)

@@ -1,6 +1,5 @@
 """The list of employees, and each employee's profile with allowed tools, figures and recent
-runs.
-"""
+runs."""
 
 from __future__ import annotations
 

@@ -179,8 +179,7 @@ def _load_first_steps(organization_id: int) -> FirstSteps:
 
 def _find_chosen_employee(request: HttpRequest, employees: list[Employee]) -> Employee | None:
     """Return the employee named by the form or the address, or else the first employee; None if
-    there are no employees.
-    """
+    there are no employees."""
     employee_id = request.POST.get("employee", request.GET.get("employee", ""))
     return next(
         (each for each in employees if str(each.pk) == employee_id),
@@ -190,8 +189,7 @@ def _find_chosen_employee(request: HttpRequest, employees: list[Employee]) -> Em
 
 def _find_example(request: HttpRequest, employee: Employee | None) -> str:
     """Return the example task whose number the address gives; empty if it gives none. A link cannot
-    supply its own text.
-    """
+    supply its own text."""
     number = request.GET.get("example", "")
     examples = employee.example_tasks if employee is not None else []
     if not (

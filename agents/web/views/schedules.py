@@ -40,8 +40,7 @@ EXAMPLES = (
 @member_view("GET")
 def schedule_list(request: HttpRequest, member: Membership) -> HttpResponseBase:
     """Show active and paused schedules, newest first, or with `?cancelled=1` the cancelled
-    schedules.
-    """
+    schedules."""
     return _render_list(request, member)
 
 

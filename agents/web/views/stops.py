@@ -1,6 +1,5 @@
 """The stop page: operators stop everything, an employee or a tool immediately. Admins resume it,
-and for a short time the person who stopped it can, too.
-"""
+and for a short time the person who stopped it can, too."""
 
 from __future__ import annotations
 

@@ -132,8 +132,7 @@ class CatalogEntry:
     @property
     def optional_facts(self) -> list[tuple[str, str]]:
         """The labels and texts of traits, capabilities and features; those without a text are left
-        out.
-        """
+        out."""
         facts = [
             ("Traits", self.traits),
             ("Capabilities", self.capabilities),

@@ -28,8 +28,7 @@ class DatabaseConditionMiddleware:
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
         """Return the page for a database outage that a view or its template met; None for any other
-        error.
-        """
+        error."""
         condition = describe_outage(exception)
         return _render_unavailable(request, condition, exception) if condition else None
 

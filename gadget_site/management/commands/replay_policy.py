@@ -23,8 +23,7 @@ WORDS = {
 """The words for the outcomes other than equal and different."""
 MAX_EXPLAINED = 100
 """The maximum number of calls for which the report says why they were not replayed; further calls
-are only counted.
-"""
+are only counted."""
 
 
 class Command(BaseCommand):

@@ -134,8 +134,7 @@ class Command(BaseCommand):
 
     def _stop(self, number: int, frame: FrameType | None) -> None:
         """Shut down cleanly at the first signal. At the second, exit at once, and leave the other
-        processes to their tethers.
-        """
+        processes to their tethers."""
         if self._stopping:
             os._exit(1)
         self._stopping = True

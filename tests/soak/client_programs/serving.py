@@ -22,8 +22,7 @@ CallTool = Callable[[str, dict[str, Any]], Awaitable[Any]]
 
 async def serve(list_tools: ListTools, call_tool: CallTool) -> None:
     """For each line of input, print the result of the call as the client passes it to its model, or
-    else the names of the tools.
-    """
+    else the names of the tools."""
     while line := await asyncio.to_thread(sys.stdin.readline):
         asked = json.loads(line)
         if asked["tool"]:

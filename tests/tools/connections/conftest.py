@@ -1,6 +1,5 @@
 """Fixtures for tests of connected sources: those of the engine's tests, and an outside API that
-describes itself.
-"""
+describes itself."""
 
 from collections.abc import Iterator
 

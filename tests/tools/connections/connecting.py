@@ -30,7 +30,8 @@ TIME_SERVER = [sys.executable, "-m", "mcp_server_time", "--local-timezone", "UTC
 
 
 def connect_api(workshop: Workshop, api: Api, name: str = "crm", **more: Any) -> Source:
-    """Connect an API and read its description; none of its tools is chosen yet. Return the source."""
+    """Connect an API and read its description; none of its tools is chosen yet. Return
+    the source."""
     values = {"address": api.description_url, "base_url": api.url, **more}
     source = Source.objects.create(
         organization=workshop.organization, kind=SourceKind.OPENAPI, name=name, **values
@@ -43,8 +44,7 @@ def connect_program(
     workshop: Workshop, command: list[str], name: str = "time", **more: Any
 ) -> Source:
     """Connect an MCP server that is started as a program, and read its tools, which are then in
-    quarantine. Return the source.
-    """
+    quarantine. Return the source."""
     values = {"kind": SourceKind.MCP_STDIO, "command": command, **more}
     return read(Source.objects.create(organization=workshop.organization, name=name, **values))
 
@@ -112,8 +112,7 @@ def told(key: str, text: str = "", level: Level = Level.READ, tool: str = "") ->
 
 def keep(source: Source, *tools: DescribedTool, **more: Any) -> dict[str, list[str]]:
     """Store a description with these tools, as if the source had returned it. Return the names of
-    the tools that are new, changed, gone or back, by these words.
-    """
+    the tools that are new, changed, gone or back, by these words."""
     found = save_description(
         source, SourceDescription(title="CRM", version="1", tools=tools, **more)
     )

@@ -1,6 +1,5 @@
 """Allowed hosts: the hosts that calls reach without a card, and the hosts that calls can reach at
-all.
-"""
+all."""
 
 from __future__ import annotations
 

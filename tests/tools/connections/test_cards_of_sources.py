@@ -50,8 +50,7 @@ def obstacle(html: str) -> str:
 
 def titles_and_names(workshop: Workshop) -> set[tuple[str, str]]:
     """Return the title and name of each tool in the panel of a run that calls a built-in tool and a
-    connected tool.
-    """
+    connected tool."""
     workshop.play(asking(call("utility.now"), call(ADD, name="Ada")))
     run = workshop.work()
     html = "".join(line.html for line in render_lines(run.pk, run.events.order_by("seq")))

@@ -1,6 +1,5 @@
 """MCP servers as an organization's sources, from the listing of their tools to a call in a run: one
-is a published server, and another changes its definitions.
-"""
+is a published server, and another changes its definitions."""
 
 from __future__ import annotations
 

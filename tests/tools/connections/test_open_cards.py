@@ -228,8 +228,7 @@ class TestOpenCardOfAServer:
     @pytest.fixture
     def definitions(self, tmp_path: Path) -> Path:
         """A file with the tool definitions that the server returns; the server reads it at each
-        listing.
-        """
+        listing."""
         file = tmp_path / "definitions.json"
         say(file, "Keeps a note.")
         return file
@@ -363,8 +362,7 @@ def say(definitions: Path, text: str) -> None:
 
 def take_away(api: Api, source: Source, how: str) -> None:
     """Make the tool unavailable: `how` says whether it is gone from the API, left, switched off
-    with its source, or deleted.
-    """
+    with its source, or deleted."""
     if how == "gone":
         del api.paths["/contacts"]["post"]
         read(source)

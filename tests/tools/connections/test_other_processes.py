@@ -1,6 +1,5 @@
 """A newly connected tool appears in the web process and the workers that are already running, but
-only for its own organization.
-"""
+only for its own organization."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
 """Stored tools are identified by their key in the source: their names never change, and every
-change of their definition is noticed.
-"""
+change of their definition is noticed."""
 
 from __future__ import annotations
 
@@ -211,8 +210,7 @@ class TestALevel:
         self, server: Source
     ) -> None:
         """The server first reports the tool as a read, later as destructive, and then as a read
-        again. The level that the admin raised still applies.
-        """
+        again. The level that the admin raised still applies."""
         keep(server, told("act", level=Level.READ))
         take(server, "crm.act", level=Level.WRITE)
         keep(server, told("act", "Danger!", level=Level.DESTRUCTIVE))

@@ -110,8 +110,7 @@ def test_a_fetch_needs_approval_before_it_sends_own_data_to_an_allowed_host(
     workshop: Workshop, api: Api, tmp_path: Path, hints: dict[str, bool]
 ) -> None:
     """A server need not declare that its tool reaches other servers. The control requests an
-    address without own data.
-    """
+    address without own data."""
     connect_fetch(workshop, tmp_path, hints)
     allow(workshop, "127.0.0.1")
     workshop.record(name="Globex Corporation")

@@ -11,8 +11,7 @@ from tools.contract.canonical import MAX_DEPTH, storable_json
 
 def nest(levels: int, *, objects: bool) -> Any:
     """Return an empty list or object inside others of the same kind, with this number of levels in
-    all.
-    """
+    all."""
     value: Any = {} if objects else []
     for _ in range(levels - 1):
         value = {"a": value} if objects else [value]

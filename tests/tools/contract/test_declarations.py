@@ -61,8 +61,7 @@ def _fail(_: object) -> Any:
 
 def build(**attributes: Any) -> Tool:
     """Return a tool that differs from `Fine` in these attributes; its class is `Wrong` in a module
-    `plugin`.
-    """
+    `plugin`."""
     made: type[Tool] = type("Wrong", (Fine,), {"__module__": "plugin", **attributes})
     return made()
 

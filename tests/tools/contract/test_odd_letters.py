@@ -26,8 +26,7 @@ from tools.contract.odd_letters import (
 
 HARMLESS = ROOT / "tests" / "deceptions" / "harmless_texts"
 """Texts by somebody who has not seen the code. People who work on the code may read open.json, but
-not sealed.json, which is measured only when their work has ended.
-"""
+not sealed.json, which is measured only when their work has ended."""
 MOST_FALSE = 0.02
 CODES = {
     "Turkish": "tr", "Persian": "fa", "Arabic": "ar", "Hindi": "hi", "Bengali": "bn", "Thai": "th", "Chinese": "zh",

@@ -1,6 +1,5 @@
 """Credentials in tools' contexts: known services have typed fields, the fields of other services
-are read by name, and no value is ever printed.
-"""
+are read by name, and no value is ever printed."""
 
 import logging
 from collections.abc import Mapping

@@ -57,8 +57,7 @@ BODIES: dict[str, tuple[int, str, Any]] = {
 
 class OlderServer(ThreadingHTTPServer):
     """An MCP server that responds to `tools/call` in the way that the last part of its address
-    names. It records all requests.
-    """
+    names. It records all requests."""
 
     daemon_threads = True
 
@@ -180,8 +179,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _ask_back(self) -> None:
         """Begin a response that asks the client for a completion, refuse the client's reply with
-        400, and break off the response.
-        """
+        400, and break off the response."""
         asked = {"jsonrpc": "2.0", "id": "s1", "method": "sampling/createMessage"}
         told = json.dumps({**asked, "params": {"messages": [], "maxTokens": 1}})
         self.send_response(200)

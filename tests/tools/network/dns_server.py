@@ -45,8 +45,7 @@ class DnsServer:
 
     def resolve(self, host: str, seconds: float) -> Sequence[str]:
         """Resolve a name with this server. Tests pass this method to `tools.network.GuardedClient`
-        as `resolve`.
-        """
+        as `resolve`."""
         ends_at = time.monotonic() + seconds
         return [
             address

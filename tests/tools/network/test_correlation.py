@@ -68,8 +68,7 @@ def test_a_hostile_or_long_id_is_replaced(sent: str) -> None:
 
 def ask(*headers: tuple[bytes, bytes], kind: str = "http") -> tuple[str, list[dict[str, Any]]]:
     """Send a request through the middleware; return the correlation id that the application saw,
-    and the messages of the response.
-    """
+    and the messages of the response."""
     inside: list[str] = []
     sent: list[dict[str, Any]] = []
 

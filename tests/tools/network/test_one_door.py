@@ -103,14 +103,12 @@ MAY_GO_OUT = {
 _LAST_WORDS = {way.rpartition(".")[2] for way in WAYS_OUT} | CALLS_OUT | set(IMPORTERS)
 _MAY_HOLD_ONE = re.compile(rf"\b(?:{'|'.join(sorted(_LAST_WORDS))})\b")
 """Matches at least one word in every file that opens a connection or starts a process. Searching a
-file is 100 times faster than parsing it.
-"""
+file is 100 times faster than parsing it."""
 
 
 def ways_out_of(text: str) -> Iterator[tuple[int, str]]:
     """Yield (line, imported or called name) for each place that opens a connection or starts a
-    process.
-    """
+    process."""
     if _MAY_HOLD_ONE.search(text):
         for node in ast.walk(ast.parse(text)):
             for name in _names_in(node):
@@ -121,8 +119,7 @@ def ways_out_of(text: str) -> Iterator[tuple[int, str]]:
 
 def _names_in(node: ast.AST) -> list[str]:
     """Return the full names of the modules that the node imports, or the name of the function that
-    it calls if that is in CALLS_OUT.
-    """
+    it calls if that is in CALLS_OUT."""
     if isinstance(node, ast.Import):
         return [alias.name for alias in node.names]
     if isinstance(node, ast.ImportFrom) and not node.level:

@@ -31,8 +31,7 @@ Reply = bytes | Callable[[socket.socket, Request], None]
 
 def reply(body: bytes = b"fine", status: str = "200 OK", **headers: str) -> bytes:
     """Build a complete response. Headers are given as arguments: `content_type="text/html"` becomes
-    Content-Type.
-    """
+    Content-Type."""
     given = {"content_length": str(len(body)), **headers}
     lines = "".join(f"{name.replace('_', '-')}: {value}\r\n" for name, value in given.items())
     return f"HTTP/1.1 {status}\r\n{lines}\r\n".encode() + body

@@ -33,8 +33,7 @@ def approve(
     tool: Tool, params: dict[str, Any], organization: Organization, preview: Preview | None
 ) -> ToolResult:
     """Check that the approved effect is unchanged if one is given, and execute the call in a
-    transaction with a savepoint.
-    """
+    transaction with a savepoint."""
     loaded = tool.load_params(tool.check_params(params))
     with transaction.atomic(), transaction.atomic():
         if preview is not None:

@@ -1,6 +1,5 @@
 """The analysis tools: scores are explained but not stored, and cross-references compare names and
-sets.
-"""
+sets."""
 
 from typing import Any
 

@@ -1,6 +1,5 @@
 """The tools that look up records: filters, figures and details, but never records of another
-organization.
-"""
+organization."""
 
 from typing import Any
 

@@ -1,6 +1,5 @@
 """The built-in network tools: their results count as text from outside, and their params are
-checked for the organization's own data.
-"""
+checked for the organization's own data."""
 
 from __future__ import annotations
 

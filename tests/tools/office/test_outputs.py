@@ -99,8 +99,7 @@ def test_a_shipped_tool_whose_result_violates_its_output_fails_and_changes_nothi
 
 def build_context(folder: Path, settings: Settings) -> dict[str, Any]:
     """Create an organization with a member, an employee and a file; return the organization and the
-    facts of a run for a tool's context.
-    """
+    facts of a run for a tool's context."""
     organization = make_organization()
     settings.GADGET_FILES_DIR = folder
     (folder / str(organization.pk)).mkdir()

@@ -48,8 +48,7 @@ PROMISES = {
     "failing": "def make():\n    raise OSError('no table')\n",
 }
 """The source texts of the modules in one package, by the names of their entry points; each module's
-name is `promises_` and that name.
-"""
+name is `promises_` and that name."""
 
 
 @pytest.fixture(scope="session")
@@ -79,8 +78,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def installed(site: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Add the installed packages to this process's path. None of their modules is imported yet, and
-    those that a test imports are forgotten afterwards.
-    """
+    those that a test imports are forgotten afterwards."""
     monkeypatch.syspath_prepend(str(site))
     yield site
     for name, module in list(sys.modules.items()):

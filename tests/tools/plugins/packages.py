@@ -59,8 +59,7 @@ def write_package(
 
 def install(target: Path, *packages: Path) -> Path:
     """Install the packages into the folder `target`, which a process can add to its path. The build
-    uses copies of the packages' folders, so the originals stay unchanged.
-    """
+    uses copies of the packages' folders, so the originals stay unchanged."""
     copies = [
         Path(shutil.copytree(each, target.parent / f"sources-{target.name}" / each.name))
         for each in packages

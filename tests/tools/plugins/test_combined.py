@@ -27,8 +27,7 @@ def made(name: str, version: str = "1.0", description: str = "Say hello.") -> To
 
 class Noted(BuiltinSource):
     """A source that records calls of its methods in `diary`, and fails in the method that
-    `fails_to` names.
-    """
+    `fails_to` names."""
 
     def __init__(self, name: str, *tools: Tool, diary: list[str], fails_to: str = "") -> None:
         super().__init__(tools, name)

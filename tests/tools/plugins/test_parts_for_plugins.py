@@ -28,8 +28,7 @@ def _read_table() -> dict[str, str]:
 
 def _list_parts(of: type) -> list[str]:
     """Return the public names that the class defines, without properties and other computed
-    attributes.
-    """
+    attributes."""
     return [
         name
         for name, value in vars(of).items()

@@ -153,8 +153,7 @@ CRONS = st.tuples(
 
 def numbers(text: str, low: int, high: int) -> set[int]:
     """Return the numbers that a field of a cron expression matches, computed by a simple second
-    parser.
-    """
+    parser."""
     if text.startswith("*"):
         return set(range(low, high + 1, int(text[2:] or 1)))
     if "-" in text:

@@ -132,8 +132,7 @@ def test_no_credential_is_in_any_schema_at_any_depth(published: Published) -> No
 
 def _properties(node: dict[str, Any]) -> list[str]:
     """Return the names of the properties in a schema. A param called `properties` is not mistaken
-    for them.
-    """
+    for them."""
     properties = node.get("properties")
     return (
         [name for name, schema in properties.items() if isinstance(schema, dict)]

@@ -1,6 +1,5 @@
 """Params that a model can set: they contain no references, credentials or reserved names, and each
-has its location in the request.
-"""
+has its location in the request."""
 
 import json
 from typing import Any

@@ -1,6 +1,5 @@
 """Generated responses of an MCP server to a call: every part of a response takes every invalid
-form, and the correct interpretation is given for each.
-"""
+form, and the correct interpretation is given for each."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
 """Processes of MCP servers: they are few, end with our process or when idle, and are not restarted
-again and again.
-"""
+again and again."""
 
 from __future__ import annotations
 
@@ -73,8 +72,7 @@ def parent_of(
     server: StdioServer, copies: str = "alone"
 ) -> tuple[subprocess.Popen[str], list[int]]:
     """Start a Python process that uses the server; return that process, and the ids of the
-    processes in the server's group.
-    """
+    processes in the server's group."""
     command = [sys.executable, "-c", PARENT, copies, *server.command]
     parent = subprocess.Popen(
         command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True

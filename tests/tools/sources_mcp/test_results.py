@@ -1,6 +1,5 @@
 """The text of a server's response for people and models: the summary is meaningful, and nothing is
-repeated.
-"""
+repeated."""
 
 from __future__ import annotations
 

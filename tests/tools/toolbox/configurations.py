@@ -1,6 +1,5 @@
 """Random tools, grants and rules with their verdicts, which are computed from the documentation
-without the gate's code.
-"""
+without the gate's code."""
 
 from __future__ import annotations
 
@@ -46,8 +45,7 @@ class Row(BaseModel):
 
 class AnyTool(Tool):
     """A tool whose attributes can be set; `reaches` are the hosts that it contacts, or None if they
-    are unknown.
-    """
+    are unknown."""
 
     name = NAME
     description = "Does anything."
@@ -75,8 +73,7 @@ class AnyTool(Tool):
 @dataclass(frozen=True)
 class Arguments:
     """A model's arguments, and the canonical params that they stand for, or None if no tool accepts
-    the arguments.
-    """
+    the arguments."""
 
     said: str | dict[str, Any]
     meant: dict[str, Any] | None

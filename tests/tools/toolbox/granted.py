@@ -144,8 +144,7 @@ def answers(case: Case) -> bool:
 
 def comes_from_inside(call: AskingCall, grant: GrantTerms, free: frozenset[str]) -> bool:
     """Return True if the params that the grant leaves free, or fixes only partly, have no values
-    from outside.
-    """
+    from outside."""
     fixed = {one.param for one in grant.conditions if str(one.rule) in ("equals", "one_of")}
     loose = free | (
         {one.param for one in grant.conditions if str(one.rule) in ("prefix", "host")} - fixed

@@ -1,6 +1,5 @@
 """A result that is too large for a model is sent in portions. Each portion says that it is one, and
-together they are complete.
-"""
+together they are complete."""
 
 from __future__ import annotations
 

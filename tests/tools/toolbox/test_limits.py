@@ -27,8 +27,7 @@ class Shelf:
 
 class Turnstile:
     """A rate limiter that lets each key pass as often as its limit allows, and then asks the caller
-    to wait 7.2 s.
-    """
+    to wait 7.2 s."""
 
     def __init__(self) -> None:
         self.passed: list[str] = []

@@ -1,6 +1,5 @@
 """Limits over history, without a database: their texts, the moments at which they are exceeded, and
-the same verdicts from a second, slow implementation.
-"""
+the same verdicts from a second, slow implementation."""
 
 from __future__ import annotations
 
@@ -54,8 +53,7 @@ class Pay(Tool):
 @dataclass
 class Ledger:
     """Earlier calls, as a list of (time, params) pairs; `seen` has the ids with which the tool LOOK
-    was called.
-    """
+    was called."""
 
     now: datetime = START
     started: list[tuple[datetime, dict[str, Any]]] = field(default_factory=list)

@@ -1,6 +1,5 @@
 """The result of a single call: whatever the tool does, it is a ToolResult that can be stored and
-shown.
-"""
+shown."""
 
 import asyncio
 import json

@@ -1,6 +1,5 @@
 """Tools that wait for their result: in a run, the call waits; everywhere else, it fails with a
-clear error.
-"""
+clear error."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
 """The gate: it makes its checks in a fixed order, permits nothing by default, and lets no write run
-without approval, whatever the rules say.
-"""
+without approval, whatever the rules say."""
 
 from dataclasses import replace
 from typing import Any

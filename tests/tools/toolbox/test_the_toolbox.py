@@ -1,6 +1,5 @@
 """The registry of tools: it holds several versions of a tool, refuses invalid tools, and starts and
-shuts down every tool.
-"""
+shuts down every tool."""
 
 import threading
 from typing import Any

@@ -37,8 +37,7 @@ class World:
 
     def list_votes(self) -> list[CastVote]:
         """List the votes with the current state of their voters; votes of former deputies are
-        omitted.
-        """
+        omitted."""
         return [
             CastVote(self.see(voter), self.see(other) if other else None)
             for voter, other in self.votes
@@ -64,8 +63,7 @@ class World:
 
 def play_history(chance: random.Random) -> str:
     """Play one history, compare each decision with the slow judge, and return how the card ended,
-    or "open".
-    """
+    or "open"."""
     world = _make_world(chance)
     for step in range(STEPS):
         world.card = replace(world.card, age=timedelta(hours=step))
@@ -174,8 +172,7 @@ def make_rule(number: int, chance: random.Random) -> RuleTerms:
 
 def judge_slowly(world: World, person: int) -> tuple[bool, bool, tuple[int, int | None] | None]:
     """Judge this person's approval by the slow implementation. Return True if it counts, True if it
-    approves the card, and the vote that it adds, if any.
-    """
+    approves the card, and the vote that it adds, if any."""
     if not world.people[person].may_approve:
         return False, False, None
     standing = list_standing(world)
@@ -275,8 +272,7 @@ def _list_rules(world: World) -> list[RuleTerms]:
 
 def _is_met(world: World, rule: RuleTerms, votes: list[tuple[int, int | None]]) -> bool:
     """Return True if enough of the votes count for the rule, given by people who are independent of
-    each other.
-    """
+    each other."""
     for chosen in combinations(votes, rule.needed):
         if _are_apart(world, chosen) and all(_does_count(world, rule, vote) for vote in chosen):
             return True

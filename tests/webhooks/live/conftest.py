@@ -1,6 +1,5 @@
 """Fixtures for tests with real processes: one web process, worker and sweeper serve all tests in a
-file, and may reach receivers on this machine.
-"""
+file, and may reach receivers on this machine."""
 
 from __future__ import annotations
 

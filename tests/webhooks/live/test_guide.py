@@ -77,8 +77,7 @@ def test_the_guides_receiver_works_as_printed(
 
 def _after_variables(command: str) -> str:
     """Return the command without the variable at its beginning, which the test sets in the
-    environment.
-    """
+    environment."""
     return command.strip().partition(" ")[2]
 
 

@@ -255,8 +255,7 @@ def _stage(top: int, temporary: str, parts: Iterable[bytes], available: int) -> 
 @contextmanager
 def _create_folder(organization_id: int, path: Names) -> Iterator[int]:
     """Open the folder, and create it if it is missing; afterwards, remove new folders that are
-    still empty.
-    """
+    still empty."""
     depths = range(1, len(path) + 1)
     missing = [
         path[:depth] for depth in depths if find_entry(organization_id, path[:depth]) is None

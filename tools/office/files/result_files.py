@@ -14,8 +14,7 @@ from tools.registries.files import Names, StagedFile, join_path
 FOLDER = "results"
 MOST_FROM_READS = 20
 """The maximum number of files that the reads of one run may keep. Writes need no such limit,
-because each write is approved.
-"""
+because each write is approved."""
 _DIGITS = 16
 _LONGEST_NAME = 80
 """The maximum length of a kept file's name in characters, each of which takes at most four bytes.

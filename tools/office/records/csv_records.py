@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 MAX_UNCLOSED = 100
 """The maximum number of lines with an unclosed quote. The limit bounds the work, because the lines
-below each of them are read again.
-"""
+below each of them are read again."""
 
 
 class TooManyFaultsError(ValueError):

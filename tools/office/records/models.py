@@ -10,8 +10,7 @@ from tools.contract.look_alikes import LONGEST_LOOK, compute_look
 
 SCORE_OR_LESS = "COALESCE(%(expressions)s, -1)"
 """The sort key of scores, by which records without a score come below a score of 0. With a
-parameter in place of -1, the expression would not match the index.
-"""
+parameter in place of -1, the expression would not match the index."""
 
 
 class Status(models.TextChoices):

@@ -154,8 +154,7 @@ def build_row(record: Record) -> dict[str, Any]:
 
 def build_detail(record: Record) -> dict[str, Any]:
     """Build the full record: its row, the long fields, the names of its lists, and the newest 20
-    entries of its history.
-    """
+    entries of its history."""
     return {
         **build_row(record),
         "notes": record.notes,

@@ -130,8 +130,7 @@ class SearchGoogle(Tool):
 
     def hosts(self, params: Params) -> frozenset[str]:
         """Return no host: the params name none, and an admin chose Google by setting its
-        credentials.
-        """
+        credentials."""
         return frozenset()
 
     def execute(self, params: Params, context: ToolContext) -> ToolResult:
@@ -247,8 +246,7 @@ def _explain_failure(response: ClientResponse) -> ToolError:
 
 def _describe_retry(retry_after: str) -> str:
     """Describe when to try again, from the seconds or the date in Retry-After; `later` for any
-    other value.
-    """
+    other value."""
     if retry_after.isascii() and retry_after.isdigit() and len(retry_after) < 7:
         return f"in {int(retry_after)} s"
     return (

@@ -90,8 +90,7 @@ class ListSchedules(Tool):
 
 class ScheduleWrite(Tool):
     """Base class of both write tools. A change commits together with the engine's record of the
-    call.
-    """
+    call."""
 
     level = Level.WRITE
     transactional = True

@@ -208,8 +208,7 @@ class ValidateDomain(Tool):
 
     def _check_website(self, host: str, client: GuardedClient) -> dict[str, Any]:
         """Request the website by https or, if that fails, by http; return its response, or the
-        first error.
-        """
+        first error."""
         failure = ""
         named = f"[{host}]" if ":" in host else host
         for url in (f"https://{named}:{self._ports.https}/", f"http://{named}:{self._ports.http}/"):
@@ -356,8 +355,7 @@ def _describe_tls(tls: dict[str, Any]) -> str:
 
 def _guess_domain(name: str, candidates: list[SearchResult]) -> str | None:
     """Guess the company's domain: the first site whose name is the beginning of the company's name,
-    or vice versa. Return None if there is no such site.
-    """
+    or vice versa. Return None if there is no such site."""
     words = ["".join(filter(str.isalnum, word.lower())) for word in name.split()]
     joined, first = "".join(words), words[0] if words else ""
     for candidate in candidates:

@@ -256,8 +256,7 @@ def _unescape(text: str) -> str:
 
 def _is_hidden(attributes: str) -> bool:
     """Return True if a person would not see the element. Its text is left out, because hidden text
-    is often aimed at machines.
-    """
+    is often aimed at machines."""
     lowered = attributes.lower()
     if "hidden" not in lowered and "display" not in lowered:
         return False

@@ -80,8 +80,7 @@ def _replace(value: Any, media_type: str) -> Any:
 
 def _find_media_type(node: Mapping[str, Any]) -> str:
     """Return the media type that an object names, or its kind if that is a medium, such as `image`;
-    empty for text.
-    """
+    empty for text."""
     named = next((node[key] for key in _TYPE_KEYS if isinstance(node.get(key), str)), "")
     kind = node.get("type")
     if not named and isinstance(kind, str) and kind in _MEDIA:
@@ -188,8 +187,7 @@ def _find_wrapped(
     places: Iterator[tuple[int, int, str]],
 ) -> Iterator[tuple[int, int, Encoded | None]]:
     """Yield the start and end of each run of consecutive lines of equal length (the last may be
-    shorter), with the data that it encodes, if any.
-    """
+    shorter), with the data that it encodes, if any."""
     group: list[str] = []
     begin = finish = 0
     for start, end, written in places:

@@ -163,8 +163,7 @@ async def _send_request(connection: McpConnection, call: McpCall) -> Any:
 
 async def _list_until_found(connection: McpConnection, name: str, seconds: float) -> None:
     """List tools up to the one of this name: the client copies params into headers only for listed
-    tools.
-    """
+    tools."""
     cursor: str | None = None
     async with asyncio.timeout(seconds):
         for _ in range(MAX_PAGES):

@@ -171,8 +171,7 @@ def clear_tool_list_change(server: Server) -> None:
 @dataclass
 class ClientCallbacks:
     """Callbacks for a server's notifications. The server's requests are declined, because none is
-    supported.
-    """
+    supported."""
 
     server: Server
     logger: logging.Logger
@@ -269,8 +268,7 @@ async def open_http_connection(
 
 def _find_method(request: httpx2.Request) -> str:
     """Return the method of the request's message; an empty text if the message is a response of
-    ours.
-    """
+    ours."""
     try:
         message = json.loads(request.content)
     except (ValueError, httpx2.RequestNotRead):

@@ -14,8 +14,7 @@ SHORTEST_RUN = 1_024
 """The length from which characters in a row count as binary content anywhere."""
 SHORTEST_DECLARED = 64
 """The length from which characters in a row count as binary content beside a media type. Up to
-LONGEST_DIGEST, their first bytes must also be of a known format.
-"""
+LONGEST_DIGEST, their first bytes must also be of a known format."""
 LONGEST_DIGEST = 128
 """The length up to which characters may be a hash or an id, even beside a media type."""
 LONGEST_KEPT = 8_192

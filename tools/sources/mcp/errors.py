@@ -38,8 +38,7 @@ REFUSALS = frozenset({METHOD_NOT_FOUND, INVALID_PARAMS})
 
 LOST_STATUSES = frozenset({301, 302, 303, 408})
 """Statuses besides 5xx that leave the outcome unknown: a redirect may follow a completed call, and
-408 a partial call.
-"""
+408 a partial call."""
 
 _BY_STATUS = {
     401: (ErrorCode.UNAUTHORIZED, "does not accept the credentials"),
@@ -169,8 +168,7 @@ def translate_call_error(title: str, error: BaseException, evidence: Evidence) -
 
 def _build_responded_error(title: str, error: ServerError, status: int) -> ToolError:
     """Build the error for an error object from the server; some codes and statuses prove that the
-    tool never ran.
-    """
+    tool never ran."""
     words = clean_words(error.words)
     if status in _BY_STATUS:
         return _build_status_error(title, Evidence(status, words), attempted=True)

@@ -154,8 +154,7 @@ class _WatchedReads(_WatchedStream):
 
 def read_messages(text: bytes) -> list[Message]:
     """Read the messages of a text: one valid message, or else everything that can be read as a
-    response.
-    """
+    response."""
     try:
         return [mcp_types.jsonrpc_message_adapter.validate_json(text, by_name=False)]
     except ValidationError:
@@ -171,7 +170,8 @@ def read_messages(text: bytes) -> list[Message]:
 def find_response(
     body: bytes, is_stream: bool
 ) -> mcp_types.JSONRPCResponse | mcp_types.JSONRPCError | None:
-    """Find the last response in the body of an HTTP response to one request; None if there is none."""
+    """Find the last response in the body of an HTTP response to one request; None if
+    there is none."""
     texts = _list_events(body) if is_stream else [body]
     messages = [message for text in texts for message in read_messages(text)]
     kinds = (mcp_types.JSONRPCResponse, mcp_types.JSONRPCError)

@@ -39,8 +39,7 @@ def drop_repeated(text: str, data: Any) -> str:
 
 def shorten_repeated(data: Any, text: str) -> Any:
     """Replace long texts in the data that the text contains; once MAX_SEARCHED is reached, keep the
-    remaining texts.
-    """
+    remaining texts."""
     return _shorten(data, text, iter(range(MAX_SEARCHED // (len(text) + 1))))
 
 

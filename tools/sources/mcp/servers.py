@@ -44,8 +44,7 @@ class StdioServer:
     @cached_property
     def place_hash(self) -> str:
         """The hash of the place from which the server's tools come; a new password does not change
-        the hash.
-        """
+        the hash."""
         return fingerprint([list(self.command), sorted(self.environment)])
 
     @cached_property
@@ -82,8 +81,7 @@ class HttpServer:
     @cached_property
     def place_hash(self) -> str:
         """The hash of the place from which the server's tools come, without the query, which may
-        hold a key.
-        """
+        hold a key."""
         parts = self._parts
         return fingerprint([parts.scheme.lower(), parts.netloc.lower(), parts.path])
 

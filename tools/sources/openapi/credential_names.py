@@ -40,8 +40,7 @@ _AMBIGUOUS = frozenset(
 
 class ForbiddenParamError(UnsupportedOperationError):
     """A value needs a name that no model may use; the message gives the name, as part of a
-    sentence.
-    """
+    sentence."""
 
 
 class ProvidedParamError(ForbiddenParamError):

@@ -209,8 +209,7 @@ def _set_key(mapping: dict[str, Any], key: str, value: Any) -> None:
 
 def _convert_scalar(event: yaml.ScalarEvent) -> Any:
     """Convert a scalar as in YAML 1.2: everything but true, false, null and decimal numbers is
-    text.
-    """
+    text."""
     text: str = event.value
     if event.tag is None and not event.implicit[0]:
         return text

@@ -103,8 +103,7 @@ class _Corpus:
 
     def _may_contain(self, needle: Needle) -> bool:
         """Return False if a word of the needle is in no source. Only ASCII words are checked,
-        because some scripts put no spaces between words.
-        """
+        because some scripts put no spaces between words."""
         if needle.number is not None:
             return any(
                 self.vocabulary.issuperset(spelling.split())
@@ -289,8 +288,7 @@ def _trace_own(
     index: SourceIndex, leaf: Leaf, parts: list[Part], is_many: bool
 ) -> Iterator[Sighting]:
     """Yield the first origin, in the organization's own data, of the value or one of its parts. If
-    there is none, yield that the value was seen nowhere.
-    """
+    there is none, yield that the value was seen nowhere."""
     searched = [*filter(None, [leaf.whole]), *parts]
     for part in searched:
         if source := index.own.find(part, is_many=is_many):

@@ -22,8 +22,7 @@ MAX_PARTS = 2_000
 """The maximum number of parts of one value; even a record's longest text rarely has more."""
 MAX_WORDS = 60
 """The longest text, in words, that is looked for as a whole. Longer texts are looked for line by
-line and sentence by sentence.
-"""
+line and sentence by sentence."""
 _SHORTEST = 4
 _SHORTEST_SENTENCE = 4
 """The fewest words of a sentence that is looked for."""
@@ -161,8 +160,7 @@ def list_leaves(
 
 def _walk(params: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str, ...], str | int | float]]:
     """Yield (path, names, value) of each text and number, without recursion, because params may be
-    nested deeply.
-    """
+    nested deeply."""
     waiting: list[tuple[str, tuple[str, ...], Any]] = [("", (), params)]
     while waiting:
         path, names, value = waiting.pop()

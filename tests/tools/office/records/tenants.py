@@ -33,8 +33,7 @@ def differences(
     before: dict[str, dict[str, Any]], after: dict[str, dict[str, Any]]
 ) -> dict[str, tuple[Any, Any]]:
     """Return the old and new values of each changed record by id; a side on which the record does
-    not exist is {}.
-    """
+    not exist is {}."""
     found = {}
     for key in before.keys() | after.keys():
         old, new = before.get(key, {}), after.get(key, {})

@@ -1,4 +1,5 @@
-"""CSV imports: valid rows become records in one transaction, and invalid rows are reported by line."""
+"""CSV imports: valid rows become records in one transaction, and invalid rows are
+reported by line."""
 
 import io
 

@@ -1,6 +1,5 @@
 """The search for the places where a value was seen: the order of the sources, repeated params,
-parts of values, and bounded time for hostile texts.
-"""
+parts of values, and bounded time for hostile texts."""
 
 import json
 import time

@@ -1,6 +1,5 @@
 """Detection rates: at least 95% of the planted values are flagged, but at most 2% of the harmless
-values.
-"""
+values."""
 
 import base64
 import json
