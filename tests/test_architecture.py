@@ -1,5 +1,4 @@
-"""The architecture of the code: allowed imports, maximum sizes, and forbidden constructs. These
-tests read only the source files."""
+"""The architecture of the code: allowed imports, maximum sizes, and forbidden constructs."""
 
 import ast
 import re
@@ -57,8 +56,7 @@ KEYS_THAT_POINT_UP = {
     "tools/schedules/models.py agents.employees": "a schedule gives its task to an employee",
     "tools/schedules/models.py agents.runs": "a schedule names the last run that it started",
 }
-"""The allowed foreign keys whose model is in a higher layer and is therefore named as text, each
-with its reason. The database keeps these references valid."""
+"""The foreign keys that may name a model of a higher layer as text: the database guards them."""
 
 PLAIN = ("tools.schemas", "tools.caches", "tools.contract", "tools.toolbox")
 """Plain Python: these packages import only the standard library, each other, and the libraries in
@@ -105,14 +103,12 @@ OUTSIDE = ("/home/", "/root/", "/Users/", "/tmp/", "/etc/", "/opt/", "/usr/", "/
 
 
 def folder_of(name: str) -> str:
-    """Return the folder directly below the top-level package that contains the module, or the
-    module's own name if it is there."""
+    """Return the module's folder directly below the top-level package, or the module itself."""
     return name.split(".")[1]
 
 
 def floor_of(name: str) -> int | None:
-    """Return the number of the module's layer, 0 for the highest; None if FLOORS does not list its
-    folder."""
+    """Return the number of the module's layer, 0 for the highest; None if FLOORS lacks it."""
     top, *_ = name.split(".")
     floors = {
         folder: number for number, folders in enumerate(FLOORS.get(top, ())) for folder in folders
@@ -121,8 +117,7 @@ def floor_of(name: str) -> int | None:
 
 
 def points_up(own: str, other: str) -> bool:
-    """Return True if `other` is in a layer on which a module in the layer of `own` must
-    not depend."""
+    """Return True if `other` is in a layer on which the layer of `own` must not depend."""
     tops = [PRODUCT.index(name.partition(".")[0]) for name in (own, other)]
     if tops[0] != tops[1]:
         return tops[1] < tops[0]
@@ -329,8 +324,7 @@ def test_functions_take_few_arguments() -> None:
 
 
 def returns_a_verdict_as_text(function: Function) -> bool:
-    """Return True if the function's name says that it judges, and it returns a text that is empty
-    for one of the verdicts."""
+    """Return True if the function's name says that it judges, and it returns a text."""
     if JUDGES.fullmatch(function.name) is None:
         return False
     returned = ast.unparse(function.returns).strip("'\"") if function.returns else ""
@@ -340,8 +334,7 @@ def returns_a_verdict_as_text(function: Function) -> bool:
 
 
 def list_branches(result: ast.expr | None) -> list[ast.expr]:
-    """List the expressions whose value the result may have: the branches of a conditional
-    expression, or the expression itself."""
+    """List the branches of a conditional expression, or the expression itself."""
     if isinstance(result, ast.IfExp):
         return [*list_branches(result.body), *list_branches(result.orelse)]
     return [] if result is None else [result]
@@ -383,8 +376,7 @@ def test_a_verdict_returned_as_text_is_detected(head: str, is_offence: bool) -> 
 
 
 FINDERS = re.compile(r"_*(find|load|list|get|select|has|is|may|can)_(?!or_)\w+")
-"""Matches the names of functions that must only read; `find_or_create_…` is excluded, because it
-says that it writes."""
+"""Names of functions that must only read; `find_or_create_…` says that it writes."""
 WRITES = re.compile(r"save|delete|create|(get|update)_or_create|bulk_\w+")
 
 
