@@ -10,7 +10,7 @@ class AgentsConfig(AppConfig):
     verbose_name = "Employees at work"
 
     def ready(self) -> None:
-        """Exclude the loaded modules from garbage collection, and switch it on;
+        """Exclude the loaded modules from garbage collection, and switch it on again after
         `gadget_site/memory.py` switched it off."""
         gc.freeze()
         gc.enable()

@@ -21,7 +21,7 @@ SYSTEM_CERTIFICATES = "system"
 
 @dataclass(frozen=True)
 class DatabaseAddress:
-    """The database's address; SQLite uses only `name`, the file's absolute path."""
+    """The address of a database. SQLite uses only `engine` and `name`, the file's absolute path."""
 
     engine: str
     name: str
@@ -64,7 +64,7 @@ def parse_redis_url(url: str) -> str:
         return ""
     parts = _split_url(url)
     if parts.scheme not in {"redis", "rediss", "unix"}:
-        fault = f"{hide_password(url)!r} begins with none of redis://, rediss://, unix://"
+        fault = f"{hide_password(url)!r} does not begin with redis://, rediss:// or unix://"
         raise WrongValueError(fault)
     if parts.scheme == "unix" and not parts.path.startswith("/"):
         raise WrongValueError(

@@ -21,9 +21,10 @@ log = structlog.get_logger(__name__)
 
 
 class SturdyChannel(Channel):
-    """A channel that survives foreign elements and keys in the queue.
+    """A channel that survives foreign elements in the queue, and keys of a wrong type.
 
-    It keeps no copies of unacknowledged messages: sweepers and workers find the runs of lost hints.
+    It keeps no copies of unacknowledged messages. Messages are only hints: sweepers and workers
+    also find the runs whose messages were lost.
     """
 
     ack_emulation = False
@@ -50,7 +51,7 @@ class SturdyChannel(Channel):
 
     def queue_declare(self, queue: str = "", *args: Any, **options: Any) -> Any:
         """Declare the queue, after deleting keys of a wrong type: every connection begins here, and
-        such a key would break it."""
+        such a key would break the connection."""
         self._delete_wrong_keys(
             {self._q_for_pri(queue, priority): "list" for priority in self.priority_steps}
         )
@@ -91,6 +92,6 @@ class PatientConnection(Connection):
 
 
 class PatientQueue(AMQP):  # type: ignore[misc]
-    """Celery's access to the broker, with our connections."""
+    """Celery's access to the broker, through `PatientConnection`."""
 
     Connection = PatientConnection

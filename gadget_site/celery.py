@@ -21,14 +21,14 @@ from gadget_site.garbage_collection import freeze_loaded_objects
 from gadget_site.open_files import allow_open_files
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "gadget_site.settings")
-# Running as root is safe with a queue of plain JSON.
+# Celery warns about running as root, which is safe with a queue of plain JSON.
 warnings.filterwarnings("ignore", category=SecurityWarning)
 log = structlog.get_logger(__name__)
 signs_of_life: list[SignOfLife] = []
 
 
 class GadgetQueue(Celery):  # type: ignore[misc]
-    """Celery with our own workers."""
+    """The class of the Celery app, whose workers are `QuietWorker`s."""
 
     @cached_property
     def Worker(self) -> Any:  # noqa: N802
@@ -45,8 +45,8 @@ def keep_our_logging(**_: Any) -> None:
 
 
 def prepare_worker(**_: Any) -> None:
-    """Prepare this process for runs. With DEBUG on, Django would keep every query of every
-    thread."""
+    """Prepare this process for runs. DEBUG is turned off, because Django would otherwise keep every
+    query of every thread."""
     settings.DEBUG = False
     allow_open_files()
     start_heartbeat()
@@ -59,7 +59,7 @@ def announce_worker(sender: Any, **_: Any) -> None:
     sign_of_life = SignOfLife(WORKER, sender.hostname)
     sign_of_life.start()
     freeze_loaded_objects()
-    # Such warnings are about late acknowledgement, which is off.
+    # Celery's pending deprecations concern late acknowledgement, which is off.
     warnings.filterwarnings("ignore", category=CPendingDeprecationWarning)
     signs_of_life.append(sign_of_life)
     log.info(

@@ -1,4 +1,4 @@
-"""Database settings for SQLite and PostgreSQL: a committed intent must survive a power cut."""
+"""Database settings for SQLite and PostgreSQL, under which every commit survives a power cut."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ SQLITE_START = "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA busy_ti
 SQLITE_PATIENCE_S = 20
 POOL_PATIENCE_S = 10
 RECONNECT_S = 5
-"""Seconds of attempts to reconnect. Kept short: the pauses between attempts grow, and long ones
-would miss the database's return."""
+"""The seconds for which reconnecting is tried. They are few, because the pauses between attempts
+grow, and a long pause would miss the database's return."""
 CONNECT_S = 5
 SILENT_LINK_S = 10
 KEEPALIVES = {
@@ -22,8 +22,9 @@ KEEPALIVES = {
     "keepalives_count": 2,
     "tcp_user_timeout": SILENT_LINK_S * 1000,
 }
-"""Detect a silently cut link after 10 s if something was sent, after 20 s otherwise. They apply to
-TCP; libpq ignores them for Unix sockets and on systems without them."""
+"""Connection options that detect a silently cut link after 10 s if something was sent, and after 20
+s otherwise. They apply to TCP; libpq ignores them for Unix sockets and on systems that lack them.
+"""
 POSTGRESQL_START = {
     "synchronous_commit": "on",
     "jit": "off",  # compiling a statement takes longer than running any of ours
@@ -35,8 +36,8 @@ POSTGRESQL_START = {
     "tcp_keepalives_count": "2",
     "tcp_user_timeout": f"{SILENT_LINK_S}s",
 }
-"""The server detects a cut link as fast as its clients do. With its own limits it would keep each
-lost connection, and its slot, for two hours."""
+"""Settings of each session, with which the server, too, detects a cut link quickly. With its
+default limits, it would keep each lost connection, and the connection's slot, for two hours."""
 
 
 def build_database_settings(address: DatabaseAddress, pool_size: int) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Read and check every setting of the installation. A wrong one prevents the start."""
+"""Read and check every setting of the installation. A wrong setting prevents the start."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ FIRST_SETTINGS: tuple[Setting[Any], ...] = (
     SiteSettings.host,
     SiteSettings.debug,
 )
-"""The settings that affect how others are read, besides the data folder."""
+"""The settings that affect how other settings are read, besides the data folder."""
 
 
 def read_settings(environ: Mapping[str, str], base_dir: Path) -> SiteSettings:
     """Return the settings of the installation in `base_dir`.
 
     Raises:
-        SettingError: lists all wrong settings. Those that affect how others are read are checked
-            first.
+        SettingError: lists all wrong settings. Settings that affect how other settings are read are
+            checked first.
     """
     site, faults = SiteSettings(environ, base_dir), Faults()
     used_by_tools = frozenset(VARIABLE_OF_CONFIG.findall(site.config_text))

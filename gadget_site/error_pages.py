@@ -1,5 +1,5 @@
-"""The error pages of DEBUG: the error and its location without any values, since some are
-secrets."""
+"""The error pages while DEBUG is on. They show the error and its location, but no values, because
+some values are secrets."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ class _WithoutValues(SafeExceptionReporterFilter):
     """A filter that leaves out the request's data, the variables' values and the settings."""
 
     def get_post_parameters(self, request: HttpRequest | None) -> dict[str, Any]:
-        """Return the field names, if the request's data could be parsed."""
+        """Return the field names without their values; none if the request's data was
+        not parsed."""
         read: MultiValueDict[str, str] = getattr(request, "_post", None) or MultiValueDict()
         return dict.fromkeys(read, self.cleansed_substitute)
 
@@ -44,8 +45,8 @@ class ReporterWithoutValues(ExceptionReporter):
 
 
 def _hide_secrets(text: str) -> str:
-    """Hide the secrets of the logged organization and, because the error may contain others, those
-    of all organizations."""
+    """Hide the secrets of the organization that is being logged and, because the error may contain
+    others' secrets, those of all organizations."""
     return KNOWN_SECRETS.redact(
         KNOWN_SECRETS.redact(text, HIDDEN, get_logged_organization()), HIDDEN
     )

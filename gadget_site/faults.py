@@ -23,7 +23,7 @@ class WrongValueError(ValueError):
 
 
 class SettingError(ImproperlyConfigured):
-    """A setting is invalid: its name, the fault of its value, and a valid example.
+    """A setting is invalid; the text gives its name, the fault of its value, and a valid example.
 
     Args:
         example_name: the setting in the example, if it is a different one.
@@ -34,14 +34,14 @@ class SettingError(ImproperlyConfigured):
 
 
 class NearMissError(SettingError):
-    """A variable whose name nearly matches a setting, so the setting is not set."""
+    """A variable's name looks like a misspelled setting, which therefore stays unset."""
 
     def __init__(self, name: str, setting: str) -> None:
         ImproperlyConfigured.__init__(self, f"{name} is not a setting. Did you mean {setting}?")
 
 
 class SettingErrors(SettingError):
-    """Several settings are wrong: one line for each."""
+    """Several settings are wrong; the text has one line for each."""
 
     def __init__(self, errors: Sequence[SettingError]) -> None:
         ImproperlyConfigured.__init__(self, "\n".join(map(str, errors)))

@@ -40,7 +40,8 @@ def load_audit_key(data_dir: Path) -> str:
 
 
 def parse_keys(text: str) -> tuple[str, ...]:
-    """Return the keys in the text; an error numbers the first invalid one, without showing it."""
+    """Return the keys in the text; an error states the number of the first invalid key, but does
+    not show the key."""
     keys = split_words(text)
     if not keys:
         raise WrongValueError("contains no key", KEY_EXAMPLE)

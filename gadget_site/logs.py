@@ -152,8 +152,8 @@ def build_logging_settings(site: SiteSettings) -> dict[str, Any]:
 
 
 def _build_name_processors(orchestrator_id: str) -> list[Any]:
-    """Add the installation's name to each line, if `gadget.yaml` sets one: several installations
-    may share a log."""
+    """Return processors that add the installation's name to each line, if `gadget.yaml` sets one:
+    several installations may share a log."""
     if orchestrator_id == DEFAULT_NAME:
         return []
     return [lambda _logger, _method, event: {**event, "orchestrator": orchestrator_id}]
@@ -183,7 +183,7 @@ def _list_secrets(site: SiteSettings) -> list[str]:
 
 
 def _build_logger_settings(level: str) -> dict[str, Any]:
-    """Limit verbose libraries to WARNING, unless the level is DEBUG."""
+    """Return logger settings that limit verbose libraries to WARNING, unless the level is DEBUG."""
     chatty = (
         "daphne",
         "twisted",

@@ -1,4 +1,4 @@
-"""Parse the address and the sender of the mail server."""
+"""Parse the mail server's address, and the sender of its e-mails."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from gadget_site.faults import WrongValueError
 from gadget_site.parsers import is_host
 
 ENCRYPTIONS = {"smtp": ("starttls", 587), "smtps": ("ssl", 465), "smtp+plain": ("none", 25)}
-"""Encryption and default port by scheme; without encryption, others can read passwords and e-mails
-in transit."""
+"""Encryption and default port by scheme; without encryption, anybody on the way can read passwords
+and e-mails."""
 _SENDER = re.compile(r"[^@\s<>]+@[A-Za-z0-9.-]+")
 
 
@@ -34,14 +34,15 @@ def parse_sender(text: str) -> str:
 
 
 def parse_mail_url(url: str) -> MailServer:
-    """Parse `smtp://user:password@host:port`."""
+    """Parse `smtp://user:password@host:port`, or such an address with another scheme of
+    ENCRYPTIONS."""
     try:
         parts = urlsplit(url)
         port = parts.port
     except ValueError as error:
         raise WrongValueError(f"{hide_password(url)!r} is not an address: {error}") from error
     if parts.scheme not in ENCRYPTIONS:
-        fault = f"{hide_password(url)!r} begins with none of {', '.join(f'{name}://' for name in ENCRYPTIONS)}"
+        fault = f"{hide_password(url)!r} does not begin with any of {', '.join(f'{name}://' for name in ENCRYPTIONS)}"
         raise WrongValueError(fault)
     if (
         not is_host(parts.hostname or "")

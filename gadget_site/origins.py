@@ -15,8 +15,8 @@ class KnownOrigins:
     """Middleware that accepts a socket if its Origin matches the request's scheme, host and port,
     or is listed.
 
-    Browsers always send an Origin, so a cookie without one is refused. Programs with a token may
-    omit it: the consumer checks the token.
+    Browsers always send an Origin. A request without an Origin is refused, unless it has a bearer
+    token, which the consumer checks.
     """
 
     def __init__(self, application: Any) -> None:

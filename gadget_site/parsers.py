@@ -77,7 +77,8 @@ def secret(smallest: int, example: str) -> Callable[[str], str]:
 
 
 def token(smallest: int, example: str) -> Callable[[str], str]:
-    """Return a parser of tokens that fit a header; an empty text stays empty."""
+    """Return a parser of tokens that have at least `smallest` characters and fit a header; an empty
+    text stays empty."""
 
     def parse(text: str) -> str:
         if text and (len(text) < smallest or not re.fullmatch(r"[!-~]+", text)):

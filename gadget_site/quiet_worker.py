@@ -8,7 +8,8 @@ from celery.apps.worker import Worker
 
 
 class QuietWorker(Worker):  # type: ignore[misc]
-    """A worker that neither gossips nor mingles, whatever its options."""
+    """A worker that sends other workers no messages (gossip, mingle, heartbeat), whatever its
+    options."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         silent = {"without_gossip": True, "without_mingle": True, "without_heartbeat": True}

@@ -39,8 +39,8 @@ def find_program() -> str:
 
 
 def get_socket_path(data_dir: Path) -> Path:
-    """Return the socket of this folder's server: inside it or, if that path is too long, in a
-    temporary folder."""
+    """Return the socket of the data folder's server: inside that folder or, if that path is too
+    long, in a temporary folder."""
     usual = data_dir / "redis.sock"
     if len(os.fsencode(usual)) <= LONGEST_SOCKET_PATH:
         return usual

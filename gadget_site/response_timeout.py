@@ -1,5 +1,5 @@
-"""A PostgreSQL connection that gives up on a silent server, which the server's own limits cannot
-do."""
+"""A PostgreSQL connection that gives up on a server that no longer responds; the server's own
+limits cannot do that."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ T = TypeVar("T")
 
 
 class TimeoutConnection(Connection[Any]):
-    """A connection that waits a little longer than a statement may take; after that, the server or
-    the link is gone.
+    """A connection that waits a little longer than a statement may take; after that, it takes the
+    server or the link to be gone.
 
     Attributes:
         response_timeout_s: None waits without a limit, for commands that also lift the server's
@@ -32,8 +32,8 @@ class TimeoutConnection(Connection[Any]):
     def wait(
         self, gen: PQGen[T], interval: float = WAKE_EVERY_S, timeout: float | None = None
     ) -> T:
-        """Wait for a response, and close the connection on a timeout: a late response would be
-        mistaken for the next query's."""
+        """Wait for a response, and close the connection on a timeout: otherwise a late response
+        would be mistaken for the next query's."""
         if timeout is not None:
             return super().wait(gen, interval, timeout)
         try:

@@ -14,15 +14,15 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Setting(Generic[T]):
-    """One setting, read from an environment variable. As an attribute of a `SettingsReader`, it is
-    its value.
+    """One setting, read from an environment variable. As an attribute of a `SettingsReader`, it
+    returns its value.
 
     Attributes:
         parse: turns its text into the value, or raises WrongValueError.
         default: the text to parse if the variable is unset or empty, or a function of the settings
             that returns the value.
-        example: a valid value, for errors and the page.
-        help: Markdown for docs/settings.md, which leaves out settings without it.
+        example: a valid value, for error messages and docs/settings.md.
+        help: Markdown for docs/settings.md, which leaves out settings without help.
         shown_default: describes a default that is a function.
         is_distinctive: True if a near miss of the name can only be a misspelling. Names close to
             other settings, such as `HOSTS`, are in wide use; our prefix makes every name
@@ -57,7 +57,7 @@ class SettingsReader:
         """Return the value of the setting.
 
         Raises:
-            SettingError: it is wrong, or one that its default depends on.
+            SettingError: this setting is wrong, or one that its default depends on.
         """
         if setting.name not in self._values:
             self._values[setting.name] = self._parse(setting)

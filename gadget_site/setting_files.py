@@ -1,4 +1,4 @@
-"""Creation of the data folder, and reading of the configuration file, both named by settings."""
+"""Create the data folder and read the configuration file, whose paths are settings."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def create_data_dir(folder: Path) -> Path:
     unmounted disk.
 
     Raises:
-        SettingError: it cannot be created.
+        SettingError: the folder cannot be created.
     """
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
@@ -30,7 +30,7 @@ def read_config_text(path: Path) -> str:
     """Return the text of `gadget.yaml`, or of the file in GADGET_CONFIG.
 
     Raises:
-        SettingError: it does not exist, or cannot be read.
+        SettingError: the file does not exist, or cannot be read.
     """
     try:
         return path.read_text(encoding="utf-8")

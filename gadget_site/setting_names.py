@@ -21,7 +21,7 @@ SERVICE_LINK = re.compile(
 OWN_NAMES = {
     setting.name: setting.example for setting in SETTINGS if setting.name.startswith(PREFIX)
 }
-"""Every setting with our prefix, with its example."""
+"""The examples of the settings whose names begin with our prefix, by name."""
 DISTINCTIVE_NAMES = tuple(setting.name for setting in SETTINGS if setting.is_distinctive)
 _ENDING = re.compile(r"(IES|Y|ES|S)(?=_|$)")
 
@@ -71,5 +71,5 @@ def _is_one_letter_away(one: str, other: str) -> bool:
 
 
 def _count_shared(one: str, other: str) -> int:
-    """Count the leading letters that both share."""
+    """Count the leading letters that both names share."""
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))

@@ -259,8 +259,8 @@ CELERY_TIMEZONE = TIME_ZONE
 
 CHANNEL_LAYERS = {
     "default": {
-        # Bells may be lost, so publish/subscribe is enough: one command each, where the queued
-        # layer needs several.
+        # Bells may be lost, so publish/subscribe is enough. It needs one Redis command for each
+        # bell; the queued layer needs several.
         "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
         "CONFIG": {
             "hosts": [

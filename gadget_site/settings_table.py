@@ -50,8 +50,8 @@ THIS_MACHINE = "this machine while DEBUG is on, else none"
 
 
 def _use_own_key(load: Callable[[Path], str], example: str) -> Callable[[SiteSettings], str]:
-    """Build a default that loads the key from the data folder, and creates it at its first use,
-    while DEBUG is on."""
+    """Build a setting's default. While DEBUG is on, it loads the key from the data folder, and
+    creates the key at its first use. While DEBUG is off, it raises WrongValueError."""
 
     def load_own_key(site: SiteSettings) -> str:
         if not site.debug:
@@ -351,7 +351,7 @@ class SiteSettings(SettingsReader):
 
     @property
     def environment_name(self) -> Literal["development", "production"]:
-        """The environment's name for tools; a separate setting, because workers switch DEBUG
+        """The environment's name for tools. It is kept apart from DEBUG, which workers switch
         off."""
         return "development" if self.debug else "production"
 
@@ -363,8 +363,8 @@ class SiteSettings(SettingsReader):
 
     @property
     def private_providers(self) -> PrivateHosts:
-        """The private servers that model providers may use: those of tools, plus those in the
-        environment."""
+        """The private servers that model providers may use: the servers that tools may use, plus
+        the servers that the environment names."""
         named = list_named_hosts((self.openai_base_url, self.ollama_host))
         return PrivateHosts((*self.allowed_private_hosts.entries, *named))
 
@@ -385,8 +385,8 @@ class SiteSettings(SettingsReader):
 
     @property
     def origin(self) -> str:
-        """The origin of absolute links while Gadget is served over HTTPS; empty if the request's
-        own is used."""
+        """The origin of absolute links while Gadget is served over HTTPS; empty if links use the
+        request's own origin."""
         return self.allowed_origins[0] if self.served_over_https else ""
 
 

@@ -1,3 +1,3 @@
-"""The version of Gadget; the package that `make wheel` builds has the same."""
+"""The version of Gadget; the package that `make wheel` builds has the same version."""
 
 VERSION = "0.1.0"

@@ -39,10 +39,10 @@ PING_INTERVAL_S = 20
 PING_TIMEOUT_S = 30
 LARGEST_MESSAGE = 64 * 1024
 BACKLOG = 2048
-"""Connections that may wait to be accepted while the process is busy; the kernel's own limit may be
-lower.
+"""The number of connections that may wait to be accepted while the process is busy; the kernel's
+own limit may be lower.
 
-With Twisted's 50, many simultaneous connections are reset.
+With Twisted's default of 50, many simultaneous connections are reset.
 """
 
 
@@ -120,7 +120,7 @@ class _Start:
             self._log_ready()
 
     def _try(self) -> None:
-        """Open the gate if the database is ready."""
+        """Open the gate if the database is ready; set `failure` if Gadget must not start."""
         try:
             if not try_to_confirm(self._line):
                 return

@@ -1,9 +1,10 @@
-"""Run the tests: `python -m tests [pytest arguments…]`, on SQLite, and those that need a database
-on PostgreSQL as well.
+"""Run the tests on SQLite, and the tests that use a database also on PostgreSQL: `python -m tests
+[pytest arguments…]`.
 
-Without paths, the fixed set of `tests/sampling.py` runs; `--all` runs the whole sets. If tests of
-at most three files fail in parallel runs, they are run again alone: a test that then passes is
-listed at the end, without failing the run.
+Without paths, the fixed set runs, which has only samples of the largest sets of tests (see
+`tests/sampling.py`); with `--all`, all tests run. If tests of at most three files fail in parallel
+runs, they are run again alone. A test that then passes is listed at the end and does not fail the
+run.
 """
 
 from __future__ import annotations
@@ -24,21 +25,23 @@ from tests import browser, sampling, services
 
 ALL = "--all"
 PROCESSES = {"sqlite": 2, "postgresql": 1}
-"""Test processes for each database, more than the cores, because many tests wait for real
-processes; conftest.py assigns the tests to them.
+"""The number of test processes for each database. Together they are more than the cores, because
+many tests wait for real processes. conftest.py distributes the tests among them.
 
-Five processes took as long as four, and each one makes the waits of the others longer.
+More processes do not help: five took as long as four, and each additional one lengthens the waits
+of the others.
 """
 EXTRA = {"sqlite": [], "postgresql": ["--database-tests-only"]}
 MOST_FILES_AGAIN = 3
-"""The number of files, on each database, whose failed tests are run again alone, because the
-machine may be at fault: one process that did not start fails all tests of its file."""
+"""The largest number of files, on each database, whose failed tests are run again alone. With so
+few, the machine may be at fault: one process that did not start fails all tests of its file."""
 LONGEST_FIXED_MIN = 15
 ROOT = Path(__file__).parents[1]
 
 
 def main(arguments: list[str]) -> int:
-    """Run all parts; return 0 only if all of them passed."""
+    """Run the tests in parallel, then those that must run alone; return 0 only if all of them
+    passed."""
     began = time.monotonic()
     if ALL in arguments:
         arguments = [argument for argument in arguments if argument != ALL]
@@ -57,7 +60,7 @@ def main(arguments: list[str]) -> int:
     for database, extra in EXTRA.items():
         alone = ["-m", "alone", *extra, *(arguments or _list_files_with_alone(database))]
         codes[f"{database}, one by one"] = _start(database, alone).wait()
-    os.environ.pop(sampling.FIXED_VARIABLE, None)  # else it would skip some failed cases
+    os.environ.pop(sampling.FIXED_VARIABLE, None)  # or the second attempt would skip failed cases
     unsteady = [test for database in EXTRA for test in _run_again(database, codes)]
     failed = [
         name
@@ -82,8 +85,8 @@ def main(arguments: list[str]) -> int:
 
 
 def _run_side_by_side(arguments: list[str]) -> dict[str, int]:
-    """Run the tests on both databases at once and return the exit codes: tests on one use the
-    processor while tests on the other wait.
+    """Run the tests on both databases at once and return the exit codes by name. Tests on one
+    database use the processor while tests on the other wait.
 
     The output on PostgreSQL is shown at the end.
     """

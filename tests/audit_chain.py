@@ -1,4 +1,4 @@
-"""The faults in the audit's chains, as `manage.py verify_audit` finds them."""
+"""Check organizations' audit chains for faults, as `manage.py verify_audit` does."""
 
 from agents.accounts.audit import read_chain
 from agents.accounts.models import Organization

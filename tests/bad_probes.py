@@ -158,7 +158,7 @@ class MisbehaveLater(Misbehave):
 
 
 class MisbehaveOutside(Misbehave):
-    """`Misbehave` as an outside write, so that its outcome is unknown."""
+    """`Misbehave` as a write outside Gadget, so its outcome may be unknown."""
 
     name = "bad.write"
     level = Level.WRITE
@@ -179,7 +179,7 @@ class MisbehaveBrieflyLater(MisbehaveLater):
 
 
 class Behave(Tool):
-    """A read that returns its process and the memory of that process in MB."""
+    """A read tool that returns its process id and the memory of that process in MB."""
 
     name = "bad.good"
     description = "Behaves."

@@ -1,5 +1,5 @@
-"""Find a Chromium for the journeys, or install one: the system's own, Playwright's, or Debian's
-package."""
+"""Find a Chromium for the journeys, in the system or in Playwright; install Playwright's or
+Debian's if there is none."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ PROGRAMS = (
 )
 DEBIAN_PACKAGES = PROGRAMS[:2]
 LIGHTEST = PROGRAMS[0]
-"""The browser without windows: a new page takes a third of the CPU time that it takes elsewhere."""
+"""The browser without windows, in which a new page takes a third of the CPU time that it takes in
+other browsers."""
 INSTALL = ("apt-get", "install", "-qq", "--yes")
 MISSING = (
     "The journeys need a browser and none could be installed. Install chromium or google-chrome, or let "
@@ -81,8 +82,8 @@ def launch_arguments() -> list[str]:
 
 
 def _find_lightest() -> str | None:
-    """Return the path of the lightest browser, which is installed beside Debian's Chromium where
-    that is quick."""
+    """Return the path of the lightest browser, or None. If Debian's Chromium is already installed,
+    first install the lightest browser beside it, which is quick."""
     if not shutil.which(LIGHTEST) and shutil.which(DEBIAN_PACKAGES[1]) and _may_install():
         print(f"Installing {LIGHTEST} ...", flush=True)
         _succeeds([*INSTALL, "--no-remove", LIGHTEST])
@@ -94,9 +95,9 @@ def _find_on_path(programs: Sequence[str] = PROGRAMS) -> str | None:
 
 
 def _find_in_playwright() -> str | None:
-    """Return the path of Playwright's own Chromium if it starts: on a bare machine its libraries
-    may be missing."""
-    # A thread that already runs a browser cannot start a second one.
+    """Return the path of Playwright's own Chromium, or None if it does not start: on a bare
+    machine, its libraries may be missing."""
+    # The caller's thread may already run Playwright, which one thread cannot start twice.
     with ThreadPoolExecutor(1) as beside:
         return beside.submit(_probe_playwright).result()
 

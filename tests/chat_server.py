@@ -9,10 +9,11 @@ from typing import Any
 
 
 class ChatServer:
-    """A chat service on this machine: stores its requests, and returns the configured responses.
+    """A chat service on this machine: it stores the requests that it gets, and returns the
+    configured response.
 
     Attributes:
-        answering: while it is not set, requests wait.
+        answering: set by default; requests wait while it is cleared.
     """
 
     def __init__(self) -> None:

@@ -44,7 +44,8 @@ class TransactionalAsk(Ask):
 
 
 class Remember(Tool):
-    """Keeps a value in the run's session, and returns the earlier values."""
+    """Adds a value to the run's session, or removes a key from it; returns the session as it was
+    before."""
 
     name = "probe.remember"
     description = "Remembers."

@@ -24,12 +24,12 @@ from tests.processes import Installation
 from tools import caches
 
 LONGEST = ("tests/journeys/", "tests/faults/", "tests/hostile", "tests/tools/sources")
-"""Tests at these paths run first, in this order: at the end, one process would run them while the
-others idle."""
+"""Tests at these paths run first, in this order; otherwise one process would still run them at the
+end while the others idle."""
 TOGETHER = ("tests/deployment/", "tests/journeys/")
-"""The tests of each of these folders run in one process, because they share slow fixtures.
+"""Folders whose tests all run in one process, because they share slow fixtures.
 
-A second browser with its own installation would only make both slow.
+Two browsers at once, each with its own installation, would only slow each other down.
 """
 DATABASE_FIXTURES = frozenset({"db", "transactional_db", "django_db_setup", "live_server"})
 
@@ -43,7 +43,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 class _GroupedScheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
-    """Keeps the tests of a file in one process, and also all tests of some folders."""
+    """Keeps the tests of a file in one process, and the tests of each folder in
+    TOGETHER as well."""
 
     def _split_scope(self, nodeid: str) -> str:
         path = nodeid.partition("::")[0]
@@ -58,8 +59,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> _GroupedS
 
 
 def pytest_configure() -> None:
-    """Make hypothesis use the same examples in every run, except for the whole sets, and fail no
-    test because the machine is slow."""
+    """Make hypothesis use the same examples in every run, except in runs of the whole sets, and
+    keep it from failing a test because the machine is slow."""
     hypothesis.settings.register_profile(
         "gadget",
         deadline=None,

@@ -44,7 +44,7 @@ def render() -> str:
 
 
 def _load_prototypes() -> dict[str, str]:
-    """Load the character or characters that stand for each confusable one."""
+    """Load, for each confusable character, the character or characters that stand for it."""
     source = resources.files("confusable_homoglyphs") / "confusables.json"
     table: dict[str, list[dict[str, str]]] = json.loads(source.read_text(encoding="utf-8"))
     plain = {

@@ -31,7 +31,7 @@ class Describe(Tool):
 
 
 class DescribeInLoop(Describe):
-    """Returns everything of its context that needs the database, in an event loop."""
+    """Returns everything in its context that needs the database, in an event loop."""
 
     name = "probe.describeInLoop"
 

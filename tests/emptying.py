@@ -27,8 +27,8 @@ def empty_tables_after_tests() -> None:
 
 
 def empty_tables() -> None:
-    """Empty the tables now. Needed also after a Gadget that served several tests: its sweeper
-    writes until it ends.
+    """Empty the tables now. Also needed after an installation that served several tests, because
+    its sweeper writes until it ends.
 
     Raises:
         OperationalError: another process holds a table for a minute.

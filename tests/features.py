@@ -1,5 +1,5 @@
-"""The list of features: tests name their feature in a mark, from which docs/internals/features.md
-is generated.
+"""The list of features: tests name theirs with `@feature`, and docs/internals/features.md is
+generated from these names.
 
 `python -m tests.features` writes the page.
 """
@@ -69,7 +69,7 @@ def feature(
         section: one of SECTIONS.
         sentence: the feature, for people.
         code: the paths of the files that implement it, separated by commas.
-        whole_file: all tests of the file show it; this is only the first one.
+        whole_file: all tests of the file show the feature; the decorated test is only the first.
     """
     return pytest.mark.feature(section, sentence, code, whole_file=whole_file)
 

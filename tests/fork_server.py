@@ -93,7 +93,8 @@ class ForkedProcess:
 
 
 class ForkServer:
-    """The process with the libraries, started when it is first needed; it ends with this one."""
+    """The process that has loaded the libraries, started when it is first needed. It ends with the
+    process that started it."""
 
     def __init__(self, folder: Path) -> None:
         self._socket, other_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -111,8 +112,8 @@ class ForkServer:
             )
 
     def start(self, command: Sequence[str], environment: dict[str, str]) -> ForkedProcess:
-        """Start `python …` in a session of its own, with its output in `stdout`; it ends with this
-        process."""
+        """Start `python …` in its own session, with its output in `stdout`; the new process ends
+        when this one does."""
         reading, writing = os.pipe()
         request = json.dumps(
             {"command": command[1:], "environment": environment, "parent": os.getpid()}

@@ -42,7 +42,7 @@ ADDED_ONCE = {"runs_toolcall": "late_effect"}
 
 
 def freeze_ended_rows() -> None:
-    """Make the database refuse changes of ended rows."""
+    """Make the database refuse changes to ended rows."""
     with connection.cursor() as cursor:
         for table, (statuses, columns) in FROZEN.items():
             has_ended = (
@@ -77,7 +77,7 @@ def freeze_ended_rows() -> None:
 
 
 def thaw_ended_rows() -> None:
-    """Allow these changes again, for tests of other constraints; call `freeze_ended_rows`
+    """Allow changes to ended rows again, for tests of other constraints; call `freeze_ended_rows`
     afterwards."""
     with connection.cursor() as cursor:
         for table in FROZEN:

@@ -1,4 +1,4 @@
-"""An MCP client that is not ours: that of the Python SDK, driven from ordinary tests."""
+"""The MCP client of the Python SDK, so not our own code, driven from ordinary tests."""
 
 from __future__ import annotations
 

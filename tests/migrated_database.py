@@ -31,7 +31,8 @@ def copy_migrated_databases() -> None:
 
 
 def get_source() -> Path:
-    """Return the file to copy, which may not exist yet; its name tells what it was made from."""
+    """Return the file to copy, which may not exist yet; its name is the hash of the files that it
+    depends on."""
     migrations = MigrationLoader(None).disk_migrations.values()
     modules = {sys.modules[each.__module__].__file__ or "" for each in migrations}
     parts = (schema_version.__file__, beginnings.__file__, str(ROOT / "requirements-dev.lock"))

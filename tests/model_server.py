@@ -130,7 +130,7 @@ class ModelServer:
         self._wait(lambda: self._number >= count, timeout, f"{count} requests")
 
     def wait_for_dropped(self, count: int = 1, timeout: float = 10.0) -> None:
-        """Wait until this number of clients broke off while they received a response."""
+        """Wait until this number of clients have disconnected while they received a response."""
         self._wait(lambda: self.dropped >= count, timeout, f"{count} dropped connections")
 
     def reset(self) -> None:

@@ -87,7 +87,8 @@ class OllamaServer(ModelServer):
 
     @override
     def find_fault(self, body: dict[str, Any]) -> str | None:
-        """Return the fault that Ollama could not decode into its Go types."""
+        """Return the error with which Ollama refuses a request that it cannot decode into its Go
+        types."""
         if not body.get("model"):
             return "model is required"
         for message in body.get("messages", ()):

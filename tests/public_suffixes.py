@@ -12,7 +12,7 @@ PACKAGE = "publicsuffixlist"
 MODULE = ROOT / "tools" / "contract" / "host_endings.py"
 BEGIN, END = "===BEGIN ICANN DOMAINS===", "===END ICANN DOMAINS==="
 RESERVED = ("example", "invalid", "local", "localhost", "onion", "test")
-"""Endings that no registry hands out, but that stand in addresses."""
+"""Endings that no registry hands out, but that occur in addresses."""
 WIDTH = 90
 TEMPLATE = '''"""The endings of host names, from the public suffix list.
 

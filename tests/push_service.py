@@ -101,7 +101,7 @@ class PushService:
         status, words, retry_after: the response to each message.
         answering: while it is not set, requests hang; `hanging` counts the hanging requests.
         messages: the decrypted messages, as JSON; `raw` has the received bytes.
-        senders: the public keys of those who sent.
+        senders: the senders' public keys.
     """
 
     def __init__(self) -> None:

@@ -1,7 +1,8 @@
-"""Samples of the largest sets of tests: `make test` runs the same one each time, `make test
+"""Samples of the largest sets of tests: `make test` always runs the same samples, and `make test
 ARGS=--all` the whole sets.
 
-Two commits that pass have passed the same tests. GADGET_TESTS_SAMPLE=word takes another sample.
+Any two commits that pass have therefore passed the same tests. GADGET_TESTS_SAMPLE=word selects
+other samples.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ WHOLE_VARIABLE = "GADGET_TESTS_WHOLE"
 SAMPLE_VARIABLE = "GADGET_TESTS_SAMPLE"
 USUAL_SAMPLE = "usual"
 FIXED_VARIABLE = "GADGET_TESTS_FIXED"
-"""Set by a run of the fixed set: all tests without a database or on SQLite, those of `ON_BOTH` on
-PostgreSQL too."""
+"""The variable that is set if the fixed set runs. Its tests that need a database run on SQLite, and
+those under `ON_BOTH` on PostgreSQL as well."""
 ON_BOTH = (
     "tests/api/test_health",
     "tests/api/test_list_",
@@ -35,16 +36,17 @@ ON_BOTH = (
     "tests/webhooks/test_many_workers",
     "tests/worker/",
 )
-"""Paths that the fixed set also tests on PostgreSQL: engine, approvals, gate, queries, and code
-that differs there.
+"""Paths whose tests the fixed set also runs on PostgreSQL: engine, approvals, gate, queries, and
+other code that behaves differently there.
 
-The whole sets run all tests with a database on both.
+The whole sets run every test that needs a database on both databases.
 """
 CASES_ON_POSTGRESQL = 4
-"""N: the fixed set has one in N cases of each test, and at least one, on PostgreSQL; SQLite has all
-of them."""
+"""N: on PostgreSQL, the fixed set has one in N cases of each test, but at least one; on SQLite, it
+has all cases."""
 JOURNEYS = "tests/journeys/"
-"""Paths at which the fixed set has only tests marked `every_commit`: one for each subject."""
+"""The folder in which the fixed set has only the tests marked `every_commit`, one for each subject.
+"""
 ONE_OF = {
     "tests/faults/": 40,
     "tests/hostile/": 8,
@@ -70,10 +72,10 @@ ONE_OF = {
     "tests/web/test_files.py::test_a_hostile_path_is_refused": 4,
     "tests/web/test_hostile_text.py::test_a_long_text": 4,
 }
-"""N by path: the fixed set has one in N tests there; the whole sets have all.
+"""N by path: the fixed set has one in N of the tests there, and the whole sets have all of them.
 
-They kill processes, try hundreds of texts on every page, start a whole installation, or wait for
-real clients and servers: a hundredth of the tests that takes half of the time.
+These tests kill processes, try hundreds of texts on every page, start a whole installation, or wait
+for real clients and servers. They are a hundredth of all tests, and take half of the time.
 """
 ONLY_WHOLE = (
     "tests/deployment/test_entry_point.py",
@@ -105,11 +107,11 @@ def describe() -> str:
 
 
 def take_sample(items: Sequence[Item], one_of: int, name: str) -> tuple[Item, ...]:
-    """Return every nth item on average, in order and at least one; all of them with
-    GADGET_TESTS_WHOLE=1.
+    """Return a random sample of one in `one_of` items, in order and with at least one item; with
+    GADGET_TESTS_WHOLE=1, return all items.
 
     Args:
-        name: what the items are; sets with different names are sampled independently.
+        name: the name of the set; sets with different names are sampled independently.
     """
     if is_whole():
         return tuple(items)
@@ -124,13 +126,14 @@ def is_fixed_set() -> bool:
 
 
 def has_file(path: str, database: str) -> bool:
-    """Return True if the run has this file on this database: the fixed set has only `ON_BOTH` on
-    PostgreSQL."""
+    """Return True if this file's tests run on this database: of the fixed set, only `ON_BOTH` runs
+    on PostgreSQL."""
     return not is_fixed_set() or database == "sqlite" or path.startswith(ON_BOTH)
 
 
 def choose_cases(names: Iterable[str]) -> frozenset[str]:
-    """Choose some of the cases of each test, `file::test[case]`, for PostgreSQL."""
+    """Choose the cases that run on PostgreSQL, from names such as `file::test[case]`: some cases of
+    each test."""
     by_test: dict[str, list[str]] = {}
     for name in names:
         by_test.setdefault(name.partition("[")[0], []).append(name)

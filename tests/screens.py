@@ -1,7 +1,7 @@
-"""`make screens`: pictures of the pages, taken from a Gadget that runs with the demo's data, into
-docs/screens/.
+"""`make screens`: take pictures of the pages of a Gadget that runs with the demo's data, and store
+them in docs/screens/.
 
-Git ignores them, except for those that a page of the documentation shows.
+Git ignores the pictures that no page of the documentation shows.
 """
 
 from __future__ import annotations
@@ -98,10 +98,11 @@ PAGES: dict[str, dict[str, str]] = {
 
 
 def main() -> None:
-    """Take all pictures again.
+    """Take all pictures anew, and replace the old ones.
 
     Raises:
-        AssertionError: the demo does not reach its cards.
+        AssertionError: the demo's runs do not reach the expected state, a page fails to load, or
+            the pictures are too large.
     """
     call_command("migrate", verbosity=0)
     building.build()
@@ -138,8 +139,8 @@ def _start(employee: str, task: str) -> Run:
 
 
 def _session(username: str) -> str:
-    """Return a session cookie of this person; the newcomer is the admin of an empty
-    organization."""
+    """Return a session cookie of this person. A person who does not exist yet becomes the admin of
+    a new, empty organization."""
     user, is_new = User.objects.get_or_create(username=username)
     if is_new:
         fresh = Organization.objects.create(name="Borealis", slug="borealis")
@@ -186,8 +187,8 @@ def _await(holds: Callable[[], bool], what: str) -> None:
 
 @dataclass(frozen=True)
 class Visit:
-    """The address of the site, a session cookie for each person, and a path for each page's
-    name."""
+    """The site's address, a session cookie for each person, and the paths of that person's pages by
+    title."""
 
     url: str
     sessions: dict[str, str]
@@ -195,7 +196,8 @@ class Visit:
 
 
 def _connect(api: Api) -> Source:
-    """Connect an API, with one operation enabled, and an MCP server."""
+    """Connect an MCP server, and an API with one operation that an employee may use; return the
+    API's source."""
     admin = _member("admin")
     robin = Employee.objects.get(organization=admin.organization, name="Robin")
     there = Workshop(admin.organization, robin, {"admin": admin})

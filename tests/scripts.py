@@ -1,5 +1,5 @@
-"""Files of scripts for scripted employees, in the folder of the tests and of the processes that
-they start."""
+"""Files with the scripts of scripted employees, in a folder that a test shares with the processes
+that it starts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from django.conf import settings
 
 
 def write_script(text: str, name: str = "") -> str:
-    """Write a file of scripts and return its name; without one, it is named by its content."""
+    """Write a script file and return its name; unless a name is given, it is derived
+    from the text."""
     name = name or hashlib.sha256(text.encode()).hexdigest()[:20]
     path = settings.GADGET_SCRIPTS_DIR / f"{name}.yaml"
     if path.exists() and path.read_text("utf-8") == text:

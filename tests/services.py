@@ -1,5 +1,5 @@
-"""Real, private servers for tests: PostgreSQL from TEST_DATABASE_URL or a wheel, Redis on a
-socket."""
+"""Real, private servers for tests: PostgreSQL at TEST_DATABASE_URL or started from a wheel, and
+Redis on a socket."""
 
 from __future__ import annotations
 
@@ -58,14 +58,15 @@ FOREIGN_VARIABLES = (
 
 
 class ServerError(Exception):
-    """A server that the tests need did not start; the text has the end of its log."""
+    """A server that the tests need is missing or did not start; the text says why."""
 
 
 def prepare_environment() -> None:
-    """Set every variable that tests/settings.py reads, so that the developer's own installation is
-    not touched.
+    """Set every variable that tests/settings.py reads, so that the tests do not touch the
+    developer's own installation.
 
-    A process that a test starts (GADGET_TESTS_GIVEN) keeps the variables that the test gave it.
+    In a process that a test starts (GADGET_TESTS_GIVEN is set), variables that the test gave to it
+    are kept.
     """
     for name, value in TEST_ENVIRONMENT.items():
         os.environ.setdefault(name, value) if GIVEN_VARIABLE in os.environ else os.environ.update(
@@ -86,8 +87,8 @@ def prepare_environment() -> None:
 
 
 def test_database_name(name: str) -> str:
-    """Return the name of the test database: one for each session, so that sessions can share a
-    server."""
+    """Return the name of the session's test database; it differs between sessions, so that they can
+    share a server."""
     return f"test_{name}_{_session_folder().name.rpartition('-')[2].lower()}"
 
 
@@ -122,17 +123,17 @@ class Server:
     folder: Path
 
     def stop(self) -> None:
-        """End the server and remove its folder; may be repeated."""
+        """End the server and remove its folder. A second call does nothing."""
         _end(self.process, signal.SIGINT)
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
 def start_postgresql(settings: dict[str, str] | None = None, trusted_network: str = "") -> Server:
-    """Start a fresh PostgreSQL from the wheel on a Unix socket; it refuses root, so for root it
-    runs as another user.
+    """Start a new PostgreSQL server from the wheel, on a Unix socket. If this process runs as root,
+    the server runs as another user, because PostgreSQL refuses to run as root.
 
-    With `listen_addresses` among the settings, it also accepts `trusted_network`, without a
-    password.
+    If the settings include `listen_addresses`, the server also accepts connections from
+    `trusted_network`, without a password.
     """
     folder = Path(tempfile.mkdtemp(prefix="gadget-pg-"))
     account = _unprivileged() if os.getuid() == 0 else None
@@ -173,8 +174,8 @@ def start_postgresql(settings: dict[str, str] | None = None, trusted_network: st
 
 
 def start_redis(data_dir: Path) -> Server:
-    """Start the embedded Redis of this data folder with the product's own code, at the address of
-    its settings."""
+    """Start the embedded Redis for this data folder with the product's own code, at the address
+    that the product's settings use."""
     socket, folder = redis_server.get_socket_path(data_dir), data_dir / "redis"
     redis_server.create_folders(socket, folder)
     log = data_dir / f"redis-{secrets.token_hex(4)}.log"
@@ -188,7 +189,8 @@ def start_redis(data_dir: Path) -> Server:
 
 
 def _postgresql_programs(folder: Path, account: pwd.struct_passwd | None) -> Path:
-    """Return the wheel's bin folder; it is copied if the other account could not read it."""
+    """Return the folder of PostgreSQL's programs in the wheel, or in a copy if the other account
+    cannot read the wheel."""
     found = importlib.util.find_spec(WHEEL)
     if found is None or found.origin is None:
         raise ServerError(

@@ -1,4 +1,4 @@
-"""The table in docs/settings.md is generated from the table in the code: `python -m
+"""Generate the table in docs/settings.md from the table in the code: `python -m
 tests.settings_page` writes it."""
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ _TABLE = re.compile(
 
 
 def render(page: str, settings: tuple[Setting[Any], ...] = SETTINGS) -> str:
-    """Return the page with the table of these settings inserted in its place.
+    """Return the page with the table replaced by the table of these settings.
 
     Raises:
-        ValueError: the page has no place for the table.
+        ValueError: the page does not have exactly one place for the table.
     """
     table = HEAD + "".join(map(_render_row, filter(lambda setting: setting.help, settings)))
     rendered, places = _TABLE.subn(lambda _: table, page)

@@ -17,7 +17,8 @@ PART = 65536
 
 
 class SilentProxy:
-    """Forwards to the test database's server until `silence()`, and again after `resume()`."""
+    """Forwards connections to the tests' PostgreSQL server; between `silence()` and `resume()`, it
+    forwards nothing."""
 
     def __init__(self, port: int = 0) -> None:
         self._passes = threading.Event()
@@ -43,7 +44,7 @@ class SilentProxy:
         self._passes.set()
 
     def close(self) -> None:
-        """End every connection."""
+        """End every connection, and stop accepting new ones."""
         self._passes.set()
         for each in self._sockets:
             with suppress(OSError):

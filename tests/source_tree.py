@@ -1,4 +1,4 @@
-"""The sources of the project, parsed, for the tests that read them."""
+"""The project's source files, parsed for the tests that check them."""
 
 import ast
 from collections.abc import Callable, Iterator
@@ -40,8 +40,8 @@ class Module:
 
     @cached_property
     def imports(self) -> list[tuple[str, int]]:
-        """(module, line) of every import, also inside functions; `from package import module` names
-        the module."""
+        """(module, line) for every import, including imports inside functions. For `from package
+        import module`, this is the imported module."""
         found: list[tuple[str, int]] = []
         for node in ast.walk(self.tree):
             if isinstance(node, ast.Import):
@@ -56,8 +56,8 @@ class Module:
 
     @cached_property
     def related(self) -> list[tuple[str, int]]:
-        """(module, line) of every foreign key that names its model as text, such as `runs.Run`,
-        which needs no import."""
+        """(module, line) for every foreign key that names its model as text, such as `runs.Run`,
+        and therefore needs no import."""
         keys = [
             node
             for node in ast.walk(self.tree)

@@ -1,5 +1,5 @@
-"""A model server that is as strict about tools as the strictest known servers, and the names that
-assistants give to tools."""
+"""A model server that is as strict about tools' names as the strictest known servers, for names
+with an assistant's prefix."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ PREFIX = "mcp__gadget_eu__"
 
 
 class StrictModel:
-    """A server that returns 400 and the reason for any request with a tool that it refuses."""
+    """A model server that refuses requests with invalid or duplicate tool names; it then returns
+    400 and the reasons."""
 
     def __init__(self) -> None:
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
@@ -32,7 +33,7 @@ class StrictModel:
         self._server.server_close()
 
     def offer(self, names: Sequence[str]) -> httpx2.Response:
-        """Offer tools of these names to the model, as an assistant does."""
+        """Offer tools with these names to the model, as an assistant does."""
         schema = {"type": "object", "properties": {}}
         tools = [
             {"name": PREFIX + name, "description": name, "input_schema": schema} for name in names

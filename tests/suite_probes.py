@@ -32,7 +32,7 @@ WIDE_SCHEMA = {
     "else": {"required": ["email"]},
     "additionalProperties": False,
 }
-"""The schema that the suite expects in the listing, keyword by keyword."""
+"""The schema that the suite expects, with all these keywords, in the listing of tools."""
 
 
 class SimpleText(Tool):
@@ -71,7 +71,7 @@ class WideText(Tool):
     name = "json_schema_2020_12_tool"
     description = "Has a schema with many keywords."
     level = Level.READ
-    schema = WIDE_SCHEMA  # given as JSON, like that of an outside tool
+    schema = WIDE_SCHEMA  # given as JSON, as outside tools give theirs
 
     def execute(self, params: Any, context: ToolContext) -> str:
         return "Done."

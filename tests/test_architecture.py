@@ -1,5 +1,4 @@
-"""The architecture of the code: allowed imports, maximum sizes, forbidden constructs. Reads the
-sources only."""
+"""The architecture of the code: allowed imports, maximum sizes, and forbidden constructs."""
 
 import ast
 import re
@@ -42,10 +41,11 @@ FLOORS = {
         ("schemas",),
     ),
 }
-"""The folders by layer, highest first: each imports only from lower layers, so there are no
-cycles.
+"""The folders by layer, highest first. A folder imports only from lower layers, so that there are
+no cycles.
 
-Lower layers publish events, or call functions that higher ones have registered.
+Lower layers reach higher ones only by events, or by calling functions that higher layers have
+registered.
 """
 MAX_FLOORS = 10
 KEYS_THAT_POINT_UP = {
@@ -56,17 +56,18 @@ KEYS_THAT_POINT_UP = {
     "tools/schedules/models.py agents.employees": "a schedule gives its task to an employee",
     "tools/schedules/models.py agents.runs": "a schedule names the last run that it started",
 }
-"""The foreign keys that name a model of a higher layer as text: the database guards them."""
+"""The foreign keys that may name a model of a higher layer as text: the database guards them."""
 
 PLAIN = ("tools.schemas", "tools.caches", "tools.contract", "tools.toolbox")
-"""Plain Python: modules that import only the standard library, each other, and PLAIN_MAY_IMPORT."""
+"""Plain Python: these packages import only the standard library, each other, and the libraries in
+PLAIN_MAY_IMPORT."""
 JSON_SCHEMA = {"jsonschema", "jsonschema_specifications", "referencing"}
 """The libraries of JSON Schema, which only `tools.schemas` imports."""
 PLAIN_MAY_IMPORT = {"pydantic", "re2", *JSON_SCHEMA}
 
 OFFICE = "tools.office"
-"""The tools that ship, and their data: `agents` and `gadget_site` reach them only through what they
-register."""
+"""The office tools, which are part of Gadget, and their data: `agents` and `gadget_site` reach them
+only through what the package registers."""
 
 MAX_LINES_OF_A_FILE = 520
 MAX_LINES_OF_A_FUNCTION = 60
@@ -102,12 +103,12 @@ OUTSIDE = ("/home/", "/root/", "/Users/", "/tmp/", "/etc/", "/opt/", "/usr/", "/
 
 
 def folder_of(name: str) -> str:
-    """Return the folder of the module directly below its top-level package, or the file there."""
+    """Return the module's folder directly below the top-level package, or the module itself."""
     return name.split(".")[1]
 
 
 def floor_of(name: str) -> int | None:
-    """Return the floor of the module, 0 for the highest; None if FLOORS does not list it."""
+    """Return the number of the module's layer, 0 for the highest; None if FLOORS lacks it."""
     top, *_ = name.split(".")
     floors = {
         folder: number for number, folders in enumerate(FLOORS.get(top, ())) for folder in folders
@@ -116,7 +117,7 @@ def floor_of(name: str) -> int | None:
 
 
 def points_up(own: str, other: str) -> bool:
-    """Return True if the other module is in a layer that this one must not depend on."""
+    """Return True if `other` is in a layer on which the layer of `own` must not depend."""
     tops = [PRODUCT.index(name.partition(".")[0]) for name in (own, other)]
     if tops[0] != tops[1]:
         return tops[1] < tops[0]
@@ -130,7 +131,7 @@ def points_up(own: str, other: str) -> bool:
 
 
 @pytest.mark.parametrize("top", PRODUCT)
-def test_imports_point_from_the_site_to_the_employees_to_the_tools(top: str) -> None:
+def test_imports_point_only_from_gadget_site_to_agents_to_tools(top: str) -> None:
     forbidden = (*PRODUCT[: PRODUCT.index(top)], "tests")
     offences = [
         f"{module.place}:{line} imports {name}"
@@ -161,7 +162,7 @@ def test_every_folder_has_a_layer_and_imports_only_from_lower_layers(top: str) -
     )
 
 
-def test_foreign_keys_point_to_lower_layers_too() -> None:
+def test_only_the_listed_foreign_keys_point_to_a_higher_layer() -> None:
     found = {
         f"{module.place} {'.'.join(name.split('.')[:2])}"
         for module in product()
@@ -197,7 +198,7 @@ def test_schemas_caches_contract_and_toolbox_are_plain_python() -> None:
     )
 
 
-def test_only_the_folder_of_schemas_imports_the_libraries_of_json_schema() -> None:
+def test_only_tools_schemas_imports_the_json_schema_libraries() -> None:
     users = [
         (module.name, f"{module.place}:{line} imports {name}")
         for module in product()
@@ -209,7 +210,7 @@ def test_only_the_folder_of_schemas_imports_the_libraries_of_json_schema() -> No
     assert_none(offences, "what checks a schema, or a value by one, is in tools/schemas")
 
 
-def test_only_the_office_imports_the_office() -> None:
+def test_nothing_outside_the_office_imports_the_office() -> None:
     offences = [
         f"{module.place}:{line} imports {name}"
         for module in product()
@@ -323,8 +324,7 @@ def test_functions_take_few_arguments() -> None:
 
 
 def returns_a_verdict_as_text(function: Function) -> bool:
-    """Return True if the function is named as one that judges, and returns a `str` that may be
-    empty."""
+    """Return True if the function's name says that it judges, and it returns a text."""
     if JUDGES.fullmatch(function.name) is None:
         return False
     returned = ast.unparse(function.returns).strip("'\"") if function.returns else ""
@@ -334,7 +334,7 @@ def returns_a_verdict_as_text(function: Function) -> bool:
 
 
 def list_branches(result: ast.expr | None) -> list[ast.expr]:
-    """List the expressions that may be the result."""
+    """List the branches of a conditional expression, or the expression itself."""
     if isinstance(result, ast.IfExp):
         return [*list_branches(result.body), *list_branches(result.orelse)]
     return [] if result is None else [result]
@@ -369,20 +369,20 @@ def test_no_judging_function_returns_a_text() -> None:
         ("describe_fault() -> str", False),
     ],
 )
-def test_a_permission_that_is_a_text_is_detected(head: str, is_offence: bool) -> None:
+def test_a_verdict_returned_as_text_is_detected(head: str, is_offence: bool) -> None:
     (function,) = ast.parse(f"def {head if ': ' in head else head + ': ...'}").body
     assert isinstance(function, ast.FunctionDef)
     assert returns_a_verdict_as_text(function) is is_offence
 
 
 FINDERS = re.compile(r"_*(find|load|list|get|select|has|is|may|can)_(?!or_)\w+")
-"""Names of functions that only read; `find_or_create_…` says that it writes."""
+"""Names of functions that must only read; `find_or_create_…` says that it writes."""
 WRITES = re.compile(r"save|delete|create|(get|update)_or_create|bulk_\w+")
 
 
 def writes_rows(function: Function) -> bool:
-    """Return True if the function calls a method that writes rows; the `update` of rows takes
-    columns by name, that of a dict or set does not."""
+    """Return True if the function calls a method that writes rows; an `update` with only keyword
+    arguments updates rows, not a dict or set."""
     called = [node for node in ast.walk(function) if isinstance(node, ast.Call)]
     return any(
         WRITES.fullmatch(call.func.attr)
@@ -453,8 +453,8 @@ def test_every_file_has_a_docstring() -> None:
 
 
 def catches_everything(node: ast.AST) -> bool:
-    """Return True for `except:`, `except Exception`, `except BaseException`, and `suppress` of one
-    of them."""
+    """Return True for `except:`, for `except` with Exception or BaseException, and for `suppress`
+    with one of these classes."""
     if isinstance(node, ast.ExceptHandler):
         caught = [node.type]
     elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("suppress"):
@@ -484,8 +484,8 @@ def test_only_the_listed_places_catch_everything() -> None:
 
 
 def count_climbs(node: ast.AST) -> int:
-    """Return the number of folders that `Path(__file__).….parent.parent` or `.parents[n]` goes up,
-    or 0."""
+    """Return the number of folders by which an expression such as `Path(__file__).parent.parent` or
+    `.parents[1]` goes up; 0 for other nodes."""
     if isinstance(node, ast.Attribute):
         return count_climbs(node.value) + (node.attr == "parent")
     if isinstance(node, ast.Call):

@@ -1,7 +1,7 @@
 """Values that depend on the database, files or time are cached only in a `Cache`, which tests
 clear. These tests read only the sources.
 
-`functools` caches values that depend on arguments, code and settings.
+`functools` may cache values that depend only on arguments, code and settings.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ READING = frozenset(
         "time",
     }
 )
-"""Names in a function that reads the database, a file or the clock."""
+"""Names that show that a function reads the database, a file or the clock."""
 MAPPINGS = frozenset(
     {
         "dict",
@@ -53,7 +53,8 @@ HOME = "tools/caches.py"
 
 
 def list_cached_reads(module: Module) -> Iterator[str]:
-    """List functions under `cache` or `lru_cache` that read the database, a file or the clock."""
+    """List the functions that are decorated with `cache` or `lru_cache` but read the database, a
+    file or the clock."""
     for name, function in module.functions:
         if not CACHES & {find_name(decorator) for decorator in function.decorator_list}:
             continue
@@ -63,8 +64,8 @@ def list_cached_reads(module: Module) -> Iterator[str]:
 
 
 def list_growing_mappings(module: Module) -> Iterator[str]:
-    """List mappings and sets of the module that begin empty, and every use of an OrderedDict, which
-    caches are built from."""
+    """List the module-level mappings and sets that begin empty, and every use of OrderedDict, from
+    which caches are often built."""
     for node in module.tree.body:
         if isinstance(node, ast.Assign | ast.AnnAssign) and is_empty_mapping(node.value):
             target = node.targets[0] if isinstance(node, ast.Assign) else node.target
@@ -87,7 +88,7 @@ def test_no_function_caches_what_it_read() -> None:
     )
 
 
-def test_no_mapping_of_a_module_is_a_cache() -> None:
+def test_no_module_level_mapping_is_a_cache() -> None:
     found = [
         each
         for module in product()

@@ -1,4 +1,5 @@
-"""A process from the fork server (tests/fork_server.py) is like a process started alone."""
+"""A process from the fork server (tests/fork_server.py) behaves like a process that was started on
+its own."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""The figures of `make house` are correct for small examples; `make house` prints those of the
-code."""
+"""The figures that `make house` prints are correct for small examples."""
 
 import ast
 from collections import Counter
@@ -86,7 +85,7 @@ def test_lengths_are_described_by_median_95th_percentile_and_maximum() -> None:
     assert describe_lengths([*range(1, 20), 57]) == "10.5 / 55 / 57"
 
 
-def test_pictures_of_a_page_are_found_in_markdown_and_html(tmp_path: Path) -> None:
+def test_pictures_on_a_page_are_found_in_markdown_and_html(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(
         '![A run](run.png) [a link](other.png)\n<img alt="" src="card.png">\n![far](https://example.com/x.png)',

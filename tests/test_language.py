@@ -67,8 +67,8 @@ def is_bare_participle(name: str) -> bool:
 
 
 def may_be_an_adjective(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-    """Return True for properties, and for class methods such as `ToolResult.failed`, which create
-    an object."""
+    """Return True for properties and class methods: they may be named by an adjective, as in
+    `ToolResult.failed`."""
     names = {ast.unparse(decorator).rpartition(".")[2] for decorator in function.decorator_list}
     return bool(names & {"property", "cached_property", "setter", "classmethod"})
 
@@ -84,10 +84,11 @@ def repeated_names(named: Iterable[tuple[str, str]]) -> list[str]:
 
 
 def import_faults(tree: ast.Module, ours: frozenset[str]) -> list[str]:
-    """List the ways in which a file's imports of our modules differ from the one style.
+    """List the deviations of a file's imports of our packages from the project's style.
 
-    The style: absolute; `from package.module import name` or `from package import module`, not both
-    for one module; nothing of ours is renamed.
+    The style: imports are absolute; a module is imported either whole (`from package import
+    module`) or in parts (`from package.module import name`), but not both; nothing of ours is
+    renamed.
     """
     faults, whole, parts = [], set(), set()
     for node in ast.walk(tree):
@@ -121,7 +122,8 @@ def documented_attributes(class_: ast.ClassDef) -> list[str]:
 
 
 def names_in_class(class_: ast.ClassDef) -> set[str]:
-    """Collect what the class and its bases assign or define; their parameters count, too."""
+    """Collect the names that the class and its bases assign, define or use; parameters
+    count, too."""
     names: set[str] = set()
     for node in ast.walk(class_):
         match node:
@@ -196,7 +198,8 @@ def test_each_outside_name_with_an_old_word_exists(row: str) -> None:
 
 
 def resolve(name: str) -> object:
-    """Import the longest part of the name that is a module, then follow the attributes."""
+    """Return the object with this dotted name: import the longest part that is a module, and follow
+    the attributes from there."""
     parts = name.split(".")
     for length in range(len(parts), 0, -1):
         try:
@@ -236,13 +239,14 @@ WRONG_ON_PAGES = {
     "playback": re.compile(r"\breplay\b(?!/)", re.I),
     "simulator": re.compile(r"(?<!policy )(?<!Policy )\bdrafts?\b(?![-\w])", re.I),
 }
-"""By folder of templates, the word that its pages must not use for their subject."""
+"""The word that the pages in a template folder must not use for their subject."""
 
 
 @cache
 def single_meanings() -> dict[str, tuple[bool, tuple[str, ...], tuple[str, ...]]]:
-    """Return, by word, True if it is forbidden at the listed places (otherwise everywhere else),
-    and these places."""
+    """Return the glossary's table of words with a single meaning: a flag, places and exceptions by
+    word. If the flag is set, the word is forbidden at these places; if not, it is forbidden
+    everywhere else."""
     rows = [row.strip("|").split("|") for row in read_tables()[1]]
     found = {}
     for word, _, places, _ in rows:
@@ -257,7 +261,7 @@ def single_meanings() -> dict[str, tuple[bool, tuple[str, ...], tuple[str, ...]]
 
 
 def is_at(place: str, name: str, entry: str) -> bool:
-    """Return True if an entry of the table applies to this name or its file."""
+    """Return True if an entry of the table applies to the name or to the file that contains it."""
     if " " in entry:
         qualifier, word = entry.split()
         words = [each.lower() for each in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)]
@@ -304,7 +308,7 @@ def assigned_names(module: Module) -> set[str]:
 
 
 def find_http_answers(tree: ast.Module) -> list[int]:
-    """List the lines in which an HTTP response is called an answer."""
+    """List the lines in which a variable called `answer` is used as an HTTP response."""
     found = [
         node.lineno
         for node in ast.walk(tree)
@@ -358,7 +362,7 @@ def test_pages_call_their_subject_by_its_word(folder: str) -> None:
 
 
 def blank(found: re.Match[str]) -> str:
-    """Return as many lines as the match has, with nothing in them."""
+    """Return as many line breaks as the match has."""
     return "\n" * found[0].count("\n")
 
 

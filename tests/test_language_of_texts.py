@@ -29,12 +29,13 @@ WRONG_ANSWER = re.compile(
 )
 """Matches texts in which a server, a model or a standing grant answers."""
 HASHED_TEXTS = frozenset({("tools/office/tools/web.py", "website answers")})
-"""Definitions of tools, which cards and grants know by their hash."""
+"""Texts in the definitions of tools that must not change, because cards and grants identify a
+definition by its hash."""
 FURTHER_PLACES = {
     "claim": ("gateway/receipts.py",),
     "message": ("agents/triggers/", "views/triggers.py", "notices/texts.py"),
 }
-"""By word, further places where texts may use it, but names may not: for the claims of a receipt,
+"""Further places, by word, where texts may use the word but names may not: for a receipt's claims
 and for received messages."""
 HEADERS = re.compile(r"\bMessage-ID\b")
 
@@ -93,7 +94,7 @@ def test_texts_and_docstrings_use_the_word_for_one_thing(word: str) -> None:
 
 
 def is_about_policy(file: str) -> bool:
-    """Return True if a draft in the texts of this file is a policy draft."""
+    """Return True if "draft" means a policy draft in the texts of this file."""
     return file.startswith("agents/policy/") or file.endswith(
         ("views/simulator.py", "frame/places.py")
     )
@@ -155,13 +156,13 @@ def test_a_word_in_prose_is_wrong_outside_its_places(
 # Comments
 
 FOR_TOOLS = re.compile(r"# (?:noqa|type:|fmt:|\W*\d+\W*$)")
-"""Comments that tools read, which must stay on their line, and numbers of steps."""
+"""Matches comments that must stay on their line: instructions to tools, and numbers of steps."""
 
 
 def find_far_comments(source: str) -> list[int]:
-    """List the lines with a comment after the closing bracket of a call or condition.
+    """List the lines with a comment behind a closing bracket at the start of the line.
 
-    The formatter creates them from a long line with a comment at its end.
+    The formatter creates such lines when it breaks a long line that ends with a comment.
     """
     found, line, first = [], 0, ""
     for token in tokenize.generate_tokens(io.StringIO(source).readline):

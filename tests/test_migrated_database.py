@@ -24,6 +24,6 @@ def test_another_schema_version_needs_another_copy(
 
 
 @pytest.mark.django_db
-def test_the_database_of_the_tests_has_run_every_migration() -> None:
+def test_the_test_database_has_run_every_migration() -> None:
     executor = MigrationExecutor(connection)
     assert executor.migration_plan(executor.loader.graph.leaf_nodes()) == []

@@ -1,4 +1,5 @@
-"""The default sample is always the same and never empty; another word selects another sample."""
+"""Samples of tests: without a word, the default sample is always taken; another word selects
+another sample, and no sample is empty."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from tests.source_tree import ROOT
 ITEMS = tuple("abcdefghij")
 DATABASES = ("sqlite", "postgresql")
 JOURNEYS = 27
-"""The subjects of journeys."""
+"""The number of subjects that have journeys."""
 
 
 @pytest.fixture(autouse=True)
@@ -85,7 +86,7 @@ def test_the_engine_approvals_the_gate_and_queries_are_tested_on_both_databases(
     assert all(sampling.has_file(once, database) for database in DATABASES)
 
 
-def test_every_path_of_a_share_and_of_the_whole_sets_names_tests() -> None:
+def test_every_path_in_one_of_and_only_whole_matches_tests() -> None:
     files = {path.relative_to(ROOT).as_posix(): path for path in (ROOT / "tests").rglob("*.py")}
     for path in (*sampling.ONE_OF, *sampling.ONLY_WHOLE):
         file, _, test = path.partition("::")

@@ -1,4 +1,4 @@
-"""Test data: two organizations with people of every role, an employee and records; and clients that
+"""Test data: two organizations with people of every role, employees and records, and clients that
 send requests."""
 
 from __future__ import annotations
@@ -54,13 +54,14 @@ SCRIPT = "clerk"
 
 LENIENT = ClientHandler(enforce_csrf_checks=False)
 STRICT = ClientHandler(enforce_csrf_checks=True)
-"""The CSRF-checking handler, shared by all clients, because loading the middleware is the slowest
-part of a test."""
+"""The handler that checks CSRF tokens. The clients that need it share one, because loading the
+middleware is the slowest part of a test."""
 
 
 @dataclass
 class World:
-    """Acme, where everything happens, and Globex, whose `outsider` must see nothing of it."""
+    """The test data: Acme, in which everything happens, and Globex, whose member `outsider` must
+    not see anything of Acme."""
 
     acme: Organization
     globex: Organization
@@ -127,8 +128,8 @@ class World:
     def card(
         self, run: Run | None = None, tool: str = UPDATE, params: dict[str, Any] | None = None
     ) -> Approval:
-        """Create a pending card with the engine's own functions; by default it sets the first
-        record's phone."""
+        """Create a pending card with the engine's own functions; by default, its call sets the
+        phone of the first record."""
         run = run or self.run()
         found = get_installed_toolbox().get_tool(tool)
         assert found is not None
@@ -181,12 +182,13 @@ class World:
     def received(
         self, trigger: Trigger, payload: str = '{"issue": {"title": "Acme is down"}}'
     ) -> ReceivedMessage:
-        """Add a message of the trigger that started nothing."""
+        """Create a message that the trigger received but filtered out, so that it
+        started no run."""
         columns = {"status": ReceivedStatus.FILTERED, "reason": "action is closed, not opened"}
         return ReceivedMessage.objects.create(trigger=trigger, payload=payload, **columns)
 
     def webhook_delivery(self) -> WebhookDelivery:
-        """Create a webhook of the admin, with a delivery that failed."""
+        """Create a webhook in the admin's name, with a failed delivery."""
         terms = WebhookTerms("Acme's warehouse", "https://example.com/x", ["run.started"])
         webhook, _ = make_webhook(self.member("admin"), terms)
         columns = {
@@ -215,10 +217,10 @@ class World:
         return ToolCall.objects.get(pk=card.tool_call_id)
 
     def late_call(self, says: str = "Updated Acme Corp", *, is_repeated: bool = False) -> ToolCall:
-        """Create a write of a finished run that was marked as not done and later reported success,
-        with its card.
+        """Create a write of a finished run, which was marked as not done and later reported
+        success, and its card; return the call.
 
-        With `is_repeated`, the run's next call did the same again.
+        With `is_repeated`, the run's next call requested the same write again.
         """
         card = self.card(self.run(RunStatus.SUCCEEDED))
         Approval.objects.filter(pk=card.pk).update(
@@ -243,8 +245,8 @@ class World:
 
 
 def make_world() -> World:
-    """Create the rows: viewer, operator, approver and admin in Acme; outsider in Globex; stranger
-    in neither."""
+    """Create the test data. Acme has a viewer, an operator, an approver and an admin, Globex has
+    the outsider, and the stranger belongs to neither."""
     acme = Organization.objects.create(name="Acme", slug="acme")
     globex = Organization.objects.create(name="Globex", slug="globex")
     users = {
@@ -283,7 +285,7 @@ def make_employee(organization: Organization, name: str) -> Employee:
 
 
 def change(record: Record, phone: str) -> dict[str, Any]:
-    """Return params with which data.updateRecord changes the phone of the record."""
+    """Return params with which data.updateRecord changes the record's phone."""
     return {"record_id": str(record.pk), "changes": {"phone": phone}}
 
 
@@ -327,7 +329,7 @@ def streamed(response: Any) -> str:
 
 
 def problem(response: Any, status: int) -> dict[str, Any]:
-    """Check the problem document of a response with this status, and return it."""
+    """Check that the response is a problem document with this status; return the document."""
     assert response.status_code == status, response.content
     assert response["Content-Type"] == "application/problem+json"
     body: dict[str, Any] = response.json()

@@ -17,7 +17,7 @@ Value = TypeVar("Value")
 
 
 class Clearable(Protocol):
-    """Holds values that can be loaded or computed again."""
+    """An object whose values can be loaded or computed again."""
 
     def clear(self) -> None: ...
 
@@ -31,20 +31,20 @@ def register(clearable: Clearable) -> None:
 
 
 def clear_caches() -> None:
-    """Clear all caches of this process: for tests, whose databases use the same ids for other
-    rows."""
+    """Clear all caches of this process. Tests need this, because their databases use the same ids
+    for different rows."""
     for clearable in list(_registered):
         clearable.clear()
 
 
 class Cache(Generic[Key, Value]):
-    """Values by key; the least recently used ones are dropped for new ones.
+    """Values by key; the least recently used values are dropped for new values.
 
     A value that may become outdated must contain its version or expiry time, or have it in its key.
 
     Args:
         size: the largest sum of the values' weights.
-        weigh: returns the weight of a value; each weighs 1 by default.
+        weigh: returns the weight of a value; each value weighs 1 by default.
     """
 
     def __init__(self, size: int, weigh: Callable[[Value], int] = lambda _: 1) -> None:
@@ -62,7 +62,7 @@ class Cache(Generic[Key, Value]):
             return self._values[key]
 
     def put(self, key: Key, value: Value) -> None:
-        """Store the value, in place of an earlier one of this key."""
+        """Store the value, in place of an earlier value of this key."""
         with self._lock:
             self._remove(key)
             self._values[key] = value

@@ -42,7 +42,7 @@ class ToolSettings(BaseModel):
         strict_capabilities: an employee needs all of a tool's capabilities; if false, any one of
             them.
         features_by_tool: features that the organization's plan must have, by tool name or id.
-        office: load the tools of the office, the plugin that ships with Gadget.
+        office: load the tools of the office plugin, which ships with Gadget.
         plugins: names of the entry points in the group `gadget.tools` to load tools from.
     """
 
@@ -230,7 +230,7 @@ def _read_services(
 
 
 def _explain_error(error: ValidationError, lines: Mapping[_Path, int]) -> ConfigError:
-    """Explain the first fault; quote values only below `tools`, because those of services are
+    """Explain the first fault. Quote values only below `tools`, because the values of services are
     secret."""
     first = error.errors(include_url=False, include_context=False)[0]
     path = tuple(str(part) for part in first["loc"])
@@ -250,7 +250,7 @@ def _explain_error(error: ValidationError, lines: Mapping[_Path, int]) -> Config
 
 
 def _list_spellings(path: _Path) -> Iterator[_Path]:
-    """Yield the paths that this key may have in the file, most specific first."""
+    """Yield the paths that this key may have in the file, and then those of the keys above it."""
     for end in range(len(path), 0, -1):
         yield path[:end]
         yield tuple(to_snake(part) for part in path[:end])

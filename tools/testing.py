@@ -24,7 +24,7 @@ from tools.toolbox.limits import UNGUARDED
 
 class Memory:
     """An in-memory cache and rate limiter for `cacheable_s` and `rate_limit`; in production, all
-    workers share one.
+    workers share a cache and a limiter.
 
     Attributes:
         now: the current time in seconds; only the test advances it.
@@ -42,7 +42,7 @@ class Memory:
         return _run(_instantiate(tool), params or {}, context, Guards(self, self._limiter))
 
     def get(self, key: str) -> dict[str, Any] | None:
-        """Return the cached result as JSON, or None if it has expired."""
+        """Return the cached result as JSON; None if there is none, or it has expired."""
         until, text = self._cached.get(key, (self.now, ""))
         return json.loads(text) if until > self.now else None
 
@@ -62,7 +62,7 @@ class CardPreview:
 def run_tool(
     tool: Tool | type[Tool], params: dict[str, Any] | None = None, **context: Any
 ) -> ToolResult:
-    """Run one call and return the result that a model would get: params are checked, failures
+    """Run one call and return the result that a model would get. Params are checked, and failures
     become results.
 
     Tools of every level run without approval. Nothing is cached or rate limited.
@@ -96,7 +96,7 @@ def judge_tool(
 def build_card(
     tool: Tool | type[Tool], params: dict[str, Any] | None = None, **context: Any
 ) -> CardPreview:
-    """Build the card that a person would see; without a preview, it says that the effect is
+    """Build the card that a person would see. Without a preview, the card says that the effect is
     unknown.
 
     Args:
@@ -104,8 +104,8 @@ def build_card(
         context: attributes of `ToolContext`; the organization's id is 1 unless given.
 
     Raises:
-        ToolError: the params are wrong, the preview shows that the call cannot succeed, or what the
-            tool returns is no preview or no sentence; no card would appear.
+        ToolError: the params are wrong, the preview shows that the call cannot succeed, or the tool
+            returns something other than a preview or a sentence; no card would appear.
         Exception: the preview or the sentence failed. A real card would only say that it failed; a
             test should see why.
     """

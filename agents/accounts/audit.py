@@ -1,9 +1,9 @@
 """The only module that writes to the audit chain: each entry is signed, and its signature covers
-the one before it.
+the signature of the entry before.
 
-Write access to the database without an audit key is not enough to change or add an entry unnoticed.
-The newest entries can still be removed, which only a head that was printed elsewhere reveals. See
-docs/audit.md.
+Somebody with write access to the database, but without an audit key, cannot change or add an entry
+unnoticed. The newest entries can still be removed; only a head that was printed elsewhere reveals
+this. See docs/audit.md.
 """
 
 import logging
@@ -91,8 +91,8 @@ class PartCheck:
 
 @dataclass
 class KeyUse:
-    """The use of one audit key: the number of entries that it signed, and the first and last of
-    them."""
+    """The use of one audit key: the number of entries that the key signed, and the first and last
+    of these entries."""
 
     first: int
     last: int = 0
@@ -116,13 +116,14 @@ class AuditChain:
 
     @property
     def head(self) -> str:
-        """The end of the chain, in the form that `PrintedHead.parse` reads."""
+        """The newest entry of the chain, in the form that `PrintedHead.parse` reads."""
         return f"{self.slug}:{self.seq}:{self.hash}"
 
 
 @dataclass(frozen=True)
 class PrintedHead:
-    """The end of an organization's chain when it was printed: `acme:812:9f3c…`."""
+    """The newest entry of an organization's chain at the time when it was printed:
+    `acme:812:9f3c…`."""
 
     slug: str
     seq: int
@@ -130,7 +131,7 @@ class PrintedHead:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Parse a head as `verify_audit` and the sweeper print it.
+        """Parse a head in the form that `verify_audit` and the sweeper print.
 
         Raises:
             ValueError: the text has another form.
@@ -142,7 +143,7 @@ class PrintedHead:
 
     @property
     def fault(self) -> str | None:
-        """The reason why the current chain does not contain this head; None if it does."""
+        """The reason why the current chain does not contain this head; None if it contains it."""
         entries = AuditEntry.objects.filter(organization__slug=self.slug)
         found = entries.filter(seq=self.seq).values_list("hash", flat=True).first()
         if found is None:
@@ -163,14 +164,15 @@ def read_chain(organization: Organization) -> AuditChain:
 
 
 def log_heads() -> None:
-    """Log the head of every chain: a log outside the database reveals removed entries."""
+    """Log the head of every chain, because a log outside the database can reveal that entries were
+    removed."""
     heads = AuditHead.objects.exclude(seq=0).order_by("organization_id")
     for slug, seq, hash_ in heads.values_list("organization__slug", "seq", "hash"):
         logger.info("audit head %s:%s:%s", slug, seq, hash_)
 
 
 def verify_part(organization_id: int, most: int, before: int | None = None) -> PartCheck:
-    """Verify the newest `most` entries, or the newest `most` before entry `before`."""
+    """Verify at most `most` entries: the newest ones, or the newest ones before entry `before`."""
     end = _load_end(organization_id) if before is None else _ChainEnd(before - 1)
     first = max(1, end.seq - most + 1)
     return PartCheck(list(_find_faults(organization_id, first, end)), first, end.seq)
@@ -178,8 +180,8 @@ def verify_part(organization_id: int, most: int, before: int | None = None) -> P
 
 @dataclass(frozen=True)
 class _ChainEnd:
-    """The end of a part of the chain; `hash` is None inside the chain, where verifying the next
-    part checks it."""
+    """The last entry of a part of the chain. `hash` is None if more entries follow: verifying the
+    next part checks it."""
 
     seq: int
     hash: str | None = None
@@ -199,7 +201,7 @@ def _find_faults(
     """Yield a sentence for each fault; if `chain` is given, count each key's entries in it."""
     entries = AuditEntry.objects.filter(organization_id=organization_id)
     expected, previous = first, _load_hash_before(entries, first)
-    # Entries appended after the head was read would look like faults.
+    # Leave out entries appended after the head was read: they would look like faults.
     known = entries.filter(seq__gte=first, seq__lte=end.seq)
     for row in _read_in_order(known):
         if row.seq != expected:
@@ -218,8 +220,8 @@ def _find_faults(
 
 
 def _load_hash_before(entries: QuerySet[AuditEntry], first: int) -> str | None:
-    """Return the hash that entry `first` must name; None if the entry before it is missing, which
-    its part reports."""
+    """Return the hash of the entry before `first`; empty if `first` is the first entry of all.
+    Return None if the entry before is missing: the check of its own part reports this."""
     return (
         "" if first == 1 else entries.filter(seq=first - 1).values_list("hash", flat=True).first()
     )

@@ -1,4 +1,4 @@
-"""Check, when a process starts, that it uses the installation's files folder and keys.
+"""Check at the start of each process that it uses the installation's files folder and keys.
 
 The first process that ever starts writes an id into the folder, then the id and an encrypted value
 to the database. The folder comes first, so a process that finds the row also finds the id, unless
@@ -42,13 +42,15 @@ logger = logging.getLogger(__name__)
 ID_FILE = ".gadget-folder"
 ONLY_ROW_ID = 1
 FIRST_START_S = 3.0
-"""More time than the first process needs between writing the folder's id and writing the row."""
+"""The seconds to wait for the first process. They must exceed the time that this process needs
+between writing the folder's id and writing the row."""
 FIX_FOLDER = "Mount the folder that the other processes use, or accept this one with: python manage.py adopt_folder"
 UNFINISHED_RESTORE = "unfinished restore"
-"""Stored as the folder's id during a restore: no folder has it, so no process starts."""
+"""The value stored in place of the folder's id during a restore. No folder has this id, so no
+process starts."""
 FIX_RESTORE = (
-    "Repeat it: python manage.py restore FILE --force; "
-    "or run python manage.py after_restore if that was interrupted."
+    "Repeat it: python manage.py restore FILE --force. "
+    "If after_restore was interrupted, run: python manage.py after_restore."
 )
 FIX_KEYS = "Use the same keys as the other processes."
 OTHER_SECRET_KEY = "SECRET_KEY differs from that of the process that started last."  # noqa: S105 - a sentence
@@ -60,22 +62,22 @@ FIX_SECRET_KEY = (
 
 @dataclass(frozen=True)
 class Difference:
-    """A difference between this process and the installation, and the way to fix it."""
+    """A difference between this process and the installation, and how to fix it."""
 
     text: str
     fix: str
 
 
 class WrongInstallationError(Exception):
-    """The process belongs to another installation or is configured differently; the text says
-    how."""
+    """The process belongs to another installation or is configured differently; the text explains
+    the difference."""
 
 
 def confirm_at_start(is_stopping: Callable[[], bool] = lambda: False) -> None:
-    """Wait for a migrated database, check the installation, and close stored files to other users
-    of the machine.
+    """Wait for a migrated database, check the installation, and make stored files inaccessible to
+    the machine's other users.
 
-    A difference ends the process with one sentence and exit code 1.
+    If the check finds a difference, the process ends with one sentence and exit code 1.
     """
     line = WaitingLine()
     try:
@@ -114,7 +116,8 @@ def try_to_confirm(line: WaitingLine) -> bool:
 
 
 def confirm() -> None:
-    """Check that this process belongs to the installation; the very first process creates it.
+    """Check that this process belongs to the installation; create the installation if there is none
+    yet.
 
     Raises:
         WrongInstallationError
@@ -132,7 +135,7 @@ def confirm() -> None:
 
 
 def find_differences() -> Iterator[Difference]:
-    """Yield each difference between this process and the installation; none before the first
+    """Yield each difference between this process and the installation; yield none before the first
     start."""
     row = Installation.objects.first()
     if row is None:
@@ -157,11 +160,11 @@ def find_differences() -> Iterator[Difference]:
 
 
 def record_secret_key() -> bool:
-    """Write a digest of SECRET_KEY to Redis; return True if the process that started before wrote a
-    different one.
+    """Write a digest of SECRET_KEY to Redis; return True if the process that started before this
+    one wrote a different digest.
 
-    A different key does not prevent the start, because it may be changed at any time. While Redis
-    is unavailable, a difference goes unnoticed.
+    A different key does not prevent the start, because SECRET_KEY may be changed at any time. While
+    Redis is unavailable, a difference goes unnoticed.
     """
     redis_key, digest = _digest_secret_key()
     with suppress(redis.RedisError), connect_redis() as client:
@@ -171,7 +174,8 @@ def record_secret_key() -> bool:
 
 
 def has_other_secret_key() -> bool:
-    """Return True if the process that started last has a different SECRET_KEY."""
+    """Return True if the process that started last has a different SECRET_KEY; False while Redis is
+    unavailable."""
     redis_key, digest = _digest_secret_key()
     with suppress(redis.RedisError), connect_redis() as client:
         newest = client.get(redis_key)
@@ -180,7 +184,8 @@ def has_other_secret_key() -> bool:
 
 
 def adopt_folder() -> str:
-    """Make this files folder the installation's in place of any earlier one; return its id."""
+    """Make this files folder the installation's folder, replacing any earlier one; return the
+    folder's id."""
     folder_id = read_folder_id() or _create_folder_id()
     _write_row(folder_id)
     Installation.objects.update(folder_mark=folder_id)
@@ -195,7 +200,8 @@ def read_folder_id() -> str:
 
 
 def _create_installation() -> None:
-    """Write the folder's id, then the row. If several processes do so at once, one wins."""
+    """Write the folder's id, then the row. If several processes do so at once, the first one
+    wins."""
     folder_id = read_folder_id()
     if folder_id and _holds_files() and not _wait_for_row():
         raise WrongInstallationError(

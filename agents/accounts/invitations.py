@@ -1,7 +1,7 @@
 """Invitations: links that make one person a member, once that person accepts.
 
 An invitation names no account, so that it does not reveal to an admin who has one. It works until
-it is used or expires, as long as its creator is an admin.
+it is used, is revoked or expires, as long as its creator is an admin.
 """
 
 from dataclasses import dataclass
@@ -37,10 +37,11 @@ LONGEST_ADDRESS = 200
 LONGEST_USERNAME = 150
 MAX_OPEN = 100
 MAX_TRIES_TOGETHER = 50
-"""Taken usernames that may be entered with all links of an organization together: its admins can
-create any number of links."""
+"""The number of taken usernames that may be entered through all of an organization's links
+together. A limit per link is not enough, because admins can create any number of links."""
 MAX_TRIES = 10
-"""Taken usernames that may be entered with one link: a link must not reveal who has an account."""
+"""The number of taken usernames that may be entered through one link. The number is small, because
+a link must not reveal who has an account."""
 
 
 class NameTaken(Invalid):
@@ -53,8 +54,7 @@ class Offer:
 
     Attributes:
         note: who it is for, in the admin's words.
-        address: the person's e-mail address, if it is known.
-        days: the time for which the link works.
+        days: the number of days for which the link works.
     """
 
     role: str
@@ -64,7 +64,8 @@ class Offer:
 
 
 def list_open_invitations(organization_id: int | None = None) -> QuerySet[Invitation]:
-    """Return the invitations that work now, newest first, of one organization or all of them."""
+    """Return the invitations that work now, newest first, of one organization, or of all
+    organizations if no id is given."""
     rows = Invitation.objects.filter(
         is_made_by_admin("organization"),
         accepted_at=None,
@@ -82,7 +83,7 @@ def invite(member: Membership, offer: Offer) -> tuple[Invitation, str]:
 
     Raises:
         Forbidden, Invalid
-        Conflict: too many are open.
+        Conflict: too many invitations are open.
     """
     with acting_as_admin(member) as now:
         _check_offer(offer)
@@ -115,7 +116,7 @@ def revoke(member: Membership, invitation_id: int) -> None:
 
     Raises:
         Forbidden, NotFound
-        Conflict: it was used, has expired or was revoked.
+        Conflict: the invitation was used, has expired or was revoked.
     """
     with acting_as_admin(member):
         invitations = Invitation.objects.filter(organization_id=member.organization_id)
@@ -160,7 +161,7 @@ def accept_with_new_account(hash_: str, username: str, password: str) -> Members
         Invalid: the name or the password is not allowed; the text says why.
         Conflict: too many taken names were entered.
     """
-    # Hashing is slow, so it is done before the transaction, in which others would wait for it.
+    # Hashing is slow, so it is done before the transaction, whose locks would make others wait.
     account = _build_account(username, password)
     try:
         with transaction.atomic():
@@ -193,7 +194,7 @@ def _is_address(text: str) -> bool:
 
 
 def _lock_invitation(hash_: str) -> Invitation:
-    """Return the invitation and lock its row, so that it is used once."""
+    """Return the invitation and lock its row, so that it is used only once."""
     list(Invitation.objects.select_for_update().filter(hash=hash_))
     return find_open_invitation(hash_)
 
@@ -249,8 +250,8 @@ def _save_account(account: User) -> User:
 
 
 def _check_tries(organization_id: int) -> None:
-    """Refuse every new name once too many taken ones were tried with the organization's
-    invitations."""
+    """Refuse every new account once too many taken names were entered with the organization's
+    recent invitations."""
     recent = Invitation.objects.filter(
         organization_id=organization_id, created_at__gt=Now() - timedelta(days=max(DAYS) + 1)
     )

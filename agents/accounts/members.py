@@ -38,8 +38,8 @@ Administrator = Membership | Superuser
 
 
 def list_members(organization_id: int) -> QuerySet[Membership]:
-    """Return the organization's members by name; `is_elsewhere` is True if the account also belongs
-    to another organization."""
+    """Return the organization's members, sorted by name; `is_elsewhere` is True if the account also
+    belongs to another organization."""
     others = Membership.objects.filter(user=OuterRef("user")).exclude(
         organization=OuterRef("organization")
     )
@@ -52,7 +52,8 @@ def list_members(organization_id: int) -> QuerySet[Membership]:
 def add_member(by: Superuser, user: User, role: str) -> Membership:
     """Add a member with a new, unsaved account or an existing one.
 
-    Only superusers can: admins invite people, which does not reveal who has an account.
+    Only superusers can do this: admins invite people instead, because an invitation does not reveal
+    who has an account.
 
     Raises:
         Forbidden
@@ -74,8 +75,8 @@ def add_member(by: Superuser, user: User, role: str) -> Membership:
 
 
 def describe_role_change(by: Administrator, membership_id: int, role: str) -> str | None:
-    """Return a sentence on the consequence of giving a member this role; None if nothing has to be
-    confirmed.
+    """Return a sentence that explains the consequence of giving a member this role; None if nothing
+    has to be confirmed.
 
     Raises:
         Forbidden, NotFound
@@ -140,16 +141,17 @@ def remove_member(by: Administrator, membership_id: int) -> Membership:
 
 
 def update_admin_access(user: User) -> None:
-    """Allow a user to log in to the admin only if they are a superuser or administer an
-    organization."""
+    """Allow a user to log in to the admin if they are a superuser or administer an organization;
+    otherwise forbid it."""
     is_admin = user.is_superuser or user.memberships.filter(role=Role.ADMIN).exists()
     User.objects.filter(pk=user.pk).exclude(is_staff=is_admin).update(is_staff=is_admin)
 
 
 def may_reset_password(member: Membership, found: Membership) -> bool:
-    """Return True if the member may reset the password of another one.
+    """Return True if the member may reset another member's password.
 
-    A password opens the whole account, in other organizations too.
+    A password opens the whole account, also in other organizations, so only superusers may reset it
+    for a superuser or for a member of several organizations.
 
     Args:
         found: a row of `list_members`.
@@ -172,7 +174,7 @@ def create_password_reset(member: Membership, membership_id: int) -> tuple[Passw
         found = _find_member(member, membership_id)
         if not may_reset_password(member, found):
             raise Forbidden(
-                f"The password of {found.user.get_username()!r} can only be reset by a superuser."
+                f"Only a superuser can reset the password of {found.user.get_username()!r}."
             )
         PasswordReset.objects.filter(
             membership__user=found.user, used_at=None, revoked_at=None
@@ -194,8 +196,8 @@ def create_password_reset(member: Membership, membership_id: int) -> tuple[Passw
 
 
 def find_open_reset(hash_: str) -> PasswordReset:
-    """Return the link with this hash, if it is unused and unexpired, and its creator could still
-    create it.
+    """Return the link with this hash, if it is unused and unexpired, and if its creator may still
+    create such a link.
 
     Raises:
         NotFound
@@ -220,8 +222,7 @@ def find_open_reset(hash_: str) -> PasswordReset:
 def use_password_reset(hash_: str, password: str) -> User:
     """Set the password, and make the link unusable.
 
-    This ends all sessions of the account, and revokes its API tokens in the organization of the
-    link.
+    This ends all sessions of the account, and revokes its API tokens in the link's organization.
 
     Raises:
         NotFound
@@ -280,8 +281,8 @@ def check_password(password: str, user: User) -> None:
 
 
 def is_made_by_admin(organization: str) -> Exists:
-    """Return a filter for links whose creator is still an active admin of the organization to which
-    the field path `organization` leads."""
+    """Return a filter for links whose creator is still an active admin of the link's organization,
+    which the field path `organization` leads to."""
     return Exists(
         Membership.objects.filter(
             organization=OuterRef(organization),

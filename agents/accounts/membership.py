@@ -38,8 +38,8 @@ def load_session_member(
     """Return the user's membership in the session's active organization, else their first; None if
     they have none.
 
-    It is read from the database each time, so that a new role or a deactivated user takes effect at
-    once.
+    The membership is read from the database each time, so that a new role or a deactivated user
+    takes effect at once.
     """
     mine = list(list_memberships(user))
     active = session.get(ACTIVE_ORGANIZATION)
@@ -62,8 +62,8 @@ def switch_organization(
 
 
 def authenticate_token(secret: str) -> Membership | None:
-    """Return the membership that a token belongs to, and record the token's use; None if it is
-    unknown or revoked, or its user is not active."""
+    """Return the membership that a token belongs to, and record that the token was used. Return
+    None if the token is unknown or revoked, or if its user is not active."""
     owner = TOKEN_OWNER.fetch_one(hash_secret(secret))
     if owner is None:
         return None
@@ -81,5 +81,6 @@ def issue_token(member: Membership, name: str) -> tuple[ApiToken, str]:
 
 
 def hash_secret(secret: str) -> str:
-    """Return the hash that is stored for a secret; 256 random bits need no slow hash."""
+    """Return the hash that is stored for a secret. It need not be a slow hash, because the secret
+    has 256 random bits."""
     return hashlib.sha256(secret.encode("utf-8", "surrogateescape")).hexdigest()

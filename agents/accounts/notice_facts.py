@@ -1,4 +1,5 @@
-"""Facts of organizations: any app writes them to the log, which notices and webhooks read."""
+"""Facts about organizations that belong to no run. Any app can log them; notices and webhooks read
+the log."""
 
 from __future__ import annotations
 
@@ -42,19 +43,20 @@ ORGANIZATION_KINDS = (
     *(NoticeKind.STOPPED, NoticeKind.QUARANTINE, NoticeKind.SCHEDULE, NoticeKind.GRANT_ENDED),
     *(NoticeKind.TRIGGER_REFUSED, NoticeKind.WEBHOOK_OFF, NoticeKind.CHANNEL_LOST),
 )
-"""The kinds of facts in the log of an organization; all others follow from the events of runs."""
+"""The kinds of facts in an organization's log; all other kinds follow from the events of runs."""
 
 
 @dataclass(frozen=True)
 class NoticeFact:
-    """A fact of an organization that belongs to no run.
+    """A fact about an organization that belongs to no run.
 
     Attributes:
         kind: one of ORGANIZATION_KINDS.
-        key: facts of one kind with the same key share one notice; empty if each has its own.
+        key: facts of one kind with the same key share one notice; without a key, the fact gets its
+            own notice.
         detail: the name of the fact's subject, given by a person; never text of a model.
-        user_id: the person it concerns; None if its kind decides who is notified.
-        reason: why it happened; sent only by webhooks that send values.
+        user_id: the person whom the fact concerns; None if its kind decides who is notified.
+        reason: the reason for the fact; sent only by webhooks that send values.
         ids: ids, kinds and times for other systems, never a value.
     """
 
@@ -68,7 +70,7 @@ class NoticeFact:
 
 
 def tell(fact: NoticeFact) -> None:
-    """Write the fact to the log of its organization, in the transaction that makes it true."""
+    """Write the fact to its organization's log, in the transaction that makes the fact true."""
     payload = {
         "key": fact.key or uuid4().hex,
         "detail": fact.detail,
@@ -83,6 +85,6 @@ def tell(fact: NoticeFact) -> None:
 
 
 def clean_name(name: str) -> str:
-    """Return a name in one line, without hidden characters and not longer than 80 characters."""
+    """Return the name on one line, without hidden characters, cut to 80 characters."""
     line = " ".join("".join(char if char.isprintable() else " " for char in name).split())
     return line if len(line) <= MAX_NAME else f"{line[: MAX_NAME - 1]}…"

@@ -13,15 +13,16 @@ from agents.platform.database_threads import beside_event_loop
 from agents.platform.refusals import Invalid
 
 TIME_ZONES: list[Callable[[int, int], str]] = []
-"""Functions that return the time zone chosen by a user, given organization id and user id, or an
-empty text; `notices`, which stores it, adds one."""
+"""Functions that take an organization id and a user id, and return the time zone that the user
+chose, or an empty text. `notices`, which stores time zones, adds its own function."""
 
 _LANGUAGE = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8}){0,3}")
 
 
 @dataclass(frozen=True)
 class ChosenPreferences(Mapping[str, str]):
-    """A user's preferences in an organization, loaded on first use: most tools do not need them."""
+    """A user's preferences in an organization. They are loaded on first use, because most tools do
+    not need them."""
 
     organization_id: int
     user_id: int
@@ -48,7 +49,7 @@ class ChosenPreferences(Mapping[str, str]):
 
 
 def load_own_preferences(member: Membership) -> Preferences:
-    """Load the member's preferences; a new, unsaved row if there are none."""
+    """Load the member's preferences; return a new, unsaved row if they have none."""
     return Preferences.objects.filter(membership=member).first() or Preferences(membership=member)
 
 
@@ -61,7 +62,7 @@ def save_preferences(member: Membership, language: str, units: str) -> Preferenc
     if language and not _LANGUAGE.fullmatch(language):
         raise Invalid("language", f"{language[:40]!r} is not a language code such as en or de-CH.")
     if units and units not in Units.values:
-        raise Invalid("units", f"{units[:40]!r} is none of {', '.join(Units.values)}.")
+        raise Invalid("units", f"{units[:40]!r} is not one of {', '.join(Units.values)}.")
     row = load_own_preferences(member)
     row.language, row.units = language, units
     with transaction.atomic():

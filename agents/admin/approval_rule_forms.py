@@ -1,4 +1,4 @@
-"""The form of approval rules: the cards that a rule covers, the people it requires, and its
+"""The form for approval rules: the cards that a rule covers, the people it requires, and its
 escalation."""
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ CONDITION = {
     "comparison": "condition_comparison",
     "value": "condition_value",
 }
-"""The form's field for each blank of the condition."""
+"""The name of the form's field for each part of a condition."""
 SCOPE = ("tool", "category", "level", "employee")
 NOTHING_CHOSEN = {
     "employee": "every employee",
@@ -50,7 +50,7 @@ KEPT_CONDITIONS = "This rule has conditions that cannot be edited here. They sta
 
 
 def find_organization(form: forms.ModelForm[Any], cleaned: dict[str, Any]) -> Organization | None:
-    """Return the organization of the form's row; None if none is chosen."""
+    """Return the organization of the form's row; None if no organization is chosen."""
     chosen: Organization | None = cleaned.get("organization") or getattr(
         form.instance, "organization", None
     )
@@ -69,7 +69,8 @@ def refuse_taken_name(
     others = type(form.instance)._default_manager.exclude(pk=form.instance.pk)
     if others.filter(organization=organization, name=cleaned.get("name", "")).exists():
         form.add_error(
-            "name", f"{organization} already has the name {cleaned['name']!r}. Choose another one."
+            "name",
+            f"The name {cleaned['name']!r} is already used in {organization}. Choose another one.",
         )
 
 
@@ -82,14 +83,14 @@ def count_approvers(organization: Organization, group: ApproverGroup | None) -> 
 
 
 class ApprovalRuleForm(ConfirmationForm):
-    """A rule about the people who must approve certain cards; a rule that nobody can meet is
-    refused."""
+    """A form for a rule about the people who must approve certain cards. It refuses a rule that
+    nobody can meet."""
 
     tool = forms.ChoiceField(required=False, widget=UnfoldAdminSelectWidget)
     category = forms.ChoiceField(
         required=False,
         widget=UnfoldAdminSelectWidget,
-        help_text="The group of tools, as on the tools page.",
+        help_text="The category of the tools, as on the tools page.",
     )
     level = forms.ChoiceField(
         required=False,
@@ -132,7 +133,7 @@ class ApprovalRuleForm(ConfirmationForm):
         min_value=1,
         max_value=MAX_HOURS,
         widget=UnfoldAdminIntegerFieldWidget,
-        help_text="After this time, people of the second group count as well. Empty: never.",
+        help_text="After this time, approvals by people of the second group also count. Empty: never.",
     )
 
     class Meta:
@@ -152,8 +153,8 @@ class ApprovalRuleForm(ConfirmationForm):
         labels = {"is_active": "Active", "excludes_requesters": "Others must approve"}
         help_texts = {
             "is_active": "Only active rules apply.",
-            "group": "Only people of this group count.",
-            "excludes_requesters": "Whoever asked for the call or edited it does not count.",
+            "group": "Only approvals by people of this group count.",
+            "excludes_requesters": "Approvals by people who asked for the call or edited it do not count.",
             "second_group": "Needs a time and a group above.",
         }
 
@@ -168,15 +169,16 @@ class ApprovalRuleForm(ConfirmationForm):
         self._fill_condition(tools)
 
     def _offer(self, name: str, every: str, found: Iterable[str]) -> None:
-        """Offer the found values and the stored one, which may no longer be available."""
+        """Offer the found values in the field, and the stored value too, which may no longer be
+        available."""
         field, stored = self.fields.get(name), getattr(self.instance, name)
         if isinstance(field, forms.ChoiceField):
             choices = sorted({*found, stored} - {""})
             field.choices = [("", every), *((choice, choice) for choice in choices)]
 
     def _offer_own_rows(self, name: str, nothing: str) -> None:
-        """Offer only rows of the organization, once that is known, and label the empty choice with
-        `nothing`."""
+        """Offer only rows of the organization, as soon as the organization is known, and label the
+        empty choice with `nothing`."""
         field = self.fields.get(name)
         if not isinstance(field, forms.ModelChoiceField) or field.queryset is None:
             return
@@ -196,7 +198,7 @@ class ApprovalRuleForm(ConfirmationForm):
         self.initial.update({CONDITION[blank]: text for blank, text in blanks.items()})
 
     def full_clean(self) -> None:
-        """Validate the form; one that is sent to the simulator is never valid, so nothing is
+        """Validate the form; a form that is sent to the simulator is never valid, so nothing is
         saved."""
         super().full_clean()
         if self.is_bound and SIMULATE in self.data and not self.errors:
@@ -285,8 +287,8 @@ class ApprovalRuleForm(ConfirmationForm):
             )
 
     def _check_people(self, cleaned: dict[str, Any], organization: Organization) -> None:
-        """Refuse a rule that nobody can meet: fewer active approvers than it needs, or none to
-        escalate to."""
+        """Refuse a rule that nobody can meet: it needs more approvers than are active, or escalates
+        to nobody."""
         group, needed, second = cleaned["group"], cleaned["needed"], cleaned["second_group"]
         able = count_approvers(organization, group)
         if able < needed:
@@ -329,17 +331,17 @@ class ApprovalRuleForm(ConfirmationForm):
         yield from warn_of_types(Condition.from_json(conditions[0]), tools)
 
     def _list_new_people(self, cleaned: dict[str, Any], name: str) -> Iterator[str]:
-        """Describe the people whose approvals count from now on and did not count before."""
+        """Describe the people whose approvals did not count before and count from now on."""
         before = ApproverGroup.objects.filter(pk=self.initial["group"]).first()
         if before is not None and before != cleaned["group"]:
             who = f"people of {cleaned['group']}" if cleaned["group"] else "all approvers"
-            yield f"From now on, {who} count for {name} instead of people of {before}."
+            yield f"From now on, approvals by {who} count for {name} instead of approvals by people of {before}."
         if self.initial["excludes_requesters"] and not cleaned["excludes_requesters"]:
-            yield f"From now on, people count for {name} even if they asked for the call or edited it."
+            yield f"From now on, people's approvals count for {name} even if they asked for the call or edited it."
         hours, second = cleaned["escalate_hours"], cleaned["second_group"]
         is_later = hours is not None and hours >= (self.initial["escalate_hours"] or MAX_HOURS + 1)
         if second is not None and not (second.pk == self.initial["second_group"] and is_later):
-            yield f"After {format_count(hours, 'hour')}, people of {second} count for {name} as well."
+            yield f"After {format_count(hours, 'hour')}, approvals by people of {second} also count for {name}."
 
     def _is_narrower(self, cleaned: dict[str, Any]) -> bool:
         """Return True if a part of the scope was added or replaced."""
@@ -354,5 +356,5 @@ def _read(tool: Tool, scope: str) -> str:
 
 
 def describe_end(what: str) -> str:
-    """Describe the consequence of a rule that ends."""
+    """Describe the consequence of ending a rule."""
     return f"From now on, {what}. {ITS_CARDS}"

@@ -1,4 +1,4 @@
-"""Links from the form of an approval rule to the simulator."""
+"""Lead from the form of an approval rule to the simulator."""
 
 from __future__ import annotations
 
@@ -23,8 +23,7 @@ def simulate_form(request: HttpRequest, rule: ApprovalRule) -> HttpResponse:
     """Simulate the rule as entered in its form.
 
     Raises:
-        Forbidden: the person is not an admin of the rule's organization, or uses Gadget as a member
-            of another one.
+        Forbidden: the person does not currently use Gadget as an admin of the rule's organization.
         Invalid: the rule changes nothing, or its conditions cannot be read.
     """
     return show_simulation(request, _find_member(request, rule), _build_change(rule))
@@ -39,7 +38,7 @@ def _find_member(request: HttpRequest, rule: ApprovalRule) -> Membership:
     """Return the session's membership, which the simulator's pages use too.
 
     Raises:
-        Forbidden: it is not that of an admin of the rule's organization.
+        Forbidden: there is no membership, or it is not that of an admin of the rule's organization.
     """
     member = load_session_member(get_user(request), request.session)
     if (

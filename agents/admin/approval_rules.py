@@ -59,9 +59,7 @@ class ApproverGroupForm(ConfirmationForm):
         model = ApproverGroup
         fields = ("organization", "name", "members")
         widgets = {"members": UnfoldAdminCheckboxSelectMultipleWidget}
-        help_texts = {
-            "members": "Only members with the approver or admin role count when cards are approved."
-        }
+        help_texts = {"members": "Only approvals by members with the approver or admin role count."}
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -92,7 +90,8 @@ class ApproverGroupForm(ConfirmationForm):
         return cleaned
 
     def list_consequences(self, cleaned: dict[str, Any]) -> Iterator[str]:
-        """List the rules for which more people now count, and those for which too few are left."""
+        """List the rules for which more people count from now on, and those that too few people are
+        left to meet."""
         if not self.instance.pk or "members" not in self.changed_data:
             return
         voters = load_voters(self.instance.organization_id).values()
@@ -124,7 +123,7 @@ class ApproverGroupForm(ConfirmationForm):
 
 @admin.register(ApproverGroup)
 class ApproverGroupAdmin(ConfigurationAdmin):
-    """Groups of members whom approval rules name."""
+    """Groups of members, which approval rules can name."""
 
     form = ApproverGroupForm
     delete_confirmation_template = "admin/delete_with_sentence.html"
@@ -216,7 +215,7 @@ class ApprovalRuleAdmin(ConfigurationAdmin):
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
     ) -> Any:
-        """Show the simulation instead if the form requested it and is valid."""
+        """Show the simulation in place of the form if the form requested it and is valid."""
         form = context["adminform"].form
         if SIMULATE in request.POST and needs_confirmation(form):
             try:
@@ -238,10 +237,13 @@ class ApprovalRuleAdmin(ConfigurationAdmin):
 
 
 class DeputyForm(forms.ModelForm):  # type: ignore[type-arg]
-    """A member's deputy for a limited time, who is another member of the organization."""
+    """The form for a member's deputy, who is another member of the organization and acts for a
+    limited time."""
 
     starts_at = MomentField(label="From", help_text="Time in UTC.")
-    ends_at = MomentField(label="Until", help_text="Time in UTC. Set it to now to end this early.")
+    ends_at = MomentField(
+        label="Until", help_text="Time in UTC. To end the period early, set it to now."
+    )
 
     class Meta:
         model = Deputy
@@ -275,7 +277,7 @@ class DeputyForm(forms.ModelForm):  # type: ignore[type-arg]
         if starts_at is not None and ends_at is not None and ends_at <= starts_at:
             self.add_error("ends_at", "The end must be after the start. Choose a later time.")
         elif not self.instance.pk and ends_at is not None and ends_at <= timezone.now():
-            self.add_error("ends_at", "This time is over. Choose a later one.")
+            self.add_error("ends_at", "This time is in the past. Choose a later one.")
         return cleaned
 
 

@@ -1,4 +1,4 @@
-"""Names that the audit gives to configuration rows, and the last editor of a row."""
+"""Names of configuration rows in the audit, and the last editor of such a row."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def format_subject(row: Model) -> str:
 
 
 def describe_last_editor(row: Model) -> str:
-    """Return ` by NAME` for a sentence about a change; empty if the audit does not name the
-    editor."""
+    """Return ` by NAME`, for a sentence about a change; empty if the audit has no entry about the
+    row."""
     entries = AuditEntry.objects.filter(
         organization_id=get_organization_id(row), subject=format_subject(row)
     )

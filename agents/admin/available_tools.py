@@ -1,5 +1,5 @@
-"""The tools that an admin form offers: those of the row's organization, or of every organization it
-may choose."""
+"""The tools that an admin form offers: those of the row's organization, or of every organization
+that can be chosen for a new row."""
 
 from __future__ import annotations
 
@@ -25,6 +25,6 @@ def list_available_tools(form: forms.ModelForm[Any]) -> list[Tool]:
 
 
 def list_missing_tools(organization: Organization, names: set[str]) -> list[str]:
-    """List the names for which the organization has no tool."""
+    """List those of the names for which the organization has no tool."""
     toolbox = load_toolbox(organization.pk)
     return sorted(name for name in names if toolbox.get_tool(name) is None)

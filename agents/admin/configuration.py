@@ -1,5 +1,5 @@
-"""Base of the admin pages that change the configuration; each change is audited in its own
-transaction."""
+"""The base class of the admin pages that change the configuration. Each change is recorded in the
+audit, in the same transaction."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ LONGEST_VALUE = 2_000
 
 
 def to_audit_value(value: Any) -> Any:
-    """Return the value as JSON for the audit: rows become {id, name}, long texts are cut at 2,000
-    characters."""
+    """Return the value in the form of JSON for the audit: rows become {id, name}, and long texts
+    are cut at 2,000 characters."""
     if value is None or isinstance(value, bool | int | float):
         return value
     if isinstance(value, Model):
@@ -35,7 +35,7 @@ def to_audit_value(value: Any) -> Any:
 
 
 def record_change(request: HttpRequest, row: Model, action: str, payload: dict[str, Any]) -> None:
-    """Record one action of this person in the audit; call it in the transaction of the action.
+    """Record a person's action on a row in the audit; call this in the transaction of the action.
 
     Args:
         action: added, changed or deleted; the audit's action is e.g. `employee_changed`.
@@ -49,8 +49,8 @@ def record_change(request: HttpRequest, row: Model, action: str, payload: dict[s
 
 
 def _describe_list(change: Any) -> str:
-    """Return ` (added a, b; removed c)` for the audit's details of a changed list; empty for other
-    changes."""
+    """Return a text such as ` (added a, b; removed c)` about a changed list; empty for any other
+    change."""
     if not isinstance(change, dict) or not all(
         isinstance(change.get(side), list) for side in ("before", "after")
     ):
@@ -71,7 +71,7 @@ def _name(item: Any) -> str:
 
 
 class ConfigurationAdmin(ScopedAdmin):
-    """Base of the pages that change rows.
+    """The base class of the pages that change rows.
 
     Attributes:
         secret_fields: form fields whose values never reach the audit.
@@ -90,7 +90,7 @@ class ConfigurationAdmin(ScopedAdmin):
         return always if obj is None else (*always, *self.immutable_fields)
 
     def get_fieldsets(self, request: HttpRequest, obj: Model | None = None) -> Any:
-        """Put the field for confirmations first once a form has been sent."""
+        """Put the field for confirmations first as soon as a form has been sent."""
         fieldsets = list(super().get_fieldsets(request, obj))
         may_save = (
             self.has_add_permission(request)
@@ -111,7 +111,7 @@ class ConfigurationAdmin(ScopedAdmin):
     def get_form(
         self, request: HttpRequest, obj: Model | None = None, change: bool = False, **kwargs: Any
     ) -> Any:
-        """Prevent overwriting a concurrent edit."""
+        """Return a form that refuses to overwrite a concurrent edit."""
         if obj is not None:
             form: Any = kwargs.get("form", self.form)
             kwargs["form"] = add_conflict_check(form, self.get_readonly_fields(request, obj))
@@ -126,8 +126,8 @@ class ConfigurationAdmin(ScopedAdmin):
         return super().render_change_form(request, context, *args, **kwargs)
 
     def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        """Retry once after an integrity error: the second validation reports the conflict with a
-        concurrent request."""
+        """Retry once after an integrity error: the second attempt validates the form again, and
+        reports the conflict with a concurrent request."""
         view = super().changeform_view
         try:
             response: HttpResponseBase = view(request, *args, **kwargs)
@@ -140,8 +140,8 @@ class ConfigurationAdmin(ScopedAdmin):
     def construct_change_message(
         self, request: HttpRequest, form: Any, formsets: Any, add: bool = False
     ) -> Any:
-        """Return the sentence for the history, with the entries added to and removed from each
-        list, e.g. tools."""
+        """Return the sentence about a change for the history, with the entries added to and removed
+        from each changed list."""
         if add:
             return super().construct_change_message(request, form, formsets, add)
         details = self.describe_change(form, change=True)

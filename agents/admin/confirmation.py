@@ -28,22 +28,23 @@ class ConsequencesField(forms.MultipleChoiceField):
         return False
 
     def show_sentences(self, sentences: dict[str, str]) -> None:
-        """Show a checkbox for each of these sentences, given by key."""
+        """Show a checkbox for each of these sentences, which are given by key."""
         self.label = "Confirm before saving"
         self.widget = UnfoldAdminCheckboxSelectMultipleWidget()
         self.choices = list(sentences.items())
 
 
 class ConfirmationForm(forms.ModelForm):  # type: ignore[type-arg]
-    """A form that lists the consequences of its changes and is valid only once each is ticked.
+    """A form that lists the consequences of its changes, and is valid only once the person has
+    ticked each of them.
 
-    A tick is bound to its sentence: if other values lead to another sentence, that one must be
-    ticked too.
+    A tick is bound to its sentence: if other values lead to another sentence, the new sentence must
+    be ticked too.
     """
 
     confirmed = ConsequencesField()
     write_only_fields: tuple[str, ...] = ()
-    """Fields whose values are not shown again with the consequences."""
+    """Fields whose values are not sent back to the browser when the form shows its consequences."""
 
     def list_consequences(self, cleaned: dict[str, Any]) -> Iterable[str]:
         """Return a sentence for each dangerous change among the cleaned values."""
@@ -71,5 +72,5 @@ class ConfirmationForm(forms.ModelForm):  # type: ignore[type-arg]
 
 
 def needs_confirmation(form: forms.BaseForm) -> bool:
-    """Return True if missing ticks are the form's only errors."""
+    """Return True if the form's only errors are missing ticks."""
     return form.is_bound and list(form.errors) == ["confirmed"]

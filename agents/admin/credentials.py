@@ -60,7 +60,7 @@ class CredentialForm(forms.ModelForm):  # type: ignore[type-arg]
     Attributes:
         preset_service: the service, if it was chosen before the form was shown.
         names: the fields that have their own input.
-        stored: the names that have a stored value.
+        stored: the fields that have a stored value.
         new_values, removed: after cleaning, the new values by field, and the fields to remove.
     """
 
@@ -112,8 +112,8 @@ class CredentialForm(forms.ModelForm):  # type: ignore[type-arg]
         return cleaned
 
     def _read_row(self, row: int, name: str, value: str) -> None:
-        """Read one row of name and value. Errors never quote the input, because it may be a
-        misplaced secret."""
+        """Read one row of the form: a name and a value. Errors never quote the input, because it
+        may be a misplaced secret."""
         if not name and not value:
             return
         if not FIELD_NAME.fullmatch(name):
@@ -123,13 +123,15 @@ class CredentialForm(forms.ModelForm):  # type: ignore[type-arg]
         elif not value and f"value_{row}" not in self.errors:
             self.add_error(f"value_{row}", "Enter a value, or clear the name.")
         elif name in self.names or name in self.new_values:
-            self.add_error(f"name_{row}", "This field already has an input.")
+            self.add_error(
+                f"name_{row}", "This field is already on the form. Enter its value there."
+            )
         else:
             self.new_values[name] = value
             self._check_value(name, f"value_{row}", value)
 
     def _check_value(self, name: str, entered_in: str, value: str) -> None:
-        """Refuse a common value as a secret."""
+        """Refuse a secret that is a common value, such as a word."""
         if not OPEN_FIELDS.fullmatch(name) and (fault := find_secret_fault(value)) is not None:
             self.add_error(entered_in, fault)
 
@@ -144,7 +146,9 @@ class CredentialForm(forms.ModelForm):  # type: ignore[type-arg]
             )
         service, owner = self.preset_service or cleaned.get("service"), cleaned.get("organization")
         if not self.instance.pk and owner is not None and _has_credentials(owner.pk, service):
-            self.add_error(None, f"{owner} already has credentials for {service}. Change those.")
+            self.add_error(
+                None, f"{owner} already has credentials for {service}. Change them instead."
+            )
         elif (
             not self.instance.pk and owner is not None and owner.credentials.count() >= MAX_SERVICES
         ):
@@ -287,7 +291,8 @@ class CredentialAdmin(ConfigurationAdmin):
     def save_model(
         self, request: HttpRequest, obj: Credential, form: forms.ModelForm[Any], change: bool
     ) -> None:
-        """Merge the new values into the stored ones, including those of a concurrent edit."""
+        """Merge the new values into the values that are stored now, which may be those of a
+        concurrent edit."""
         assert isinstance(form, CredentialForm)
         if change and not form.new_values and not form.removed:
             return
@@ -333,7 +338,8 @@ class CredentialAdmin(ConfigurationAdmin):
 
 
 def _get_preset_service(request: HttpRequest, obj: Model | None) -> str:
-    """Return the service of the row or in the URL; empty if the form asks for it."""
+    """Return the service of the row, or the service that the URL names; empty if the form has to
+    ask for it."""
     if isinstance(obj, Credential):
         return obj.service
     requested = request.GET.get("for", "")
@@ -343,8 +349,8 @@ def _get_preset_service(request: HttpRequest, obj: Model | None) -> str:
 def _list_services(
     request: HttpRequest, row: Credential | None
 ) -> dict[str, tuple[str, tuple[str, ...]]]:
-    """Return the services of built-in tools and of the sources visible here, as {name: (label,
-    fields)}."""
+    """Return the services of built-in tools and of the sources that this person may see, as {name:
+    (label, fields)}."""
     sources = limit_to_user(Source.objects.defer("document"), request)
     if row is not None:
         sources = sources.filter(organization_id=row.organization_id)

@@ -1,4 +1,5 @@
-"""Employees to whom an employee can delegate tasks: names in its form, ids in its grant."""
+"""The colleagues to whom an employee can delegate tasks: the employee's form shows their names, and
+its grant stores their ids."""
 
 from __future__ import annotations
 
@@ -18,12 +19,13 @@ HELP = (
 
 
 def build_delegates_field() -> LinesField:
-    """Return the form field for the names."""
+    """Build the form field for the delegates' names."""
     return LinesField(label="Can delegate to", help_text=HELP, longest=80)
 
 
 def list_delegate_names(employee: Employee) -> list[str]:
-    """Return the stored names as the field shows them; an unsaved employee has none."""
+    """Return the names of the employee's delegates, as the form's field shows them; an unsaved
+    employee has none."""
     stored = (
         employee.grants.filter(tool=DELEGATE).values_list("delegates", flat=True)
         if employee.pk

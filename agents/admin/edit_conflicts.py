@@ -12,7 +12,7 @@ from agents.admin.audit_subjects import describe_last_editor
 from tools.contract import fingerprint
 
 LONGEST_SHOWN = 80
-"""Longest current value, in characters, that the message about a conflict quotes."""
+"""The longest current value, in characters, that a message about a conflict quotes."""
 
 
 class FingerprintsField(forms.Field):
@@ -27,10 +27,11 @@ class FingerprintsField(forms.Field):
 
 
 class ConflictCheckForm(forms.ModelForm):  # type: ignore[type-arg]
-    """A form that refuses to overwrite a value changed since the form was shown; saving again
-    confirms it.
+    """A form that refuses to overwrite a value that was changed after the form was shown. Saving
+    the form again confirms the change.
 
-    A value that equals the row's current one passes, and so does a form without fingerprints.
+    A value that is the same as the row's current value is accepted, and so is a form without
+    fingerprints.
     """
 
     shown_fingerprints = FingerprintsField()

@@ -35,18 +35,18 @@ from tools.toolbox.toolbox import MODES
 
 EXAMPLE_MODELS = {ProviderKind.OPENAI: "gpt-5-mini", ProviderKind.OLLAMA: "qwen3"}
 MAX_TOOLS = 128
-"""Most tools that one request can name, by the Chat Completions protocol."""
+"""The most tools that one request can name in the Chat Completions protocol."""
 
 BUDGETS = ("run_tokens", "run_cost", "month_tokens", "month_cost", "month_minutes")
 
 
 class EmployeeForm(ConfirmationForm):
-    """One employee with the exact names of its allowed tools."""
+    """The form for one employee, with the exact names of its allowed tools."""
 
     mode = forms.ChoiceField(
         initial=MODES[0],
         help_text="The employee gets only the ticked tools that belong to this mode. "
-        "Tools without a mode belong to every mode. You can choose any mode that a tool names.",
+        "Tools without a mode belong to every mode. The modes come from the installed tools.",
         widget=UnfoldAdminSelectWidget,
     )
     allowed_tools = AllowedToolsField(
@@ -124,7 +124,7 @@ class EmployeeForm(ConfirmationForm):
         self.initial["delegates"] = list_delegate_names(self.instance)
 
     def _offer_modes(self, catalog: Sequence[Tool]) -> None:
-        """Offer the modes that the tools name, and the employee's own."""
+        """Offer the modes that the tools name, and the employee's current mode."""
         named = {mode for tool in catalog for mode in tool.modes or ()} | {self.instance.mode}
         choices = [MODES[0], *sorted(named - {MODES[0]})]
         field = self.fields.get("mode")
@@ -132,11 +132,11 @@ class EmployeeForm(ConfirmationForm):
             field.choices = [(mode, mode.capitalize()) for mode in choices]
 
     def clean_mode(self) -> str:
-        """Refuse the employee's own mode if no tool names it now."""
+        """Refuse the employee's current mode if no installed tool names it any more."""
         mode: str = self.cleaned_data["mode"]
         if mode not in {*MODES, *(named for tool in self.catalog for named in tool.modes or ())}:
             raise forms.ValidationError(
-                f"No tool belongs to the mode {mode!r} now. Choose another one."
+                f"No installed tool belongs to the mode {mode!r}. Choose another mode."
             )
         return mode
 
@@ -180,7 +180,7 @@ class EmployeeForm(ConfirmationForm):
             elif not cleaned.get("model"):
                 example = EXAMPLE_MODELS[ProviderKind(provider.kind)]
                 self.add_error(
-                    "model", f"Enter the name of a model of {provider.name!r}, e.g. {example}."
+                    "model", f"Enter the name of one of {provider.name!r}'s models, e.g. {example}."
                 )
             else:
                 self._check_price(provider, cleaned)
@@ -193,17 +193,19 @@ class EmployeeForm(ConfirmationForm):
             self.add_error("model", error.message)
 
     def _check_owner(self, organization: Organization, allowed: Sequence[str]) -> None:
-        """Refuse new grants of other organizations' tools; a grant of a tool that is gone may
-        stay."""
+        """Refuse new grants of tools that the organization does not have; existing grants of such
+        tools may stay."""
         if missing := list_missing_tools(
             organization, set(allowed) - set(self.initial["allowed_tools"])
         ):
             self.add_error(
-                "allowed_tools", f"{organization} does not have {', '.join(missing)}. Untick it."
+                "allowed_tools",
+                f"{organization} does not have {', '.join(missing)}. Untick what is missing.",
             )
 
     def _check_price(self, provider: ModelProvider, cleaned: dict[str, Any]) -> None:
-        """Require a price for a cost limit: without one the limit would never be reached."""
+        """Require a price for a cost limit, because without a price the limit would never be
+        reached."""
         model = cleaned.get("model", "")
         if not list_unpriced(provider, [Employee(model=model)]):
             return
@@ -276,7 +278,7 @@ def set_grants(employee: Employee, names: list[str]) -> None:
     granted = set(employee.grants.values_list("tool", flat=True))
     employee.grants.filter(tool__in=granted - wanted).delete()
     new = [Grant(employee=employee, tool=name) for name in sorted(wanted - granted)]
-    # A concurrent request may grant the same tool.
+    # Ignore conflicts: a concurrent request may have granted the same tool.
     Grant.objects.bulk_create(new, ignore_conflicts=True)
 
 
@@ -345,7 +347,8 @@ class EmployeeAdmin(ConfigurationAdmin):
     def save_related(
         self, request: HttpRequest, form: forms.ModelForm[Any], formsets: Any, change: bool
     ) -> None:
-        """Turn the ticked names into grants before the change is recorded."""
+        """Save the grants, with their limits, versions and delegates, before the change is
+        recorded."""
         set_grants(form.instance, form.cleaned_data["allowed_tools"])
         grants = [
             apply_limits(grant, form.cleaned_data["limits"]) for grant in form.instance.grants.all()

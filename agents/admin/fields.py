@@ -15,7 +15,7 @@ from tools.contract import SHORTEST_SECRET, Tool
 
 SHORT = 60
 FIELD_NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
-"""The pattern of a name of a credentials field."""
+"""The pattern of a credentials field's name."""
 COMMON_VALUE = (
     "The log and tool results would hide this {kind} everywhere. "
     "Enter a value that does not appear in ordinary text."
@@ -25,10 +25,9 @@ NOT_INSTALLED = "it is not installed"
 
 
 def find_secret_fault(value: str) -> str | None:
-    """Return the reason why a value cannot be a secret, because ordinary texts contain it; None if
-    it can.
+    """Return the reason why a value is too common to be a secret; None if it can be one.
 
-    Values shorter than `SHORTEST_SECRET` are never hidden.
+    Values shorter than `SHORTEST_SECRET` are never hidden, so they are not refused.
     """
     kind = name_common_kind(value) if len(value) >= SHORTEST_SECRET else ""
     return COMMON_VALUE.format(kind=kind.partition(" ")[2]) if kind else None
@@ -38,7 +37,7 @@ class LinesField(forms.CharField):
     """A list of texts, one per line, without blank lines and duplicates.
 
     Args:
-        longest: most characters of a line.
+        longest: the most characters in a line.
     """
 
     def __init__(self, *, longest: int = 200, **options: Any) -> None:
@@ -63,8 +62,7 @@ class LinesField(forms.CharField):
                 )
 
     def run_validators(self, value: Any) -> None:
-        """Skip the validators of a text, which do not fit a list; `validate` has checked each
-        line."""
+        """Skip the text validators, which do not fit a list; `validate` has checked each line."""
 
     def has_changed(self, initial: Any, data: Any) -> bool:
         return bool(self.to_python(self.prepare_value(initial)) != self.to_python(data))
@@ -97,8 +95,8 @@ class ObjectField(forms.JSONField):
 
 
 class AllowedToolsField(forms.MultipleChoiceField):
-    """A choice of tools, grouped by category, each with its level; the value is a list of exact
-    names."""
+    """A choice of tools, grouped by category and shown with their levels; the value is a list of
+    exact names."""
 
     def __init__(self, **options: Any) -> None:
         options.setdefault("required", False)
@@ -111,7 +109,8 @@ class AllowedToolsField(forms.MultipleChoiceField):
         """Offer every tool of the catalog, and granted tools that the catalog no longer has.
 
         Args:
-            reasons: by name, why a tool is missing; the default is that it is not installed.
+            reasons: the reasons why tools are missing, by their names; a tool without a reason is
+                said to be not installed.
         """
         latest = {tool.name: tool for tool in catalog if not tool.is_system}
         ordered = sorted(

@@ -1,4 +1,5 @@
-"""Allowed hosts: hosts that tools reach without approval, and hosts in a private network."""
+"""Allowed hosts: hosts that tools reach without approval, and hosts that may be in a private
+network."""
 
 from __future__ import annotations
 
@@ -33,8 +34,8 @@ def describe_private_access(host: str) -> str:
 
 
 def refuse_unreachable(host: str) -> None:
-    """Refuse an address that no setting allows; the addresses behind a name are checked at each
-    connection.
+    """Refuse an IP address that no setting can allow. A host name is not checked here: the
+    addresses behind it are checked at each connection.
 
     Raises:
         ValidationError: the host is such an address.
@@ -48,8 +49,8 @@ def refuse_unreachable(host: str) -> None:
 
 
 class PrivateNetworkForm(ConfirmationForm):
-    """A form with `may_be_private`: superusers may always tick it, admins only as
-    ALLOWED_PRIVATE_HOSTS permits.
+    """A form with `may_be_private`: superusers may always tick it, admins only for hosts that
+    ALLOWED_PRIVATE_HOSTS covers.
 
     Attributes:
         by_superuser: True if a superuser edits the form; set by the page.
@@ -58,8 +59,8 @@ class PrivateNetworkForm(ConfirmationForm):
     by_superuser = False
 
     def refuse_private(self, hosts: Iterable[str], opened: Iterable[str]) -> None:
-        """Refuse private access to hosts that this person may not open, except those a superuser
-        has `opened`."""
+        """Refuse private access to hosts that this person may not open. Hosts in `opened` are
+        accepted, because a superuser has opened them."""
         for host in [] if self.by_superuser else sorted(set(hosts) - set(opened)):
             if not settings.ALLOWED_PRIVATE_HOSTS.may_cover(host, parse_ip(host)):
                 self.add_error(
@@ -70,7 +71,7 @@ class PrivateNetworkForm(ConfirmationForm):
 
 
 class HostForm(PrivateNetworkForm):
-    """One host; opening a private network must be confirmed."""
+    """The form for one host; private access to the host must be confirmed."""
 
     host = forms.CharField(
         max_length=LONGEST_ADDRESS,
@@ -136,8 +137,8 @@ class AllowedHostAdmin(ConfigurationAdmin):
 
     @admin.display(description="Private network")
     def private_access(self, host: AllowedHost) -> str:
-        """Describe the private access: an admin's tick counts only as far as the installation
-        allows."""
+        """Describe the private access to a host. An admin's tick counts only if the installation
+        allows the host."""
         if not host.may_be_private:
             return "no"
         return "yes" if host.opened_by_superuser else "if ALLOWED_PRIVATE_HOSTS covers it"

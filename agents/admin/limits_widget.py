@@ -1,5 +1,5 @@
-"""The widget for limits: a sentence for each stored limit, to change or remove, and an empty one of
-each kind."""
+"""The widget for limits: a sentence for each stored limit, which can be changed or removed, and an
+empty sentence for each kind of limit."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _DEFAULTS = {PERIOD.name: Period.HOUR.value}
 
 
 class LimitsWidget(forms.Widget):
-    """Sentences made of words, selects and inputs; it works without scripts.
+    """A widget of sentences with words, selects and inputs; it works without scripts.
 
     Attributes:
         params: the names of each tool's params, by the tool's name.
@@ -56,11 +56,12 @@ class LimitsWidget(forms.Widget):
         self.params: Mapping[str, Sequence[str]] = {}
 
     def id_for_label(self, id_: str | None) -> str:
-        """Return no id: the label is for all sentences."""
+        """Return no id, because the label belongs to all sentences together."""
         return ""
 
     def value_from_datadict(self, data: Mapping[str, Any], files: Any, name: str) -> list[Row]:
-        """Return the filled-in sentences in their order; one to remove has the key `remove`."""
+        """Return the filled-in sentences in their order; a sentence that is to be removed has the
+        key `remove`."""
         place = re.compile(rf"{re.escape(name)}-(\d{{1,4}})-([a-z]+)")
         rows: dict[int, Row] = {}
         for key in data:
@@ -73,7 +74,7 @@ class LimitsWidget(forms.Widget):
         ]
 
     def render(self, name: str, value: Any, attrs: Any = None, renderer: Any = None) -> SafeString:
-        """Render the stored sentences, then an empty one of each kind."""
+        """Render the stored sentences, then an empty sentence of each kind."""
         filled: list[Row] = list(value or ())
         stored = [self._describe(f"{name}-{number}", row) for number, row in enumerate(filled)]
         empty = [

@@ -34,7 +34,7 @@ def find_missing_credentials(source: Source) -> MissingCredentials | None:
         known = load_own_credentials(organization.pk, organization.credentials_version).get(
             service, {}
         )
-    except ToolError:  # the stored values can no longer be decrypted
+    except ToolError:  # values that can no longer be decrypted count as missing
         known = {}
     missing = tuple(name for name in required_fields(source) if not known.get(name))
     return (

@@ -30,7 +30,7 @@ from agents.platform.refusals import Refusal
 
 
 class OrganizationForm(ConfirmationForm):
-    """An organization; only superusers change its plan."""
+    """The form for an organization; only superusers can change its plan."""
 
     plan_features = LinesField(help_text="Features of the plan, one per line.", longest=60)
 
@@ -49,7 +49,7 @@ class OrganizationForm(ConfirmationForm):
         )
 
     def clean_currency(self) -> str:
-        """Return the currency code in capitals, three letters long."""
+        """Return the currency code in capitals; refuse a text that does not have three letters."""
         code = str(self.cleaned_data["currency"]).strip().upper()
         if not (len(code) == 3 and code.isascii() and code.isalpha()):
             raise ValidationError(
@@ -81,8 +81,8 @@ class OrganizationForm(ConfirmationForm):
             yield from self._list_uncounted_employees()
 
     def _list_uncounted_employees(self) -> Iterator[str]:
-        """List the employees whose model has no price, so that the budget does not count its
-        cost."""
+        """List the employees whose model has no price, so that their cost does not count toward the
+        budget."""
         rows = Employee.objects.filter(organization=self.instance, is_active=True).select_related(
             "provider"
         )
@@ -131,7 +131,7 @@ class OrganizationAdmin(ConfigurationAdmin):
 
 
 class MembershipForm(ConfirmationForm):
-    """A new member, with a new or an existing account; for superusers only."""
+    """The form for a new member, with a new or an existing account; only superusers see it."""
 
     username = forms.CharField(
         max_length=150,
@@ -188,7 +188,7 @@ class MembershipForm(ConfirmationForm):
             self.add_error("password", error)
 
     def get_account(self) -> User:
-        """Return the account that becomes a member; a new one is not saved yet."""
+        """Return the account that becomes a member; if it is a new account, it is not saved yet."""
         username = User.normalize_username(self.cleaned_data["username"])
         known = User.objects.filter(username=username).first()
         return known or User(
@@ -197,7 +197,7 @@ class MembershipForm(ConfirmationForm):
 
 
 class ChangedMembershipForm(ConfirmationForm):
-    """A member's role, the only part that can change."""
+    """The form for a member's role; nothing else about a member can be changed."""
 
     administrator: members.Administrator | None = None
 

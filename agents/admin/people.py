@@ -18,8 +18,8 @@ admin.site.unregister(Group)
 
 @admin.register(User)
 class AccountAdmin(UserAdmin, ModelAdmin):  # type: ignore[misc, type-arg]
-    """All accounts of the installation; rights come from memberships, so groups and permissions are
-    left out."""
+    """All accounts of the installation. Groups and permissions are not shown, because rights come
+    from memberships."""
 
     form = UserChangeForm
     add_form = UserCreationForm

@@ -16,7 +16,7 @@ from agents.runs.budgets import ANY_MODEL, find_price
 EXAMPLE = "gpt-5-mini: input 0.25, cached 0.025, output 2.00"
 HELP = (
     f"Price per million tokens in the organization's currency, one model per line, e.g. “{EXAMPLE}”. "
-    "“cached” is the price of input from the server's cache; without it, that costs as much as other input. "
+    "“cached” is the price of input from the server's cache; without it, cached input costs as much as other input. "
     f"Use “{ANY_MODEL}” as the name for all other models. A model without a price counts as free."
 )
 LONGEST_MODEL = 120
@@ -28,8 +28,8 @@ _NUMBER = re.compile(r"[0-9]{1,7}(\.[0-9]+)?")
 
 
 class PricesField(LinesField):
-    """Lines of prices; the value is {model or "*": {"input": "0.25", "cached": "0.025", "output":
-    "2.00"}}."""
+    """A field for prices, one per line. Its value is {model or "*": {"input": "0.25", "cached":
+    "0.025", "output": "2.00"}}."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(longest=200, help_text=HELP, **options)
@@ -69,7 +69,8 @@ def list_unpriced(provider: ModelProvider, employees: list[Employee]) -> list[Em
 
 
 def _parse_line(line: str) -> tuple[str, dict[str, str]]:
-    """Split a line at its last colon, because a model's name may contain colons."""
+    """Return the model and the prices of a line. The line is split at its last colon, because a
+    model's name may contain colons."""
     model, colon, rest = line.rpartition(":")
     model, words = model.strip(), rest.replace(",", " ").split()
     if not colon or not model:

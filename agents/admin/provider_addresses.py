@@ -1,4 +1,5 @@
-"""Addresses of providers as people type them: without `https://` or `http://`, both are tried."""
+"""Addresses of providers as people type them. If the text lacks `https://` and `http://`, both are
+tried."""
 
 from __future__ import annotations
 
@@ -17,8 +18,8 @@ class FoundAddress:
     """The address found for the text that a person typed.
 
     Attributes:
-        fault: the reason why it is not accepted; None if it is.
-        note: a sentence about the address that was chosen of two; empty if only one was possible.
+        fault: the reason why the address is not accepted; None if it is accepted.
+        note: a sentence about the choice between https and http; empty if there was no choice.
     """
 
     address: str
@@ -27,8 +28,8 @@ class FoundAddress:
 
 
 def find_address(kind: str, typed: str) -> FoundAddress:
-    """Find the address that a person means, or the reason why it is refused; without a scheme, try
-    both."""
+    """Find the address that a person means, or the reason why it is refused. If the text has no
+    scheme, try both schemes."""
     typed = typed.strip()
     if not typed or "://" in typed:
         return FoundAddress(typed, _explain_refusal(kind, typed))
@@ -42,8 +43,8 @@ def find_address(kind: str, typed: str) -> FoundAddress:
 
 
 def _choose(typed: str, problems: dict[str, ProviderError | None]) -> FoundAddress:
-    """Choose the scheme with which the server works as a model server, else one with which it
-    responds at all."""
+    """Choose the scheme with which the server works as a model server, or else a scheme with which
+    it responds at all."""
     working = [scheme for scheme in SCHEMES if problems[scheme] is None]
     responding = [scheme for scheme in SCHEMES if not _is_silent(problems[scheme])]
     found = next(iter([*working, *responding]), None)
@@ -56,7 +57,8 @@ def _choose(typed: str, problems: dict[str, ProviderError | None]) -> FoundAddre
 
 
 def _try(kind: str, address: str) -> ProviderError | None:
-    """Send the server a free request without a key; return the error, or None if it works."""
+    """Send the server a free request without a key; return the error, or None if the request
+    succeeds."""
     try:
         find_address_problem(kind, address, TRY_TIMEOUT_S)
     except ProviderError as error:

@@ -33,7 +33,7 @@ TEST_TIMEOUT_S = 10.0
 
 
 class ProviderForm(ConfirmationForm):
-    """A provider; its key can be set and removed, but is never shown."""
+    """The form for a provider. The provider's key can be set and removed, but is never shown."""
 
     write_only_fields = ("new_key",)
 
@@ -78,7 +78,8 @@ class ProviderForm(ConfirmationForm):
         )
 
     found = FoundAddress("")
-    """The submitted address; set by the page, which looks for it before the transaction."""
+    """The address found for the submitted text. The page sets it before the transaction, because
+    finding it may need requests."""
 
     def clean(self) -> dict[str, Any]:
         """Ask for the key again if the address changes, so that no other server receives it."""
@@ -101,7 +102,7 @@ class ProviderForm(ConfirmationForm):
         return cleaned
 
     def clean_answer_timeout_s(self) -> int:
-        """Return the number, or the default for an empty field."""
+        """Return the timeout in seconds; the default if the field is empty."""
         return self.cleaned_data["answer_timeout_s"] or LONGEST_RESPONSE_S
 
     def _has_moved(self, cleaned: dict[str, Any]) -> bool:
@@ -111,7 +112,7 @@ class ProviderForm(ConfirmationForm):
 
     def list_consequences(self, cleaned: dict[str, Any]) -> Iterator[str]:
         """List the employees whose data goes to another server, whose runs end, or whose cost limit
-        breaks."""
+        stops working."""
         employees = self._list_employees()
         names = ", ".join(employee.name for employee in employees)
         if not names:
@@ -129,7 +130,8 @@ class ProviderForm(ConfirmationForm):
     def _list_broken_budgets(
         self, employees: list[Employee], changed: ModelProvider
     ) -> Iterator[str]:
-        """List the employees whose cost budget this change breaks."""
+        """List the employees whose cost limit this change makes useless, because their model no
+        longer has a price."""
         stored = ModelProvider(kind=self.initial["kind"], prices=self.initial["prices"])
         before = {employee.pk for employee in list_unpriced(stored, employees)}
         for employee in list_unpriced(changed, employees):

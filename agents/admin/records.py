@@ -34,7 +34,8 @@ EDITABLE = ("name", "region", "category", "status", "score", "email", "domain", 
 
 
 class RecordForm(forms.ModelForm):  # type: ignore[type-arg]
-    """One record; the form contains its version, so that it never overwrites a concurrent edit."""
+    """The form for one record. It contains the record's version, so that it never overwrites a
+    concurrent edit."""
 
     seen_version = forms.IntegerField(widget=forms.HiddenInput, required=False)
 
@@ -66,8 +67,8 @@ class RecordForm(forms.ModelForm):  # type: ignore[type-arg]
 
 @admin.register(Record)
 class RecordAdmin(ConfigurationAdmin):
-    """Records; a change here raises the version and enters the history, as any other change
-    does."""
+    """Records; a change made here raises the version and is added to the history, like any other
+    change."""
 
     form = RecordForm
     list_display = ("name", "region", "category", "status", "score", "organization", "updated_at")
@@ -87,7 +88,7 @@ class RecordAdmin(ConfigurationAdmin):
     def get_readonly_fields(
         self, request: HttpRequest, obj: Model | None = None
     ) -> tuple[str, ...]:
-        """Return no read-only fields for a new record, which has no such values yet."""
+        """Return no read-only fields for a new record, because these fields have no values yet."""
         return super().get_readonly_fields(request, obj) if obj is not None else ()
 
     def save_model(

@@ -27,7 +27,8 @@ RULE_COMPARISONS = {
 
 
 def read_blanks(stored: Sequence[Any], tool: Tool | None) -> Row:
-    """Return the blanks of the stored condition; empty if there is none.
+    """Return the texts of the three blanks from the stored condition; empty if there is no
+    condition.
 
     Args:
         tool: the tool that the rule names, if it is installed.
@@ -45,7 +46,7 @@ def read_blanks(stored: Sequence[Any], tool: Tool | None) -> Row:
 
 
 def build_conditions(blanks: Mapping[str, str], tool: Tool | None) -> list[dict[str, Any]]:
-    """Return the conditions to store; an empty param and an empty value mean none.
+    """Return the conditions to store. If the param and the value are both empty, there are none.
 
     Raises:
         ValueError: a blank is empty or wrong; the text is for people.

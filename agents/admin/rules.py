@@ -22,7 +22,8 @@ from tools.toolbox.asked_actions import PREFIX
 
 
 class RuleForm(ConfirmationForm):
-    """One tool and its level for all employees, never lower than the tool's own."""
+    """The form for a tool's level for all employees; a level that is set must be higher than the
+    tool's own."""
 
     tool = forms.ChoiceField(widget=UnfoldAdminSelectWidget)
     level = forms.ChoiceField(
@@ -49,7 +50,8 @@ class RuleForm(ConfirmationForm):
             field.choices = sorted(offered.items())
 
     def clean(self) -> dict[str, Any]:
-        """Check that the organization has the tool, and that the level is higher than its own."""
+        """Check that the organization has the tool, and that the level is higher than the tool's
+        own."""
         cleaned = super().clean() or {}
         organization = cleaned.get("organization") or getattr(self.instance, "organization", None)
         if organization is None:
@@ -66,7 +68,7 @@ class RuleForm(ConfirmationForm):
         return cleaned
 
     def list_consequences(self, cleaned: dict[str, Any]) -> Iterator[str]:
-        """List a lowered level, because fewer calls then need approval."""
+        """Describe a lowered level as a consequence, because fewer calls then need approval."""
         before = self.initial.get("level", "")
         if (
             self.instance.pk
@@ -91,7 +93,7 @@ class ToolRuleAdmin(ConfigurationAdmin):
     ordering = ("tool", "id")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[ToolRule]:
-        """Leave out the actions of agents, whose levels are set on the page of agents."""
+        """Leave out the actions of agents, whose levels are set on the page for agents."""
         rows: QuerySet[ToolRule] = super().get_queryset(request)
         return rows.exclude(tool__startswith=PREFIX)
 

@@ -47,7 +47,7 @@ PATH_TO_ORGANIZATION: dict[type[Model], str] = {
     User: "memberships__organization",
 }
 """The lookup from each model to its organization; records.py adds the models of records. A model
-without a lookup cannot be shown."""
+without a lookup has no page."""
 
 
 def get_user(request: HttpRequest) -> User:
@@ -97,7 +97,7 @@ class ScopedRelatedFilter(RelatedFieldListFilter):
 
 
 def _preselect_only_choice(field: forms.ModelChoiceField[Any]) -> None:
-    """Preselect the choice of a field that has only one, and drop the empty choice."""
+    """Preselect the choice of a field that offers only one choice, and drop the empty choice."""
     assert field.queryset is not None
     offered = field.queryset.order_by("pk")[:2]
     if len(offered) == 1:
@@ -105,7 +105,8 @@ def _preselect_only_choice(field: forms.ModelChoiceField[Any]) -> None:
 
 
 class ScopedAdmin(ModelAdmin):  # type: ignore[misc]
-    """Base of all admin pages: limits rows and choices by organization, and rights by role.
+    """The base class of all admin pages. It limits rows and choices by organization, and rights by
+    role.
 
     Lists do not count their rows, and there are no bulk actions: each change is recorded
     separately.
@@ -127,8 +128,8 @@ class ScopedAdmin(ModelAdmin):  # type: ignore[misc]
     def get_paginator(
         self, request: HttpRequest, queryset: Any, per_page: int, *args: Any, **kwargs: Any
     ) -> Any:
-        """Return a paginator that counts the entries of one row's history, which are few; for lists
-        of rows, one that does not count."""
+        """Return a paginator. For a row's short history it counts the entries, but for lists of
+        rows it does not count."""
         if queryset.model is LogEntry:
             return Paginator(queryset, per_page, *args, **kwargs)
         return super().get_paginator(request, queryset, per_page, *args, **kwargs)
@@ -161,8 +162,8 @@ class ScopedAdmin(ModelAdmin):  # type: ignore[misc]
         return field
 
     def get_choices(self, field: Field[Any, Any], request: HttpRequest) -> QuerySet[Any]:
-        """Return the rows that this person may choose for the field; the form validates against
-        them too."""
+        """Return the rows that this person may choose for the field; the form also validates
+        against these rows."""
         related = cast("type[Model]", field.related_model)
         return limit_to_user(related._default_manager.all(), request)
 
@@ -188,6 +189,6 @@ class ScopedAdmin(ModelAdmin):  # type: ignore[misc]
 
 
 class ReadOnlyAdmin(ScopedAdmin):
-    """Base of the pages that only show rows."""
+    """The base class of the pages that only show rows."""
 
     may_add = may_change = may_delete = False

@@ -41,7 +41,7 @@ class SubmittedChoices:
         }
 
     def get_shown_state(self, row: SourceTool) -> str:
-        """Return the state that the page showed, see `encode_state`."""
+        """Return the tool's state as the page showed it, see `encode_state`."""
         return self._data.get(f"was-{row.pk}", encode_state(row))
 
     def is_touched(self, row: SourceTool) -> bool:
@@ -64,8 +64,8 @@ class SubmittedChoices:
         return self._data.get(f"level-{row.pk}", "")
 
     def is_accepted(self, row: SourceTool) -> bool:
-        """Return True unless a changed definition lacks its own tick, so that nobody accepts one by
-        accident."""
+        """Return True unless the tool's definition has changed and this change was not ticked, so
+        that nobody accepts a changed definition by accident."""
         return row.state != "quarantined" or self.has_accept_tick(row)
 
     def has_accept_tick(self, row: SourceTool) -> bool:
@@ -73,8 +73,9 @@ class SubmittedChoices:
 
     @cached_property
     def choices(self) -> dict[int, ToolChoice]:
-        """The choices to save, by id; untouched tools are left out, because somebody else may have
-        changed them."""
+        """The choices to save, by id. Tools that this person did not touch are left out, because
+        somebody else may have changed them. So are ticked tools whose changed definition was not
+        accepted."""
         return {
             pk: ToolChoice(
                 self.is_ticked(row),
@@ -89,12 +90,12 @@ class SubmittedChoices:
 
     @property
     def enabled_ids(self) -> list[int]:
-        """The ids of the tools to enable."""
+        """The ids of the tools to enable, or to keep enabled."""
         return [pk for pk, choice in self.choices.items() if choice.is_chosen]
 
     @cached_property
     def problem(self) -> str | None:
-        """The reason why the choices cannot be saved; None if they can.
+        """The reason why the choices cannot be saved; None if they can be saved.
 
         A definition that was not on the screen is never accepted.
         """
@@ -119,7 +120,8 @@ class SubmittedChoices:
 
     @cached_property
     def consequences(self) -> dict[str, str]:
-        """The sentences still to confirm, by key: one for each level that is lower than inferred.
+        """The sentences still to confirm, by key: one for each chosen level that is lower than the
+        inferred level of its tools.
 
         The level of a tool that was off needs confirmation, because nobody has confirmed it before.
         A tick is bound to its sentence, as in `ConfirmationForm`.
@@ -150,7 +152,8 @@ class ToolChoiceRow:
     Attributes:
         definition: the definition that is accepted by choosing the tool.
         shown_state: the state that the page showed this person, see `encode_state`.
-        is_ticked: as submitted; differs from the saved value if the form had an error.
+        is_ticked: True if the tool is ticked in the submitted form, which may differ from the saved
+            value.
         levels: (value, label, is_selected) for each possible level; the first is the inferred one.
     """
 

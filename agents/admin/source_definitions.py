@@ -16,22 +16,23 @@ from tools.schemas.types import describe_type
 from tools.sources.risks import list_risks
 
 MAX_CHARACTERS = 400_000
-"""Characters of definitions on one page, shared by its tools."""
+"""The most characters of definitions on one page, divided among its tools."""
 MAX_PARAMS = 1_000
-"""The most params listed for one tool: references can expand to any number. The schema is shown,
-too."""
+"""The most params that are listed for one tool, because references can expand to any number of
+params. The schema, which is shown too, has all of them."""
 CONTEXT_CHARACTERS = 60
-"""Characters shown before and after a change in a long text."""
+"""The number of characters shown before and after a change in a long text."""
 INTERNAL_KEYS = frozenset({"hash"})
-"""Keys of a definition that only Gadget uses."""
+"""The keys of a definition that only Gadget uses."""
 HINTS = ("readOnlyHint", "destructiveHint")
-"""Hints of an MCP server about how dangerous its tool is."""
+"""The hints with which an MCP server says how dangerous a tool is."""
 PARTS = (
     ("Parameter schema", ("input_schema", "params")),
     ("Output schema", ("output_schema",)),
     ("Server hints", ("annotations",)),
 )
-"""Parts shown as JSON, as (heading, keys); MCP servers and APIs use different keys."""
+"""The parts of a definition that are shown as JSON, as (heading, keys): MCP servers and APIs use
+different keys."""
 
 Trail = tuple[int, ...]
 """The ids of the schemas around a param."""
@@ -39,7 +40,7 @@ Trail = tuple[int, ...]
 
 @dataclass(frozen=True)
 class DefinitionParam:
-    """One parameter; the name of a nested one is dotted, e.g. `owner.name`."""
+    """One parameter; a nested parameter has a dotted name, e.g. `owner.name`."""
 
     name: str
     type: str
@@ -52,11 +53,11 @@ class DefinitionSummary:
     """A definition, prepared for people.
 
     Attributes:
-        level_reason: why its level was inferred; empty if unknown.
-        risks: a sentence for each risk to weigh when choosing its level.
-        hinted_level: the level that an MCP server's hints suggest; empty without hints.
+        level_reason: the reason for the tool's inferred level; empty if unknown.
+        risks: a sentence for each risk to weigh when choosing the tool's level.
+        hinted_level: the level that an MCP server's hints suggest; empty if there are no hints.
         parts: (heading, JSON) pairs.
-        changes: the changes since it was accepted; None unless it is quarantined.
+        changes: the changes since the definition was accepted; None unless the tool is quarantined.
         left_out: the number of characters not shown.
     """
 
@@ -71,7 +72,8 @@ class DefinitionSummary:
 
 
 def summarize_definition(row: SourceTool, limit: int) -> DefinitionSummary:
-    """Summarize the definition in at most this many characters; changes get half of them."""
+    """Summarize the definition in at most `limit` characters; if it has changed, the changes get
+    half of them."""
     definition, changes, changes_budget = (
         _as_mapping(row.definition),
         None,
@@ -124,7 +126,7 @@ class _CharacterBudget:
         return self._left <= 0
 
     def take(self, text: str) -> str:
-        """Return as much of the text as fits."""
+        """Return as much of the text as still fits into the budget."""
         taken = text[: self._left]
         self._left -= len(taken)
         self.left_out += len(text) - len(taken)
@@ -145,8 +147,8 @@ def _limit_params(
 def _walk_params(
     schema: Mapping[str, Any], root: Mapping[str, Any], path: str = "", trail: Trail = ()
 ) -> Iterator[DefinitionParam]:
-    """Yield the named params in every form of the value or of its entries, without forms that
-    contain themselves."""
+    """Yield the params that a schema names, with those of its alternatives and of list entries, and
+    the params nested in them. Skip schemas that contain themselves."""
     named: dict[str, tuple[bool, Mapping[str, Any]]] = {}
     forms = {id(form): form for form in expand_forms(schema, root, with_entries=True)}
     for form in (form for key, form in forms.items() if key not in trail):
@@ -162,7 +164,8 @@ def _walk_params(
 
 
 def _find_changes(before: Any, after: Any, path: tuple[str, ...] = ()) -> Iterator[Change]:
-    """Yield the innermost values that differ, so that a long schema shows only the changed word."""
+    """Yield the innermost values that differ, so that for a long schema only the changed words are
+    shown."""
     if isinstance(before, dict) and isinstance(after, dict):
         for name in dict.fromkeys([*before, *after]):
             inner = (*path, name)
@@ -204,14 +207,14 @@ def _limit_changes(changes: Iterator[Change], budget: _CharacterBudget) -> tuple
 
 
 def _show_difference(before: str, after: str) -> tuple[str, str]:
-    """Cut the common start and end of both texts, except for some context."""
+    """Cut what both texts have in common at the start and the end, except for some context."""
     start = _count_common_start(before, after)
     end = _count_common_start(before[start:][::-1], after[start:][::-1])
     return _excerpt(before, start, end), _excerpt(after, start, end)
 
 
 def _count_common_start(before: str, after: str) -> int:
-    """Count the characters of the common start."""
+    """Count the characters that both texts share at the start."""
     pairs = enumerate(zip(before, after, strict=False))
     return next(
         (number for number, (one, other) in pairs if one != other), min(len(before), len(after))
@@ -227,7 +230,7 @@ def _excerpt(text: str, start: int, end: int) -> str:
 
 
 def _format_value(value: Any) -> str:
-    """Return a text unchanged, anything else as JSON."""
+    """Return a text unchanged, and any other value as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
 
 

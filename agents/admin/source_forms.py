@@ -39,8 +39,8 @@ REFRESH_FIELDS = frozenset(
         "is_active",
     }
 )
-"""Fields that decide which server is contacted with which credentials; changing one causes the
-description to be read again."""
+"""The fields that decide which server is contacted with which credentials. If one of them changes,
+the source's description is read again."""
 VISIBILITY_CONDITIONS = {
     name: f"typeof authentication === 'undefined' || {condition}"
     for name, condition in {
@@ -51,7 +51,8 @@ VISIBILITY_CONDITIONS = {
         "service": "authentication !== 'none'",
     }.items()
 }
-"""Conditions under which the page's script shows a field; without scripts all fields are shown."""
+"""The conditions under which the page's script shows a field; without scripts, all fields are
+shown."""
 REQUIRED_FIELDS: dict[str, tuple[str, ...]] = {
     AuthenticationMethod.API_KEY: ("key_name",),
     AuthenticationMethod.OAUTH2: ("token_url",),
@@ -64,8 +65,8 @@ SERVICE_HELP = (
 
 
 class SourceForm(PrivateNetworkForm):
-    """The fields that all kinds share. The page sets `kind`; `summary` describes the kind where
-    people choose one."""
+    """The base form for sources, with the fields that all kinds share. The page sets `kind`; where
+    people choose a kind, they read its `summary`."""
 
     kind = SourceKind.OPENAPI
     summary = ""
@@ -148,7 +149,7 @@ class SourceForm(PrivateNetworkForm):
                 yield f"The credentials of {service} will be sent to {where} once they are entered."
 
     def _find_private_hosts(self, cleaned: dict[str, Any], **more: bool) -> set[str]:
-        """Return the form's hosts that may already be private."""
+        """Return those of the form's hosts to which private access is already allowed."""
         owner = cleaned.get("organization") or self.instance.organization
         opened = owner.allowed_hosts.filter(
             host__in=_list_hosts(cleaned), may_be_private=True, **more
@@ -168,8 +169,8 @@ def _list_hosts(cleaned: dict[str, Any]) -> list[str]:
 
 
 class OpenAPIForm(SourceForm):
-    """An HTTP API: its description, the address of its operations, and the authentication of
-    requests."""
+    """The form for an HTTP API: its description, the address of its operations, and the
+    authentication of its requests."""
 
     write_only_fields = ("file",)
     kind = SourceKind.OPENAPI
@@ -207,7 +208,7 @@ class OpenAPIForm(SourceForm):
         return file
 
     def clean(self) -> dict[str, Any]:
-        """Require exactly one description, by address or as a file."""
+        """Require a description for the source, by address or as a file, but not both."""
         cleaned = super().clean() or {}
         if cleaned.get("file") is not None and cleaned.get("address"):
             self.add_error("file", "Enter an address or choose a file, not both.")
@@ -228,7 +229,7 @@ class OpenAPIForm(SourceForm):
 
 
 class McpHttpForm(SourceForm):
-    """An MCP server over HTTP."""
+    """The form for an MCP server over HTTP."""
 
     kind = SourceKind.MCP_HTTP
     summary = "Each of its tools stays in quarantine until you choose its level."
@@ -260,7 +261,8 @@ class McpHttpForm(SourceForm):
 
 
 class McpStdioForm(SourceForm):
-    """An MCP server that is a program on this machine, started by each worker on demand."""
+    """The form for an MCP server that is a program on this machine; each worker starts the program
+    on demand."""
 
     kind = SourceKind.MCP_STDIO
     summary = "Gadget starts the program. Each of its tools stays in quarantine until you choose its level."
@@ -313,8 +315,8 @@ class McpStdioForm(SourceForm):
         return lines
 
     def list_consequences(self, cleaned: dict[str, Any]) -> Iterator[str]:
-        """List a new program, which runs with Gadget's rights, and credentials passed to a
-        program."""
+        """List a new program, because it runs with Gadget's rights, and credentials that are passed
+        to a program."""
         if "command_line" in self.changed_data:
             yield f"Gadget's workers run this program with their own rights: {cleaned['command_line']}"
         if (
@@ -336,7 +338,8 @@ FORMS: dict[SourceKind, type[SourceForm]] = {
 def build_fieldsets(
     kind: SourceKind, *, is_new: bool, may_save: bool
 ) -> list[tuple[str | None, dict[str, Any]]]:
-    """Build the sections of a kind's form; a saved source starts with its state.
+    """Build the sections of a kind's form; the form of a saved source begins with the source's
+    state.
 
     People who may not save the form see only the first section.
     """

@@ -25,13 +25,13 @@ TOOLS_PER_PAGE = 50
 STATES = ("offered", "quarantined", "not chosen", "gone")
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE")
 READING, TESTING = "reading", "testing"
-"""Query parameters of a page that waits for a worker; the value is the stamp of the previous
-check."""
+"""The query parameters of a page that waits for a worker. Their value is the stamp of the source's
+previous check."""
 RELOAD_AFTER_S = 2
 
 
 class ToolFilterForm(forms.Form):
-    """Filters of the tools by text, tag, method and state; invalid values are ignored."""
+    """The filters of the tools page: by text, tag, method and state. Invalid values are ignored."""
 
     text = forms.CharField(required=False, max_length=200)
     tag = forms.CharField(required=False, max_length=200)
@@ -58,7 +58,7 @@ class ToolFilterForm(forms.Form):
 
 
 def format_check_stamp(source: Source) -> str:
-    """Return a stamp of the source's last check, which changes with the next one."""
+    """Return a stamp of the source's last check; the next check changes the stamp."""
     return source.checked_at.isoformat() if source.checked_at else "never"
 
 
@@ -79,7 +79,8 @@ def show_tools_page(page: ScopedAdmin, request: HttpRequest, source: Source) -> 
 def _render_page(
     page: ScopedAdmin, request: HttpRequest, source: Source, sent: SubmittedChoices | None
 ) -> HttpResponse:
-    """Render the saved tools, or the submitted choices if they could not be saved."""
+    """Render the page with the saved tools, or with the submitted choices if they could not be
+    saved."""
     rows = list(SourceTool.objects.filter(source=source).defer(*DEFINITIONS))
     filters = ToolFilterForm(request.GET)
     matching = filters.filter_rows(rows)
@@ -110,8 +111,8 @@ def _render_page(
 
 
 def _get_pending_job(request: HttpRequest, source: Source) -> str:
-    """Return READING or TESTING while a worker has not finished it; empty for a source that is
-    off."""
+    """Return the job that the page waits for, READING or TESTING; empty if a worker has finished
+    the job, or if the source is off."""
     waiting = [
         name for name in (READING, TESTING) if request.GET.get(name) == format_check_stamp(source)
     ]

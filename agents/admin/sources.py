@@ -82,7 +82,7 @@ class SourceAdmin(ConfigurationAdmin):
     def add_view(
         self, request: HttpRequest, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
-        """Show the choice of a kind first, then the form for it."""
+        """Show the choice of a kind first, then the form for the chosen kind."""
         kind = _get_kind(request, None)
         if kind not in _list_allowed_kinds(request):
             return self._show_kinds(request, kind)
@@ -108,7 +108,7 @@ class SourceAdmin(ConfigurationAdmin):
         return response
 
     def _show_kinds(self, request: HttpRequest, refused: SourceKind | None) -> HttpResponse:
-        """Show all kinds, and mark those that this person may not connect."""
+        """Show all kinds, with a note on those that this person may not connect."""
         if not self.has_add_permission(request):
             raise PermissionDenied
         allowed = _list_allowed_kinds(request)
@@ -178,8 +178,8 @@ class SourceAdmin(ConfigurationAdmin):
         bump_tools_version(obj.organization_id)
 
     def delete_model(self, request: HttpRequest, obj: Model) -> None:
-        """Delete the source with the grants and rules of its tools: another source of the same name
-        would inherit them."""
+        """Delete the source with the grants and rules of its tools; otherwise, a later source of
+        the same name would inherit them."""
         assert isinstance(obj, Source)
         bump_tools_version(obj.organization_id)
         grants, rules = _find_grants(obj), _find_rules(obj)
@@ -195,7 +195,7 @@ class SourceAdmin(ConfigurationAdmin):
         }
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        """List the deleted grants as well."""
+        """List what is deleted with the sources, including the grants of their tools."""
         deleted, *rest = super().get_deleted_objects(objs, request)
         grants = [
             f"Grant of {_describe_grant(grant)}"
@@ -207,7 +207,8 @@ class SourceAdmin(ConfigurationAdmin):
     def response_add(
         self, request: HttpRequest, obj: Any, post_url_continue: str | None = None
     ) -> HttpResponse:
-        """Start reading the description, and redirect to the page of its tools."""
+        """Start to read the description of the new source, and redirect to the page of its
+        tools."""
         transaction.on_commit(lambda: self._refresh(request, obj))
         return redirect(_build_tools_url(obj, READING))
 
@@ -220,7 +221,8 @@ class SourceAdmin(ConfigurationAdmin):
         return response if "_continue" in request.POST else redirect(_build_tools_url(obj, READING))
 
     def test_connection(self, request: HttpRequest, source_id: int) -> HttpResponse:
-        """Test the saved source, and change only its state; a worker tests programs."""
+        """Test the saved source and change nothing but its state; programs are tested by a
+        worker."""
         source = self._get_source_or_404(request, source_id)
         if source.kind == SourceKind.MCP_STDIO:
             return self._refresh_and_wait(request, source, TESTING)
@@ -250,9 +252,9 @@ class SourceAdmin(ConfigurationAdmin):
         return response
 
     def _refresh(self, request: HttpRequest, source: Source) -> None:
-        """Read the description, or let a worker do it if it may take long.
+        """Read the description now, or let a worker read it if that may take long.
 
-        The page then waits: see READING.
+        If a worker reads the description, the page waits for it, see READING.
         """
         report = refresh_source_or_queue(source) if source.is_active else None
         if report is not None and report.problem is None:  # the page shows a problem anyway
@@ -266,7 +268,7 @@ class SourceAdmin(ConfigurationAdmin):
 
     @admin.display(description="State")
     def state(self, source: Source) -> SafeString:
-        """Show the state as a symbol and a word, with the problem."""
+        """Show the state as a symbol and a word, followed by the problem if there is one."""
         symbol, word, problem = "✓", "connected", ""
         if not source.is_active:
             symbol, word = "○", "off"
@@ -311,14 +313,15 @@ def _find_rules(source: Source) -> QuerySet[ToolRule]:
 
 
 def _get_kind(request: HttpRequest, obj: Model | None) -> SourceKind | None:
-    """Return the kind of the row; for a new one, the kind in the URL."""
+    """Return the kind of the row, or for a new row the kind in the URL; None if there is no such
+    kind."""
     name = obj.kind if isinstance(obj, Source) else request.GET.get("kind", "")
     return SourceKind(name) if name in SourceKind.values else None
 
 
 def _list_allowed_kinds(request: HttpRequest) -> list[SourceKind]:
-    """List the kinds that this person may connect; programs run on the installation's own
-    machine."""
+    """List the kinds that this person may connect. Only superusers may connect programs, because
+    they run on the installation's own machine."""
     return [
         kind
         for kind in SourceKind
@@ -327,5 +330,5 @@ def _list_allowed_kinds(request: HttpRequest) -> list[SourceKind]:
 
 
 def _may_edit(request: HttpRequest, obj: Model | None) -> bool:
-    """Return True if this person may edit the source; programs are for superusers only."""
+    """Return True if this person may edit the source; only superusers may edit programs."""
     return not isinstance(obj, Source) or obj.kind in _list_allowed_kinds(request)

@@ -1,5 +1,5 @@
-"""Template filters of the admin. One reveals hidden characters in finished pages, since the
-templates are Django's."""
+"""Template filters of the admin. One filter reveals hidden characters in finished pages: it cannot
+be applied inside the pages' templates, which are Django's own."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from agents.admin.scope import ScopedRelatedFilter, get_user
 
 
 class NewTokenForm(forms.ModelForm):  # type: ignore[type-arg]
-    """A new token: its name, and the membership whose rights it gets."""
+    """The form for a new token: its name, and the membership whose rights the token gets."""
 
     class Meta:
         model = ApiToken
@@ -27,7 +27,7 @@ class NewTokenForm(forms.ModelForm):  # type: ignore[type-arg]
 
 
 class RevokeTokenForm(forms.ModelForm):  # type: ignore[type-arg]
-    """An existing token, which can only be revoked."""
+    """The form for an existing token, which can only be revoked."""
 
     revoke = forms.BooleanField(
         required=False, help_text="The token stops working immediately. This cannot be undone."
@@ -40,8 +40,8 @@ class RevokeTokenForm(forms.ModelForm):  # type: ignore[type-arg]
 
 @admin.register(ApiToken)
 class TokenAdmin(ConfigurationAdmin):
-    """Tokens of members. People create only their own, so that nobody can decide in another
-    person's name."""
+    """The tokens of members. People can create tokens only for themselves, so that nobody can
+    decide in another person's name."""
 
     may_delete = False
     immutable_fields = ("membership", "name")
@@ -93,8 +93,8 @@ class TokenAdmin(ConfigurationAdmin):
     def response_add(
         self, request: HttpRequest, obj: ApiToken, post_url_continue: str | None = None
     ) -> HttpResponse:
-        """Show the new token. No other page does, and like all admin pages this one is never
-        cached."""
+        """Show the new token's secret. No other page shows it, and like all admin pages, this page
+        is never cached."""
         context = {
             **self.admin_site.each_context(request),
             "opts": self.opts,

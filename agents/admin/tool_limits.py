@@ -49,7 +49,8 @@ class ToolLimits:
 
 
 class LimitsField(forms.Field):
-    """Sentences with limits; the value is {tool: ToolLimits}, checked against the catalog."""
+    """A field for limits as sentences. Its value is {tool: ToolLimits}, checked against the
+    catalog."""
 
     widget: LimitsWidget
 
@@ -104,7 +105,7 @@ class LimitsField(forms.Field):
 
 
 def list_rows(grants: Iterable[Grant], catalog: Mapping[str, Tool]) -> list[Row]:
-    """Return the limits of these grants as sentences."""
+    """Return the limits of these grants as rows of the form, one for each sentence."""
     rows = []
     for grant in grants:
         if grant.level:
@@ -137,6 +138,7 @@ def _load_limits(grant: Grant) -> ToolLimits:
 
 
 def _normalize(row: Row) -> Row:
-    """Return the row with exactly the blanks of its sentence, as stored sentences have them."""
+    """Return the row in the form of a stored sentence: with exactly the blanks of its sentence,
+    stripped."""
     names = ["sentence", *(blank.name for blank in list_blanks(Sentence(row["sentence"])))]
     return {name: "\n".join(row.get(name, "").strip().splitlines()) for name in names}

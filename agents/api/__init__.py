@@ -29,7 +29,7 @@ fallback = Router(auth=None)
 
 
 class GadgetAPI(DescribedAPI):
-    """The API with all routes, which report errors as problems."""
+    """The API with all its routes; it reports errors as problems."""
 
     @property
     def urls(self) -> tuple[list[URLPattern | URLResolver], str, str]:

@@ -31,14 +31,14 @@ class ApprovalRuleDetail(BaseModel):
     conditions: list[dict[str, Any]]
     needed: int = Field(description="The number of people who must approve each card.")
     group_id: str | None = Field(
-        description="The group that they belong to; null for every approver."
+        description="The group of the people who must approve; null for every approver."
     )
     excludes_requesters: bool = Field(
-        description="Whoever asked for the call or edited it does not count."
+        description="Approvals by people who asked for the call or edited it do not count."
     )
     escalate_hours: int | None
     second_group_id: str | None = Field(
-        description="The group whose people count as well after `escalate_hours`."
+        description="The group whose approvals also count after `escalate_hours`."
     )
 
 

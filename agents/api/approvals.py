@@ -288,12 +288,13 @@ def _filter_approvals(rows: QuerySet[Approval], filters: ApprovalFilter) -> Quer
 
 
 def _take_newest(member: Membership, filters: ApprovalFilter) -> Page[Approval]:
-    """Return a page, newest first, read from the index of a run, of a status, or of all cards."""
+    """Return a page of cards, newest first. It is read from one index: that of the run, of the
+    status, or of all cards."""
     rows = _select_approvals(member).order_by("-pk")
     if filters.run_id is not None:
         return take_page(start_at_cursor(_filter_approvals(rows, filters), filters), filters)
     if filters.status is not None:
-        # This order reads the index backwards.
+        # In this order, the database can read the index of statuses backwards.
         rows = filter_by_status(rows, filters.status).order_by("-status", "-pk")
     if filters.kind is None and filters.employee_id is None and not filters.tool:
         return take_page(start_at_cursor(rows, filters), filters)

@@ -1,7 +1,7 @@
-"""Wait for the decision of an ask before Django sees the request: a request inside Django holds a
-thread.
+"""Wait for the decision on an ask before Django sees the request, because a request inside Django
+holds a thread.
 
-`GET /api/asks/ID?wait_s=N` gets an immediate response from Django; only its arrival there is
+Django responds immediately to `GET /api/asks/ID?wait_s=N`; only the request's arrival there is
 delayed.
 """
 
@@ -27,12 +27,13 @@ _PATH = re.compile(r"/api/asks/(\d{1,18})/?")
 _MAX_WAIT_S = 30.0
 _CLOCK_MARGIN_S = 0.1
 MAX_WAITING = 100
-"""The most requests of one key that wait for decisions in one process; further ones get a response
-immediately."""
+"""The most requests of one key that may wait for decisions in one process; further requests get a
+response immediately."""
 
 
 class AskWaiting:
-    """ASGI middleware that delays requests of agents until a decision."""
+    """ASGI middleware that holds back an agent's request until its ask is decided, or the requested
+    time has passed."""
 
     def __init__(self, application: Any) -> None:
         self._application = application
@@ -43,7 +44,7 @@ class AskWaiting:
             request = await _read_request(receive)
             if request is None:
                 return
-            # After the body, only the end of the connection can come.
+            # After the body, the only message that can still arrive is the disconnection.
             gone = asyncio.ensure_future(receive())
             waiting = asyncio.ensure_future(self._wait(scope, wait_s))
             await asyncio.wait({gone, waiting}, return_when=asyncio.FIRST_COMPLETED)
@@ -55,7 +56,8 @@ class AskWaiting:
         await self._application(scope, receive, send)
 
     async def _wait(self, scope: dict[str, Any], wait_s: float) -> None:
-        """Wait for the decision, and then until it can no longer be undone."""
+        """Wait for the decision, and then until it can no longer be undone, for at most `wait_s`
+        seconds in all."""
         ends_at = time.monotonic() + wait_s
         if (state := await _find_undecided(scope)) is not None and self._waiting[
             state.ask.key_id
@@ -98,8 +100,8 @@ def _receive_again(request: Any, then: asyncio.Future[Any]) -> Any:
 
 
 def _read_wait(scope: dict[str, Any]) -> float:
-    """Return the seconds to wait; 0 for any other request, and for an invalid number, which Django
-    reports."""
+    """Return the seconds to wait for this request; 0 if it is another request, or if the number is
+    invalid, because Django then reports it."""
     if scope["method"] != "GET" or not _PATH.fullmatch(scope["path"]):
         return 0
     given = parse_qs(scope.get("query_string", b"").decode("latin-1")).get("wait_s", [""])[0]
@@ -112,7 +114,7 @@ def _read_wait(scope: dict[str, Any]) -> float:
 
 @database_to_async
 def _find_undecided(scope: dict[str, Any]) -> AskState | None:
-    """Return the agent's own ask if nobody has decided it yet."""
+    """Return the agent's own ask if nobody has decided it yet; None otherwise."""
     state = _load_own(scope)
     return (
         state if state is not None and state.call.status == CallStatus.AWAITING_APPROVAL else None
@@ -121,7 +123,7 @@ def _find_undecided(scope: dict[str, Any]) -> AskState | None:
 
 @database_to_async
 def _find_time_to_undo(scope: dict[str, Any]) -> float:
-    """Return how many seconds are left to undo the approval of the agent's own ask; 0 if it cannot
+    """Return the number of seconds left to undo the approval of the agent's own ask; 0 if it cannot
     be undone."""
     state = _load_own(scope)
     if state is None or state.call.status != CallStatus.APPROVED or state.card.start_after is None:
@@ -130,7 +132,7 @@ def _find_time_to_undo(scope: dict[str, Any]) -> float:
 
 
 def _load_own(scope: dict[str, Any]) -> AskState | None:
-    """Load the ask if it is the caller's own."""
+    """Load the ask if it belongs to the caller; return None otherwise."""
     headers = {name.lower(): value.decode("latin-1") for name, value in scope["headers"]}
     scheme, _, secret = headers.get(b"authorization", "").partition(" ")
     key = authenticate_key(secret.strip()) if scheme.lower() == "bearer" else None

@@ -58,7 +58,8 @@ class NewAsk(BaseModel):
         default_factory=dict, description="Exactly what the agent will do."
     )
     level: Level = Field(
-        Level.DESTRUCTIVE, description="Raised to the organization's level for the action."
+        Level.DESTRUCTIVE,
+        description="The agent's judgment; a higher level of the organization for the action replaces it.",
     )
     sentence: str = Field(
         "", description="What the agent will do, in the agent's own words; shown as unverified."
@@ -74,7 +75,7 @@ class NewAsk(BaseModel):
     client_request_id: str = Field(
         "", description="Sending the same id again returns the same ask."
     )
-    audience: str = Field("", description="Who will check the receipt.")
+    audience: str = Field("", description="The system that will check the receipt.")
 
 
 class AskDetail(BaseModel):
@@ -99,7 +100,7 @@ class AskDetail(BaseModel):
     decided_at: datetime | None
     reason: str
     receipt: str | None = Field(
-        description="While the approval can be redeemed, and only for the agent that asked."
+        description="Only while the approval can be redeemed, and only for the agent that asked."
     )
     receipt_expires_at: datetime | None
     redeemed_at: datetime | None
@@ -133,7 +134,7 @@ class CancelledEffects(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     effect_key_prefix: str = Field(
-        min_length=8, max_length=200, description="The beginning of their effect keys."
+        min_length=8, max_length=200, description="The beginning of the asks' effect keys."
     )
 
 
@@ -261,7 +262,7 @@ def _get_key(request: HttpRequest) -> AgentKey:
 
 
 def _get_key_of(request: HttpRequest, ask_id: int) -> AgentKey:
-    """Return the agent key of the request, to which the ask must be visible."""
+    """Return the agent key of the request. The ask must be visible to it."""
     get_row(_select(request), ask_id, "ask")
     return _get_key(request)
 

@@ -19,26 +19,26 @@ MAX_INVALID_TOKENS_PER_MINUTE = 30
 
 
 class MemberRequest(HttpRequest):
-    """An authenticated request."""
+    """An API request whose sender has been authenticated."""
 
     auth: Membership
 
 
 class InvalidCsrfToken(Forbidden):
-    """A browser request without a valid CSRF token."""
+    """A browser sent a request without a valid CSRF token."""
 
     code = "csrf"
 
 
 class TooManyInvalidTokens(TooManyRequests):
-    """Too many invalid tokens from one address; a valid token is still accepted."""
+    """One address has sent too many invalid tokens; valid tokens from it are still accepted."""
 
 
 class BearerToken(HttpBearer):
     """A token in the header `Authorization: Bearer TOKEN`, which needs no CSRF token.
 
     Args:
-        takes_agent_keys: accept agent keys, too.
+        takes_agent_keys: True to accept agent keys, too.
     """
 
     openapi_description = (
@@ -51,7 +51,7 @@ class BearerToken(HttpBearer):
         self._takes_agent_keys = takes_agent_keys
 
     def authenticate(self, request: HttpRequest, token: str) -> AgentKey | Membership:
-        """Return the agent key or the token's membership.
+        """Return the agent key itself, or the membership of the token.
 
         Raises:
             AuthenticationError: the token is invalid, even if the session is valid.
@@ -77,7 +77,8 @@ class SessionCookie(APIKeyCookie):
     )
 
     def __call__(self, request: HttpRequest) -> Membership | None:
-        """Return the session's member; the CSRF token is checked only for logged-in users."""
+        """Return the session's member, or None if nobody is logged in. The CSRF token is checked
+        only for users who are logged in."""
         if not request.user.is_authenticated:
             return None
         if check_csrf(request) is not None:

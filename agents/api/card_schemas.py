@@ -12,7 +12,9 @@ from agents.runs.models import ApprovalKind, ApprovalStatus
 class ValueFromOutside(BaseModel):
     """A value in a call's params that was first seen in a result from outside."""
 
-    path: str = Field(description="Its place in the params; entries of lists are numbered from 0.")
+    path: str = Field(
+        description="The value's place in the params; entries of lists are numbered from 0."
+    )
     value: str
     stands_out: bool = Field(description="The param names a recipient, a destination or an amount.")
     tool: str = Field(
@@ -26,7 +28,7 @@ class CardVote(BaseModel):
     """One person's approval of a card that needs more people."""
 
     by: str
-    deputy_for: str | None = Field(description="The person in whose name it was given.")
+    deputy_for: str | None = Field(description="The person on whose behalf a deputy approved.")
 
 
 class ApprovalDetail(BaseModel):
@@ -61,10 +63,10 @@ class ApprovalDetail(BaseModel):
         description="The username of a person who has taken the card; empty for nobody."
     )
     is_done: bool = Field(
-        description="Everything that the card asks for is already done: dismiss it."
+        description="True if everything that the card asks for is already done; then dismiss the card."
     )
     broke_glass: bool = Field(
-        description="An admin approved it alone in an emergency, past the approval rules."
+        description="True if an admin approved the card alone in an emergency, past the approval rules."
     )
     needs: str = Field(
         description="The approvals that an approval rule still needs; empty if one approver decides."
@@ -118,5 +120,5 @@ class UndoneBulk(BaseModel):
     waiting_again: int = Field(description="Undone cards, whose calls wait for a decision again.")
     left: int = Field(description="Cards that are not renewed yet; their calls will not start.")
     votes: int = Field(
-        description="Your votes of the bulk on cards that needed more people; they no longer count."
+        description="Your votes in the bulk on cards that needed more approvals; they no longer count."
     )

@@ -1,4 +1,4 @@
-"""The OpenAPI description beyond the schemas: problems, tags, and how to log in."""
+"""The parts of the OpenAPI description that are not schemas: problems, tags, and how to log in."""
 
 from http import HTTPStatus
 from typing import Any
@@ -30,15 +30,15 @@ TAGS = [
     {"name": "Approvals", "description": "Read and decide cards, and answer questions."},
     {
         "name": "Approval rules",
-        "description": "Read who must approve which cards. Admins change it in the admin.",
+        "description": "Read who must approve which cards. Admins edit the rules in the admin.",
     },
     {
         "name": "Asks",
-        "description": "Agents that act on their own ask first, and report what happened.",
+        "description": "Ask for approval of actions that an agent runs itself, and report their outcome.",
     },
     {
         "name": "Notices",
-        "description": "Read what Gadget has told you, and send failed notices again.",
+        "description": "Read your notices, and send failed ones again.",
     },
     {
         "name": "Standing grants",
@@ -75,14 +75,14 @@ class DocumentationPage(Swagger):
     template = "api/documentation.html"
 
 
-# Turns off links inside buttons, and colors without a dark mode; static/css/api.css and
-# static/js/api.js add the rest.
+# Turn off links inside buttons, and syntax colors, which have no dark mode. static/css/api.css and
+# static/js/api.js do the rest of the adaptation.
 DOCS_PAGE = DocumentationPage(
     settings={"deepLinking": False, "syntaxHighlight": False, "defaultModelsExpandDepth": 0}
 )
 
-# Ids in paths have no invented example, which would lead nowhere; static/js/api.js adds one of the
-# user's own.
+# Ids in paths get no invented example, because no row would have it; static/js/api.js adds one of
+# the user's own ids.
 ID_DESCRIPTIONS = {
     "bulk_id": "The `bulk_id` of a bulk decision: `GET /api/approvals` lists it with each of its cards.",
     "ask_id": "The `id` of an ask: `GET /api/asks` lists them.",
@@ -90,16 +90,16 @@ ID_DESCRIPTIONS = {
     "grant_id": "The `id` of a standing grant: `GET /api/standing_grants` lists them.",
     "employee_id": "The `id` of an employee: `GET /api/employees` lists them.",
     "run_id": "The `id` of a run: `GET /api/runs` lists them, and `POST /api/runs` starts one.",
-    "call_id": "The `id` of a tool call: `GET /api/runs/{run_id}` has those of a run under `tool_calls`.",
-    "approval_id": "The `id` of a card: `GET /api/approvals` lists them, `?status=pending` those that wait.",
+    "call_id": "The `id` of a tool call: `GET /api/runs/{run_id}` lists a run's calls under `tool_calls`.",
+    "approval_id": "The `id` of a card: `GET /api/approvals` lists them; with `?status=pending`, only waiting ones.",
 }
 
 PROBLEM_CONTENT = {CONTENT_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
 
 
 def document_problems(*statuses: int) -> dict[str, Any]:
-    """Return an `openapi_extra` with the problems that an operation returns beyond the shared
-    ones."""
+    """Return an `openapi_extra` with the problems that this operation returns in addition to those
+    of all operations."""
     return {
         "responses": {
             status: {"description": STATUS_DESCRIPTIONS[status], "content": PROBLEM_CONTENT}
@@ -109,7 +109,8 @@ def document_problems(*statuses: int) -> dict[str, Any]:
 
 
 class DescribedAPI(NinjaAPI):
-    """An API whose description includes problems, and whose operation ids are function names."""
+    """An API whose description includes problems, and uses the names of functions as operation
+    ids."""
 
     def get_openapi_operation_id(self, operation: Operation) -> str:
         """Return the name of the operation's function, which is unique across all routers."""
@@ -127,11 +128,13 @@ class DescribedAPI(NinjaAPI):
         definitions = document["components"]["schemas"]["Problem"].pop("$defs", {})
         document["components"]["schemas"].update(definitions)
         for shape in document["components"]["schemas"].values():
-            if shape.get("additionalProperties") is not False:  # request bodies get no example ids
+            # Only request bodies forbid other properties, and they get no example ids.
+            if shape.get("additionalProperties") is not False:
                 _add_example_ids(shape.get("properties", {}))
         for operation in (each for path in document["paths"].values() for each in path.values()):
             for parameter in operation["parameters"]:
-                # OpenAPI allows this list only in a schema, which keeps it.
+                # OpenAPI allows a list of examples only in a schema; the parameter's schema keeps
+                # its own.
                 parameter.pop("examples", None)
                 if parameter["in"] == "path":
                     parameter["description"] = ID_DESCRIPTIONS[parameter["name"]]
@@ -140,7 +143,7 @@ class DescribedAPI(NinjaAPI):
 
 
 def _add_example_ids(properties: dict[str, Any]) -> None:
-    """Add an example to each id in a response, for which the page would otherwise show "string"."""
+    """Add an example to each id in a response; without one, the page would show "string"."""
     for name, field in properties.items():
         types = {kind.get("type") for kind in field.get("anyOf", [field])}
         if (

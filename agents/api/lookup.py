@@ -1,4 +1,4 @@
-"""The types of ids in paths, which turn an invalid id into a 404."""
+"""The types of ids in paths; an invalid id leads to a 404."""
 
 from typing import Annotated, Any
 from uuid import UUID
@@ -26,6 +26,6 @@ def _parse_path_uuid(value: Any) -> UUID:
 PathUuid = Annotated[
     UUID, BeforeValidator(_parse_path_uuid), WithJsonSchema({"type": "string", "format": "uuid"})
 ]
-"""A UUID in a path; an invalid one returns 404."""
+"""A UUID in a path; an invalid UUID leads to a 404."""
 PathId = Annotated[int, BeforeValidator(_parse_path_id), WithJsonSchema({"type": "string"})]
-"""An id in a path; an invalid or too large one returns 404."""
+"""An id in a path; an invalid or too large id leads to a 404."""

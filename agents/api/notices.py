@@ -43,7 +43,7 @@ class NoticeDetail(BaseModel):
     created_at: datetime
     due_at: datetime
     ended_at: datetime | None
-    problem: str = Field(description="Why it was not sent; empty for most.")
+    problem: str = Field(description="Why the notice was not sent; usually empty.")
 
 
 class NoticeList(CursorPage[NoticeDetail]):

@@ -21,7 +21,8 @@ LOOKED_THROUGH_S = 0.1
 
 
 def take_newest(rows: QuerySet[Row], paging: PageQuery) -> Page[Row]:
-    """Return one page, newest first, and the cursor of the next page or None.
+    """Return one page, newest first, and the cursor of the next page; None if there is no next
+    page.
 
     Raises:
         Invalid: the cursor is not valid.
@@ -30,7 +31,7 @@ def take_newest(rows: QuerySet[Row], paging: PageQuery) -> Page[Row]:
 
 
 def start_at_cursor(rows: QuerySet[Row], paging: PageQuery) -> QuerySet[Row]:
-    """Select the rows after the cursor, for rows that come newest first.
+    """Select the rows after the cursor; the rows must be sorted newest first.
 
     Raises:
         Invalid: the cursor is not valid.
@@ -39,7 +40,8 @@ def start_at_cursor(rows: QuerySet[Row], paging: PageQuery) -> QuerySet[Row]:
 
 
 def take_oldest(rows: QuerySet[Row], paging: PageQuery) -> Page[Row]:
-    """Return one page, oldest first, and the cursor of the next page or None.
+    """Return one page, oldest first, and the cursor of the next page; None if there is no next
+    page.
 
     Raises:
         Invalid: the cursor is not valid.
@@ -50,12 +52,12 @@ def take_oldest(rows: QuerySet[Row], paging: PageQuery) -> Page[Row]:
 
 
 def encode_cursor(row: str) -> str:
-    """Return the cursor after the row with this key."""
+    """Return the cursor that continues after the row with this key."""
     return base64.urlsafe_b64encode(row.encode()).decode().rstrip("=")
 
 
 def decode_key(cursor: str) -> str:
-    """Return the key of the row before the cursor.
+    """Return the key of the row after which the cursor continues.
 
     Raises:
         Invalid: the text is not a cursor.
@@ -69,7 +71,7 @@ def decode_key(cursor: str) -> str:
 
 
 def decode_id(cursor: str) -> int:
-    """Return the id of the row before the cursor.
+    """Return the id of the row after which the cursor continues.
 
     Raises:
         Invalid: the text is not a cursor with an id.
@@ -83,7 +85,8 @@ def decode_id(cursor: str) -> int:
 
 
 def take_page(rows: QuerySet[Row], paging: PageQuery) -> Page[Row]:
-    """Return the first page of sorted rows, and the cursor of the next page or None."""
+    """Return the first page of sorted rows, and the cursor of the next page; None if there is no
+    next page."""
     page = list(rows[: paging.limit + 1])
     if len(page) <= paging.limit:
         return page, None

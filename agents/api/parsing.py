@@ -12,16 +12,16 @@ from tools.contract.canonical import refuse_constant, refuse_duplicates
 
 
 class StrictParser(Parser):
-    """A parser as strict as the one for the model's arguments: no part of a body is silently
-    dropped."""
+    """A parser that is as strict as the parser of the model's arguments: it never silently drops a
+    part of a body."""
 
     def parse_body(self, request: HttpRequest) -> dict[str, Any]:
         """Return the value of the body.
 
         Raises:
             ValueError: the body is not JSON; the message says where.
-            RequestDataTooBig: the body is too large; Django does not check one that is sent in
-                chunks.
+            RequestDataTooBig: the body is too large; Django itself does not check a body that is
+                sent in chunks.
         """
         if len(request.body) > settings.DATA_UPLOAD_MAX_MEMORY_SIZE:
             raise RequestDataTooBig

@@ -81,8 +81,8 @@ def register_problem_responses(api: NinjaAPI) -> None:
 
 
 def wrap_with_problems(view: View) -> View:
-    """Wrap a view: ninja's own errors become problems, HEAD works like GET, and no response is
-    cached."""
+    """Wrap a view so that ninja's own errors become problems, HEAD works like GET, and no response
+    is cached."""
 
     @functools.wraps(view)
     def call_view(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:

@@ -148,7 +148,8 @@ def _select_runs(member: Membership) -> QuerySet[Run]:
 
 
 def _select_by_index(member: Membership, filters: RunFilter) -> QuerySet[Run]:
-    """Select runs from one index, newest first: those with a status, those of an employee, or all.
+    """Select runs, newest first, from a single index: the runs with a status, those of an employee,
+    or all runs.
 
     Few runs have not ended, so the status of an unfinished run narrows the search better than the
     employee.

@@ -159,7 +159,7 @@ class UndoRequest(RequestBody):
     """A request to undo an approval that has not started."""
 
     decision_id: Name = Field(
-        "", description="The decision to undo. Empty undoes yours, whatever its id."
+        "", description="The decision to undo; if empty, your own decision, whatever its id."
     )
 
 
@@ -308,7 +308,7 @@ class Readiness(BaseModel):
     )
     workers_seen: int | None = Field(
         examples=[2],
-        description="The same, plus workers that vanished in the last ten minutes and were not replaced; "
+        description="Running workers, plus those that vanished in the last ten minutes and were not replaced; "
         "null while Redis is unavailable.",
     )
 
@@ -385,7 +385,9 @@ class RunSummary(BaseModel):
     task: str
     mode: str
     origin: str
-    correlation_id: str = Field(description="The `X-Request-ID` of the request that started it.")
+    correlation_id: str = Field(
+        description="The `X-Request-ID` of the request that started the run."
+    )
     parent_run_id: str | None = Field(
         description="For a delegated task: the run that waits for it."
     )

@@ -61,9 +61,11 @@ class StandingGrantRequest(RequestBody):
 
     tool: str = Field(min_length=1, max_length=120, examples=["data.updateRecord"])
     employee_id: RowId | None = Field(
-        None, description="Without it, for every employee; only admins can omit it."
+        None, description="If omitted, the grant is for every employee; only admins can omit it."
     )
-    run_id: RowId | None = Field(None, description="Only for this run; without it, for all runs.")
+    run_id: RowId | None = Field(
+        None, description="The only run that the grant is for; if omitted, all runs."
+    )
     conditions: list[GrantCondition] = Field(default_factory=list, max_length=MAX_CONDITIONS)
     free_params: list[str] = Field(
         default_factory=list,
@@ -97,7 +99,7 @@ class StandingGrantDetail(BaseModel):
     expires_at: datetime
     ended_because: str
     paused_because: str = Field(
-        description="Why some calls need a person now, or with the status `paused` every call; empty if none does."
+        description="Why some calls, or all if the status is `paused`, currently need a person; otherwise empty."
     )
 
 
@@ -218,8 +220,8 @@ def _build_detail(
 
 
 def _list_terms(grant: StandingGrant) -> tuple[list[dict[str, Any]], list[str]]:
-    """List the conditions and the free params; both are empty if the stored terms are damaged,
-    because the grant then approves nothing."""
+    """List the conditions and the free params. If the stored terms are damaged, both lists are
+    empty, because the grant then approves nothing."""
     try:
         terms = grant.as_terms()
     except ValueError:
@@ -231,7 +233,7 @@ def _list_terms(grant: StandingGrant) -> tuple[list[dict[str, Any]], list[str]]:
 
 
 def _count_uses(grant: StandingGrant) -> int:
-    """Return the uses that `list_grants` has counted."""
+    """Return the number of uses, which `list_grants` has counted."""
     return int(grant.used)  # type: ignore[attr-defined]
 
 

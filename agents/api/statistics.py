@@ -98,7 +98,7 @@ def build_tool_statistics(found: figures.Figures) -> ToolStatistics:
 
 
 def load_employee_statistics(employee_id: int) -> EmployeeStatistics:
-    """Load the statistics of one employee, with its tools by name."""
+    """Load the statistics of one employee, with its tools sorted by name."""
     by_tool, used = (
         figures.load_employee_figures(employee_id),
         figures.load_employee_use(employee_id).values(),

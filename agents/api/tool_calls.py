@@ -51,7 +51,7 @@ def resolve_tool_call(
 
 
 def summarize_call(call: ToolCall, approval_id: int | None) -> ToolCallSummary:
-    """Return the call as part of a run, with a shortened result."""
+    """Return the call as a part of its run, with a shortened result."""
     late = call.late_effect
     return ToolCallSummary(
         **_list_common_fields(call, approval_id),

@@ -1,4 +1,5 @@
-"""Deputies named by members: for a limited time, and with no more rights than the member."""
+"""Deputies whom members name for a limited time; a deputy gets no more rights than the member
+has."""
 
 from __future__ import annotations
 
@@ -16,13 +17,13 @@ from agents.approval_rules.models import Deputy
 from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound
 
 MAX_DAYS = 90
-"""The longest period of a deputy, and the longest time before it may begin."""
+"""The longest period of a deputy, and the longest time until the period begins, in days."""
 MAX_NAMED = 5
-"""The deputies that a member may have at a time, including future ones."""
+"""The most deputies that a member may have at a time, including future ones."""
 
 
 def list_deputies(member: Membership) -> QuerySet[Deputy]:
-    """List the member's deputies whose period is not over, in the order of their start."""
+    """List the member's deputies whose period is not over, sorted by its start."""
     mine = Deputy.objects.filter(member=member, ends_at__gt=Now())
     return mine.select_related("deputy__user").order_by("starts_at", "pk")
 
@@ -34,7 +35,8 @@ def list_represented(member: Membership) -> QuerySet[Deputy]:
 
 
 def list_choices(member: Membership) -> QuerySet[Membership]:
-    """List the people whom the member may name: the other active approvers of the organization."""
+    """List the people whom the member may name as a deputy: the other active approvers of the
+    organization."""
     mine = Membership.objects.filter(organization_id=member.organization_id)
     others = mine.filter(role__in=DECIDERS, user__is_active=True)
     return others.exclude(pk=member.pk).select_related("user").order_by("user__username")
@@ -43,10 +45,10 @@ def list_choices(member: Membership) -> QuerySet[Membership]:
 def name_deputy(
     member: Membership, deputy_id: int, starts_at: datetime, ends_at: datetime
 ) -> Deputy:
-    """Name another member who decides in this member's name between the two times.
+    """Name another member as the deputy who decides in this member's name between the two times.
 
     Args:
-        deputy_id: the id of their membership.
+        deputy_id: the id of the deputy's membership.
 
     Raises:
         Forbidden: the member may not decide cards.
@@ -74,7 +76,7 @@ def end_deputy(member: Membership, deputy_id: int) -> Deputy:
     """End the period of one of the member's deputies now, or remove a future one.
 
     Args:
-        deputy_id: the id of the row.
+        deputy_id: the id of the `Deputy` row.
 
     Raises:
         NotFound: the member has no such deputy.
@@ -82,7 +84,7 @@ def end_deputy(member: Membership, deputy_id: int) -> Deputy:
     with transaction.atomic():
         row = list_deputies(member).select_for_update(of=("self",)).filter(pk=deputy_id).first()
         if row is None:
-            raise NotFound(f"You have no deputy {deputy_id} whose time is not over.")
+            raise NotFound(f"You have no current or future deputy {deputy_id}.")
         if Deputy.objects.filter(pk=row.pk, starts_at__lt=Now()).update(ends_at=Now()):
             _record(
                 member, "deputy_changed", row, deputy=row.deputy.user.get_username(), ended=True
@@ -101,7 +103,7 @@ def _require_approver(member: Membership) -> None:
 def _check_time(starts_at: datetime, ends_at: datetime) -> None:
     now, longest = timezone.now(), timedelta(days=MAX_DAYS)
     if ends_at <= now:
-        raise Invalid("until", "This time is over. Choose a later day.")
+        raise Invalid("until", "This day is in the past. Choose a later day.")
     if ends_at <= starts_at:
         raise Invalid("until", "This is before the first day. Choose a later day.")
     if starts_at > now + longest:

@@ -1,4 +1,4 @@
-"""Load approval rules, and people as rules see them, from their rows."""
+"""Load approval rules from their rows, and people in the form that rules compare."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ logger = logging.getLogger(__name__)
 HAS_RULES = Exists(
     ApprovalRule.objects.filter(organization_id=OuterRef("organization_id"), is_active=True)
 )
-"""Annotates an organization's rows as `has_rules`, which saves a query if it has no approval
-rules."""
+"""The annotation `has_rules`, for rows that belong to an organization. It saves a query if the
+organization has no approval rules."""
 
 
 def load_rules(organization: Organization) -> list[RuleTerms]:
-    """Load the organization's approval rules in one query; the two-person rule is one of them.
+    """Load the organization's approval rules in one query, with the two-person rule if it is on.
 
     A rule that cannot be read matches every card and is never met, so that it relaxes no card.
     """
@@ -33,11 +33,11 @@ def load_rules(organization: Organization) -> list[RuleTerms]:
 
 
 def load_voters(organization_id: int, user_ids: Collection[int] | None = None) -> dict[int, Voter]:
-    """Load members of the organization as voters by user id, with the people they represent; two
-    queries.
+    """Load members of the organization as voters, by user id, together with the people whom they
+    represent; this costs two queries.
 
     Args:
-        user_ids: only these users and the people they represent; None for all members.
+        user_ids: the users to load, with the people whom they represent; None for all members.
     """
     deputies = _load_deputies(organization_id)
     wanted = (
@@ -55,7 +55,7 @@ def load_voters(organization_id: int, user_ids: Collection[int] | None = None) -
 
 
 def _add_represented(user_ids: set[int], deputies: dict[int, list[int]]) -> set[int]:
-    """Add the people whom these users represent."""
+    """Return the ids of these users and of the people whom they represent."""
     return user_ids | {other for pk in user_ids for other in deputies[pk]}
 
 
@@ -78,7 +78,7 @@ def _load_members(organization_id: int, user_ids: Collection[int] | None) -> dic
 
 
 def _load_deputies(organization_id: int) -> dict[int, list[int]]:
-    """Load, by user, the people whose deputy they are now."""
+    """Load, for each user, the ids of the people whose deputy this user is now."""
     rows = Deputy.objects.filter(
         member__organization_id=organization_id,
         deputy__organization_id=organization_id,

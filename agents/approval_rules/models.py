@@ -42,11 +42,12 @@ class ApprovalRule(models.Model):
     """A rule about the people who must approve the matching cards.
 
     Attributes:
-        tool, category, level, employee, conditions: the scope of the rule; an empty one covers
+        tool, category, level, employee, conditions: the scope of the rule; an empty scope covers
             every card.
         needed: the number of people.
-        group: the group that they belong to; None for every approver.
-        excludes_requesters: people who requested or edited the call do not count.
+        group: the group to which these people must belong; None for every approver.
+        excludes_requesters: True if approvals by people who requested or edited the call do not
+            count.
         escalate_hours: the hours after which people of `second_group` count as well.
     """
 
@@ -94,7 +95,7 @@ class ApprovalRule(models.Model):
         return self.name
 
     def as_terms(self) -> RuleTerms:
-        """Return the terms that cards and votes are compared with.
+        """Return the terms with which cards and votes are compared.
 
         Raises:
             TypeError, ValueError: the stored conditions cannot be read.
@@ -118,7 +119,8 @@ class ApprovalRule(models.Model):
 
 
 class Deputy(models.Model):
-    """A member's deputy: another member, who decides cards for them during a period."""
+    """A member's deputy: another member, who may decide cards in this member's name during a
+    period."""
 
     member = models.ForeignKey(Membership, on_delete=models.CASCADE, related_name="deputies")
     deputy = models.ForeignKey(Membership, on_delete=models.CASCADE, related_name="deputy_for")

@@ -1,4 +1,4 @@
-"""Find who may decide a card before it exists: for a tool, and for each person."""
+"""Find out, before a card exists, which people may decide the cards of a tool."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class RuleLine:
         needs: the people that it requires, such as `needs 2 people of Finance, not Ann`.
         only_if: the calls that it covers, such as `amount is at least 100`; empty for every call.
         people: the names of the people whose own approval counts for the rule.
-        is_stuck: nobody can meet the rule.
+        is_stuck: True if nobody can meet the rule.
     """
 
     rule: RuleTerms
@@ -38,8 +38,8 @@ class RuleLine:
 
 @dataclass(frozen=True)
 class PersonStanding:
-    """One person's right to approve the card: `text` continues a sentence that begins with their
-    name."""
+    """One person's right to approve the card. `text` continues a sentence that begins with the
+    person's name."""
 
     name: str
     may_approve: bool
@@ -48,7 +48,8 @@ class PersonStanding:
 
 @dataclass(frozen=True)
 class WhoMayDecide:
-    """The rules for a card, and each person's right to approve it, those who may approve first."""
+    """The rules for a card, and each person's right to approve it; the people who may approve come
+    first."""
 
     rules: tuple[RuleLine, ...]
     people: tuple[PersonStanding, ...]
@@ -61,7 +62,7 @@ def find_who_may_decide(
     *,
     meets_conditions: bool,
 ) -> WhoMayDecide:
-    """Find who may decide this card, whose params are unknown.
+    """Find out who may decide a card whose params are unknown.
 
     Args:
         rules: all rules of the organization.

@@ -1,7 +1,8 @@
-"""Claims and looks: a claim says who has taken a card, and is stored for a while; a look says who
-is viewing it, and is never stored.
+"""Claims and looks. A claim says who has taken a card, and is stored for a while. A look says who
+is viewing a card, and is never stored.
 
-Neither prevents a decision: whoever decides a claimed card is warned first.
+Neither a claim nor a look prevents a decision, but whoever decides a card that another person has
+claimed is warned first.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ from tools.contract import RateLimit
 CLAIM_MINUTES = 15
 CLAIM_LASTS = timedelta(minutes=CLAIM_MINUTES)
 LOOKS = RateLimit(1, 1.0)
-"""The rate at which a page may report the card that its viewer sees, so that it cannot flood
-others."""
+"""The rate at which a page may report which card its viewer sees, so that a page cannot flood other
+pages."""
 
 
 def take(member: Membership, approval_id: int) -> Claim:
@@ -46,7 +47,7 @@ def take(member: Membership, approval_id: int) -> Claim:
 
 
 def release(member: Membership, approval_id: int) -> None:
-    """End the member's own claim on a card; do nothing without one.
+    """End the member's own claim on a card, if they have one.
 
     Raises:
         Forbidden, NotFound
@@ -66,7 +67,7 @@ def refuse_claimed(card: Approval, known: str = "") -> None:
     """Raise Claimed if another person has taken the card.
 
     Args:
-        card: from `find_own_card`, which has the name of the claimant.
+        card: a card from `find_own_card`, which loads the claimant's name with it.
         known: the username of the claimant that the member was warned about before deciding anyway.
     """
     name: str | None = card.claimed_by  # type: ignore[attr-defined]
@@ -76,15 +77,15 @@ def refuse_claimed(card: Approval, known: str = "") -> None:
 
 @dataclass(frozen=True)
 class Look:
-    """A person is viewing a card. This is a hint from one process to all others, shown only in open
-    inboxes."""
+    """A person is viewing a card. A look is a hint that one process sends to all others; only open
+    inboxes show it."""
 
     username: str
     card_id: str
 
     @classmethod
     def read(cls, username: str, content: Any) -> Look | None:
-        """Parse a page's message, `{"looking_at": ID}`; None for anything else."""
+        """Parse a page's message, `{"looking_at": ID}`; return None for any other message."""
         card_id = content.get("looking_at") if isinstance(content, dict) else None
         return (
             cls(username, str(card_id))

@@ -1,7 +1,7 @@
 """Break-glass: in an emergency, an admin approves a card alone, although approval rules need other
 people.
 
-An organization has to allow it. The card, the audit and a notice to all admins record it
+An organization has to allow break-glass. The card, the audit and a notice to all admins record it
 permanently.
 """
 
@@ -20,18 +20,19 @@ from tools.toolbox.approval_rules import Entitlement
 MIN_REASON = 20
 
 REACHES: list[Callable[[Organization, QuerySet[Membership]], bool]] = []
-"""Predicates that return True if a notice can reach one of the given admins; `notices` adds one."""
+"""Predicates that return True if a notice can reach one of the given admins; `notices` adds a
+predicate."""
 
 
 def require_glass(
     member: Membership, organization: Organization, card: Approval, reason: str
 ) -> VoteRight:
-    """Return this admin's right to approve the card alone; call it under the lock of the card's
+    """Return this admin's right to approve the card alone. Call this under the lock of the card's
     run.
 
     Raises:
         Forbidden: the admin may not approve it, or the organization does not allow break-glass.
-        Conflict: the admin can approve the card without it, or a stop is active.
+        Conflict: the admin can approve the card without break-glass, or a stop is active.
         Invalid: the reason is too short.
     """
     if sum(char.isprintable() for char in "".join(reason.split())) < MIN_REASON:
@@ -61,8 +62,8 @@ def explain_refusal(
 
 
 def _is_stopped(card: Approval) -> bool:
-    """Return True if everything, the employee or the tool is stopped, even if the run has not
-    noticed yet."""
+    """Return True if everything, the employee or the tool is stopped, even if this has not reached
+    the run yet."""
     stopped = Q(stopped_at__isnull=False)
     employees = Employee.objects.filter(
         stopped | Q(organization__stopped_at__isnull=False), pk=card.run.employee_id

@@ -33,7 +33,7 @@ from agents.runs.engine.transaction import Transaction
 from agents.runs.models import Approval, ApprovalKind, ApprovalStatus, CallStatus
 
 _Item = tuple[int, str, Decision]
-"""A card's id, `approve` or `deny`, and the decision."""
+"""A card's id, the action (`approve` or `deny`), and the decision."""
 
 
 @dataclass(frozen=True)
@@ -53,8 +53,8 @@ def decide_many(
     individually are refused.
 
     Args:
-        bulk_id: the same for all requests of one bulk decision; without it, two or more items form
-            their own.
+        bulk_id: the id that all requests of one bulk decision share; if it is None, two or more
+            items get a new id.
 
     Raises:
         Conflict: the member has undone this bulk decision.
@@ -70,8 +70,7 @@ def decide_many(
 def find_bulk_refusals(
     organization: Organization, ids: Collection[int]
 ) -> dict[int, tuple[str, ...]]:
-    """Find the reasons why the waiting approvals with these ids are refused in bulk, as labels by
-    card id.
+    """Find the reasons why these waiting approvals are refused in bulk, as labels by card id.
 
     If a tool reads only local data, the card is also compared with the effect that its call would
     have now.
@@ -142,8 +141,8 @@ def _refuse_all(items: Sequence[_Item]) -> list[DecisionOutcome]:
 def _decide_in_run(
     member: Membership, run_id: int, items: Sequence[_Item], reasons: Mapping[int, Sequence[str]]
 ) -> list[DecisionOutcome]:
-    """Decide cards of one run in one transaction; a refused decision changes nothing and does not
-    affect the others."""
+    """Decide cards of one run in one transaction. A refused decision changes nothing and does not
+    affect the other decisions."""
     try:
         with lock_own_cards(member, run_id, [item[0] for item in items]) as (tx, cards):
             outcomes = _deny_alike(tx, member, cards, items) or [
@@ -162,8 +161,8 @@ def _decide_in_run(
 def _deny_alike(
     tx: Transaction, member: Membership, cards: Mapping[int, Approval], items: Sequence[_Item]
 ) -> list[DecisionOutcome]:
-    """Deny all cards at once if each can be denied for the same reason; otherwise return an empty
-    list."""
+    """Deny all cards at once if they can all be denied with the same reason; otherwise return an
+    empty list."""
     ids, terms = (
         {pk for pk, _, _ in items},
         {(action, replace(decision, digest="")) for _, action, decision in items},
@@ -184,8 +183,8 @@ def _deny_alike(
 def _deny_together(
     tx: Transaction, member: Membership, cards: Sequence[Approval], decision: Decision
 ) -> bool:
-    """Deny cards of one locked run, each of which `may_deny`, in one statement; the caller resumes
-    the run.
+    """Deny cards of one locked run in one statement. The caller has checked each card with
+    `may_deny`, and resumes the run.
 
     Returns:
         False, with nothing written, if a card has changed since it was read.
@@ -227,7 +226,7 @@ def _decide_one(
     try:
         check_limits(decision)
         if action == "deny":
-            # This needs no savepoint: it writes after its last check.
+            # A denial needs no savepoint, because it writes only after its last check.
             deny_locked(tx, member, card, decision)
         elif action == "approve":
             with transaction.atomic():

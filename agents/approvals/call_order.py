@@ -14,7 +14,7 @@ def sort_by_call(
     the old one.
 
     Args:
-        after: the id of a card, open or closed; only cards after it are returned.
+        after: the id of a card, open or closed; only cards that come after this card are returned.
     """
     if after is not None:
         seen = Approval.objects.filter(organization_id=organization_id, pk=after)

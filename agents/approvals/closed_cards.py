@@ -29,7 +29,8 @@ def refuse_closed(card: Approval, consequence: str = "") -> None:
 
 
 def _is_overdue(card: Approval) -> bool:
-    """Return True if the waiting card has expired; `own_cards` loads that with the card."""
+    """Return True if the waiting card has expired. A card loaded by `own_cards` already says so;
+    for others, ask the database."""
     known: bool | None = getattr(card, "is_overdue", None)
     if known is not None:
         return known and card.status == ApprovalStatus.PENDING
@@ -39,7 +40,7 @@ def _is_overdue(card: Approval) -> bool:
 
 
 def find_next_card(card: Approval) -> Approval | None:
-    """Return the card that replaced this one; None without one."""
+    """Return the card that replaced this one; None if it was not replaced."""
     return Approval.objects.filter(
         tool_call_id=card.tool_call_id, sequence=card.sequence + 1
     ).first()

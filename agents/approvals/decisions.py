@@ -39,8 +39,8 @@ from agents.runs.provenance import list_edited
 from tools.contract import ErrorCode, Level, ToolError
 
 DENY_REASONS = ("Wrong target", "Wrong values", "Not needed", "Explain why first")
-"""Reasons that a card offers for denying it; a person's own words may follow one after a full
-stop."""
+"""The reasons that a card offers for denying it. The person's own words may follow a reason after a
+period."""
 MAX_REASON = 2000
 MAX_GRACE_S = 60
 NOT_EDITED = "the edit was not applied"
@@ -51,14 +51,15 @@ class Decision:
     """A person's decision about the card with this digest.
 
     Attributes:
-        decision_id: a request by the same person with the same id changes nothing and gets the same
-            response.
+        decision_id: a repeated request by the same person with the same id changes nothing and gets
+            the same response.
         grace_s: the seconds before the call starts, in which the decision can be undone.
-        confirm: the phrase that the person typed, at destructive level.
+        confirm: the phrase that the person typed, if the card requires one; see
+            `make_confirmation_phrase`.
         bulk_id: the bulk decision that this one belongs to.
         despite_claim_of: the username of another person who has claimed the card, if the decider
             was warned of that.
-        breaks_glass: approve alone in an emergency, see `break_glass`.
+        breaks_glass: True to approve alone in an emergency, see `break_glass`.
         seen_approvals: the approvals that the person saw on the card, see `CardStanding.seen`; None
             skips the check.
     """
@@ -89,7 +90,7 @@ def approve(member: Membership, approval_id: int, decision: Decision) -> Approva
 
 
 def approve_locked(tx: Transaction, member: Membership, card: Approval, decision: Decision) -> None:
-    """Approve a card whose run is locked, or vote for it; the caller resumes the run, or rolls back
+    """Approve a card whose run is locked, or vote for it. The caller resumes the run, or rolls back
     after a refusal."""
     if is_repeated(member, card, decision, (ApprovalStatus.APPROVED, ApprovalStatus.CONSUMED)):
         return
@@ -141,7 +142,7 @@ def deny(member: Membership, approval_id: int, decision: Decision) -> Approval:
 
 
 def deny_locked(tx: Transaction, member: Membership, card: Approval, decision: Decision) -> None:
-    """Deny a card whose run is locked; the caller resumes the run, or rolls back after a
+    """Deny a card whose run is locked. The caller resumes the run, or rolls back after a
     refusal."""
     if not may_deny(member, card, decision):
         return
@@ -218,10 +219,11 @@ def edit(
 
 
 def undo(member: Membership, approval_id: int, decision_id: str = "") -> Approval:
-    """Undo an approval before the call starts; return the new pending card, which keeps the votes
+    """Undo an approval before the call starts. Return the new pending card, which keeps the votes
     of other people.
 
-    A vote on a card that needs more people is withdrawn; the card stays.
+    If the card still needs more people, only this member's vote is withdrawn, and the card itself
+    is returned.
 
     Raises:
         Forbidden, NotFound
@@ -267,7 +269,8 @@ def withdraw(tx: Transaction, card: Approval, user: User) -> bool:
 
 
 def _withdraw(member: Membership, approval_id: int) -> Approval | None:
-    """Withdraw this member's vote from a waiting card; return None if there is none."""
+    """Withdraw this member's vote from a waiting card; return the card, or None if the member has
+    no vote."""
     with lock_own_card(member, approval_id) as (tx, card):
         return card if withdraw(tx, card, member.user) else None
 
@@ -283,7 +286,8 @@ def _publish_vote(tx: Transaction, card: Approval, event: ApprovalVoted) -> None
 
 
 def _find_undone(member: Membership, card: Approval, decision_id: str) -> Approval | None:
-    """Find the pending card that replaced this one when this member undid the approval."""
+    """Find the pending card that replaced this card when this member undid the approval; None if
+    there is none."""
     was_theirs = card.start_after is not None and card.decided_by_id == member.user_id
     if (
         card.status != ApprovalStatus.SUPERSEDED
@@ -298,7 +302,7 @@ def _find_undone(member: Membership, card: Approval, decision_id: str) -> Approv
 
 def expire(approval_id: int) -> bool:
     """Expire a card that nobody decided in time; return False if it was decided meanwhile. The
-    employee reads that this is not a refusal."""
+    employee reads that an expired card is not a refusal."""
     card = Approval.objects.select_related("tool_call").get(pk=approval_id)
     with run_transaction(card.run_id, wait=False) as tx:
         due = Approval.objects.filter(
@@ -325,7 +329,7 @@ def make_confirmation_phrase(card: Approval) -> str | None:
     """Return the phrase to type for approval: the only target's name, the number of targets, or the
     tool's name; None if the card needs none.
 
-    It needs one at destructive level, or if it affects many objects.
+    A card needs a phrase at destructive level, or if it affects many objects.
     """
     if card.level != Level.DESTRUCTIVE and not reaches_far(card):
         return None
@@ -340,8 +344,8 @@ def make_confirmation_phrase(card: Approval) -> str | None:
 
 
 def _make_typeable(name: str) -> str | None:
-    """Return the name with single spaces, as confirmations are compared; None if it cannot be
-    typed."""
+    """Return the name with single spaces, because confirmations are compared in this form; None if
+    a person cannot type it."""
     line = " ".join(name.split())
     return line if line and line.isprintable() else None
 
@@ -404,7 +408,7 @@ def _refuse_unsealed(card: Approval) -> None:
 def is_repeated(
     member: Membership, card: Approval, decision: Decision, statuses: tuple[ApprovalStatus, ...]
 ) -> bool:
-    """Return True if this decision repeats an earlier one that gave the card one of these
+    """Return True if this decision repeats an earlier decision that gave the card one of these
     states."""
     return bool(
         decision.decision_id
@@ -415,7 +419,8 @@ def is_repeated(
 
 
 def check_limits(decision: Decision) -> None:
-    """Raise Invalid if a text or the grace of the decision is too long."""
+    """Raise Invalid if a text of the decision is too long or contains a NUL, or if the grace period
+    is not within its limits."""
     if len(decision.reason) > MAX_REASON or "\0" in decision.reason:
         raise Invalid("reason", f"reason may have at most {MAX_REASON:,} characters, and no NUL")
     if not 0 <= decision.grace_s <= MAX_GRACE_S:
@@ -443,7 +448,8 @@ def _move_call(call: ToolCall, status: CallStatus) -> None:
 
 
 def publish_and_audit(tx: Transaction, member: Membership, card: Approval, reason: str) -> None:
-    """Publish and audit a decision, which the card's status names; ANSWERED means dismissed."""
+    """Publish and audit a decision. The card's status names the decision; ANSWERED means that the
+    card was dismissed."""
     publish_decision(tx, card, reason)
     tx.audit(
         member.actor,

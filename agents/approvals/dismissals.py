@@ -27,7 +27,7 @@ from tools.contract import ErrorCode, ToolError
 def dismiss(member: Membership, approval_id: int, decision: Decision) -> Approval:
     """Close a card whose effect already exists; the employee reads that nothing had to be done.
 
-    The target is checked again first. A card that says "already done" is replaced if that is no
+    The target is checked again first. A card that says "already done" is replaced if this is no
     longer true.
 
     Raises:

@@ -27,8 +27,8 @@ def _select_expired_cards() -> QuerySet[Approval]:
 
 
 def _select_unstarted_cards() -> QuerySet[Approval]:
-    """Select approved cards whose calls did not start in time, in random order: one that fails must
-    not block the others."""
+    """Select approved cards whose calls did not start in time. The order is random, so that a card
+    that fails does not block the others."""
     late = Approval.objects.filter(
         status=ApprovalStatus.APPROVED,
         after=None,

@@ -1,4 +1,5 @@
-"""Judge, trace and preview a call again after a person has edited its params, for a new card."""
+"""Judge, trace and preview a call again after a person has edited its params; the result becomes a
+new card."""
 
 from datetime import datetime
 from typing import Any
@@ -19,8 +20,8 @@ from tools.toolbox.permissions import Permission
 
 
 class EditedCall(Judgment):
-    """A card's call with edited params. If their verdict changes before the card is replaced, the
-    edit is refused.
+    """A card's call with edited params. The edit is refused if the verdict changes before the card
+    is replaced.
 
     Attributes:
         tool, effect: the tool and the effect of the edited call; the new card seals and shows them.
@@ -38,7 +39,7 @@ class EditedCall(Judgment):
         if find_asked_action(call.tool):
             raise Invalid(
                 "params",
-                "the agent acts with the params that it asked about; deny the card and say why",
+                "the agent acts with the parameters that it asked about; deny the card and say why",
             )
         tool, verdict = context.judge(call.tool, params)
         if tool is None or verdict.error is not None:
@@ -57,7 +58,8 @@ class EditedCall(Judgment):
 
     @override
     def list_tools(self) -> tuple[str, ...]:
-        return ()  # the call is counted when it starts; its new card waits for a person
+        # nothing to count yet: the call counts when it starts, and its new card waits for a person
+        return ()
 
     @override
     def judge(self, now: datetime | None) -> None:

@@ -1,4 +1,4 @@
-"""Claims, snoozes and saved views: actions of people on cards besides decisions."""
+"""Claims, snoozes and saved views: what people can do with cards besides deciding them."""
 
 from django.conf import settings
 from django.db import models
@@ -9,9 +9,9 @@ from agents.runs.models.tool_call import ToolCall
 
 
 class Claim(models.Model):
-    """A person's claim on a card: others are warned for a while before they decide it.
+    """A person's claim on a card: for a while, other people are warned before they decide the card.
 
-    It belongs to the call, so that it also applies to a replacing card.
+    The claim belongs to the call, so that it also applies to a card that replaces this one.
     """
 
     tool_call = models.OneToOneField(ToolCall, on_delete=models.CASCADE, related_name="claim")
@@ -30,9 +30,9 @@ class Claim(models.Model):
 
 
 class Snooze(models.Model):
-    """A person's wish not to see a card before a certain time; others still see it.
+    """A person's wish not to see a card before a certain time; other people still see it.
 
-    It belongs to the call, so that it also applies to a replacing card.
+    The snooze belongs to the call, so that it also applies to a card that replaces this one.
     """
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")

@@ -1,4 +1,4 @@
-"""The cards of a member's organization: count them, find one, and lock it for a decision."""
+"""The cards of a member's organization: count them, find a card, and lock it for a decision."""
 
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
@@ -20,7 +20,7 @@ def count_pending_cards(organization_id: int) -> int:
 
 
 def require_approver(member: Membership) -> None:
-    """Raise Forbidden if the member may not decide."""
+    """Raise Forbidden if the member may not decide cards."""
     member.require(Role.APPROVER, "decide cards")
 
 
@@ -66,10 +66,10 @@ def find_own_card(member: Membership, approval_id: int) -> Approval:
 
 
 def _select_own_cards(member: Membership, approval_ids: Collection[int]) -> QuerySet[Approval]:
-    """Select these cards, annotated with `has_rules`, `is_overdue`, and `is_approvers` if the
-    member may decide them.
+    """Select these cards, annotated with `has_rules`, `is_overdue`, and `is_approvers`, which is
+    True if the member may decide them.
 
-    `claimed_by` is the username of another person who has claimed it; None without one.
+    `claimed_by` is the username of another person who has claimed the card; None if nobody has.
     """
     still = Membership.objects.filter(pk=member.pk, role__in=DECIDERS, user__is_active=True)
     own = Approval.objects.filter(organization_id=member.organization_id, pk__in=approval_ids)

@@ -21,8 +21,8 @@ def answer(member: Membership, approval_id: int, text: str, decision_id: str = "
     """Answer an employee's question; its call gets the answer as its result.
 
     Args:
-        decision_id: a request by the same person with the same id changes nothing and gets the same
-            response.
+        decision_id: a repeated request by the same person with the same id changes nothing and gets
+            the same response.
 
     Raises:
         Forbidden, NotFound, Invalid, AlreadyDecided, Expired
@@ -91,7 +91,7 @@ def _clean_answer(text: str, decision_id: str) -> str:
 
 
 def _end_call(tx: Transaction, call: ToolCall, by: str, answer_text: str) -> None:
-    """End the call with the answer as its result; the model reads the name of the person."""
+    """End the call with the answer as its result; the model also reads who answered."""
     quoted = "\n".join(f"> {line}" for line in answer_text.splitlines())
     summary = f"{by} answered: {shorten_answer(answer_text)}"
     data = {"answer": answer_text, "answered_by": by}
@@ -102,7 +102,8 @@ def _end_call(tx: Transaction, call: ToolCall, by: str, answer_text: str) -> Non
 def _publish_and_audit(
     tx: Transaction, member: Membership, card: Approval, answer_text: str
 ) -> None:
-    """Publish and audit the answer; only QuestionAnswered contains its text."""
+    """Publish and audit the answer. Of the published events, only QuestionAnswered contains its
+    text."""
     by = member.user.get_username()
     tx.publish(QuestionAnswered(str(card.pk), str(card.tool_call_id), answer_text, by))
     publish_decision(tx, card, "")

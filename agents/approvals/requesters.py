@@ -25,7 +25,7 @@ from tools.schedules.models import Schedule
 CREATE_SCHEDULE = "schedule.create"
 
 People = dict[int, dict[int, str]]
-"""By run or call id: the names of people by their user id."""
+"""The names of people by their user id, for each run or call by its id."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,8 @@ class _People(NamedTuple):
     """The people who acted on runs, by run id, and on calls, by call id.
 
     Attributes:
-        edits: the people who edited a call, by call id; `edits_by_run` joins them by run id.
+        edits: the people who edited a call, by call id; `edits_by_run` has the same people by run
+            id.
     """
 
     messages: People
@@ -56,7 +57,7 @@ class _People(NamedTuple):
 
 
 class _RunOrigin(NamedTuple):
-    """A run, with the run or schedule that started it."""
+    """A run, with the ids of the run and the request that started it."""
 
     pk: int
     parent_id: int | None
@@ -83,22 +84,23 @@ class _RequestOrigins:
 
     runs: dict[int, _RunOrigin] = field(default_factory=dict)
     children: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
-    """By run id: the ids of the runs that the run delegated."""
+    """The ids of the runs that a run delegated, by the run's id."""
     schedules: dict[int, _ScheduleOrigin] = field(default_factory=dict)
     acts: dict[int, list[Act]] = field(default_factory=dict)
-    """By run id: the people reported by the app that started the run, such as those behind a
-    trigger, and whoever resent a message."""
+    """The people reported by the app that started the run, such as those behind a trigger, and
+    whoever resent a message; by run id."""
     callers: dict[int, int | None] = field(default_factory=dict)
-    """By call id: the call whose tool or recipe made the call; None if the model did."""
+    """The call whose tool or recipe made a call, by the call's id; None if the model made it."""
     creations: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
-    """By run id: the ids of its calls that create schedules."""
+    """The ids of a run's calls that create schedules, by run id."""
 
     def find_schedule(self, run: _RunOrigin) -> _ScheduleOrigin | None:
         number = _get_schedule_id(run)
         return self.schedules.get(number) if number is not None else None
 
     def list_parents(self, run: _RunOrigin) -> Iterator[int]:
-        """Yield the run that delegated this one, and the run in which its schedule was created."""
+        """Yield the id of the run that delegated this run, and that of the run in which its
+        schedule was created."""
         if run.parent_id is not None:
             yield run.parent_id
         schedule = self.find_schedule(run)
@@ -127,7 +129,7 @@ class _RequestOrigins:
         return list(found.values())
 
     def list_callers(self, call_id: int | None) -> Iterator[int]:
-        """Yield the call and the calls that led to it."""
+        """Yield the id of the call, and the ids of the calls that led to it."""
         while call_id is not None:
             yield call_id
             call_id = self.callers.get(call_id)
@@ -164,7 +166,8 @@ def find_requesters(cards: Collection[Approval]) -> dict[int, list[Requester]]:
 
 
 def describe_requesters(requesters: Iterable[Requester]) -> str:
-    """Return a text such as "Ada started this run, and Ben edited this call"; empty for nobody."""
+    """Return a text such as "Ada started this run, and Ben edited this call"; empty if there is
+    nobody."""
     acts = [f"{requester.name} {requester.act}" for requester in requesters]
     return acts[0] if len(acts) == 1 else f"{', '.join(acts[:-1])}, and {acts[-1]}" if acts else ""
 
@@ -249,7 +252,7 @@ def _add_schedules(origins: _RequestOrigins, runs: Iterable[_RunOrigin]) -> None
 
 
 def _add_acts(origins: _RequestOrigins, runs: Iterable[_RunOrigin]) -> None:
-    """Add the people behind runs that another app started; without such runs, nothing is
+    """Add the people behind runs that another app started. If there are no such runs, nothing is
     queried."""
     for origin, source in ORIGINS.items():
         if ids := [run.pk for run in runs if run.origin == origin]:
@@ -268,7 +271,8 @@ def _add_callers(origins: _RequestOrigins, call_ids: set[int]) -> None:
 
 
 def _get_schedule_id(run: _RunOrigin) -> int | None:
-    """Return the id of the schedule that started the run, from the run's client request id."""
+    """Return the id of the schedule that started the run, as the run's client request id names it;
+    None if no schedule started the run."""
     number = run.client_request_id.removeprefix(SCHEDULE_REQUEST_PREFIX).partition(":")[0]
     return parse_row_id_or_none(number) if run.origin == Origin.SCHEDULE else None
 
@@ -276,7 +280,8 @@ def _get_schedule_id(run: _RunOrigin) -> int | None:
 def _load_edits(origins: _RequestOrigins) -> tuple[People, People]:
     """Load the people who edited calls: by call, and by run for delegated runs.
 
-    An edit replaces a card that nobody approved.
+    An edit leaves a replaced card that nobody approved, while undoing an approval leaves a card
+    that was approved.
     """
     calls = {*origins.callers, *(call for calls in origins.creations.values() for call in calls)}
     delegated = {child for children in origins.children.values() for child in children}
@@ -296,10 +301,11 @@ def _load_edits(origins: _RequestOrigins) -> tuple[People, People]:
 
 
 def _load_answers_and_reasons(run_ids: Collection[int]) -> tuple[People, People]:
-    """Load, by run, the people whose answers the employee read, and those whose reasons it read."""
+    """Load, by run, the people whose answers the employee has read, and the people whose reasons it
+    has read."""
     answered = Q(status=ApprovalStatus.ANSWERED)
     denied = Q(status=ApprovalStatus.DENIED) & ~Q(reason="")
-    resolved = Q(kind=ApprovalKind.UNKNOWN)  # an open one has no decider
+    resolved = Q(kind=ApprovalKind.UNKNOWN)  # open cards have no decider and are skipped
     read = Approval.objects.filter(answered | denied | resolved, run_id__in=run_ids).order_by("pk")
     rows = list(read.values_list("kind", "run_id", "decided_by_id", "decided_by__username"))
     answers = _group_people(row[1:] for row in rows if row[0] == ApprovalKind.QUESTION)

@@ -12,12 +12,12 @@ MAX_QUERY = 500
 
 
 def list_views(member: Membership) -> list[SavedView]:
-    """List the member's saved views by name."""
+    """List the member's saved views, sorted by name."""
     return list(SavedView.objects.filter(organization_id=member.organization_id, user=member.user))
 
 
 def save_view(member: Membership, name: str, query: str, allowed: tuple[str, ...]) -> SavedView:
-    """Save a filter under a name; a view of the same name is replaced.
+    """Save a filter under a name, in place of a view with the same name.
 
     Args:
         query: the query string; params that are not `allowed` are dropped.

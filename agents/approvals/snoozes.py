@@ -1,5 +1,5 @@
-"""Snoozed cards: hidden from one person until a chosen time. Others still see them, and they expire
-as usual."""
+"""Snoozed cards are hidden from one person until a chosen time. Other people still see them, and
+they expire as usual."""
 
 from datetime import date, datetime, time, timedelta
 
@@ -20,8 +20,8 @@ def snooze(member: Membership, approval_id: int, until: str) -> Snooze:
     """Hide a waiting card from this member.
 
     Args:
-        until: `hour`, `tomorrow`, or a date such as 2026-01-31; on a day, the card returns at 8
-            a.m.
+        until: `hour` for one hour; or `tomorrow` or a date such as 2026-01-31, on which the card
+            returns at 8 a.m.
 
     Raises:
         NotFound: there is no such card.

@@ -13,8 +13,8 @@ GRACE = timedelta(seconds=MAX_GRACE_S)
 
 
 def correct_starts() -> int:
-    """Shorten grace periods that are longer than allowed, so that the approved calls start; return
-    their number."""
+    """Shorten grace periods that are longer than allowed, so that the approved calls can start.
+    Return the number of corrected calls."""
     approved = Approval.objects.filter(status=ApprovalStatus.APPROVED)
     late = approved.filter(start_after__gt=Now() + GRACE + CLOCK_SLACK).order_by("pk")
     return sum(
@@ -37,4 +37,4 @@ def _correct_start(card_id: int, run_id: int) -> bool:
             card = Approval.objects.filter(pk=card_id, status=ApprovalStatus.APPROVED)
             return bool(card.filter(start_after__gt=start + CLOCK_SLACK).update(**times))
     except Run.DoesNotExist:
-        return False  # the run is locked; the next round corrects it
+        return False  # another transaction has locked the run; the next round corrects the time

@@ -1,5 +1,4 @@
-"""List a member's approvals that can still be undone: single ones, and bulk decisions as a
-whole."""
+"""List a member's approvals that can still be undone; a bulk decision is listed as a whole."""
 
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ class Undoable:
     Attributes:
         approval_id, sentence: the id and sentence of the first approval's card.
         bulk_id: None for a single approval.
-        until: the time at which the first of the calls may start.
+        until: the time at which the first of these calls may start.
     """
 
     approval_id: int
@@ -34,8 +33,8 @@ class Undoable:
 
 
 def list_undoable(member: Membership) -> list[Undoable]:
-    """List this member's approvals that can still be undone, oldest first; at most 1,000 are
-    checked."""
+    """List this member's approvals that can still be undone, oldest first. At most 1,000 approvals
+    are checked."""
     mine = Approval.objects.filter(
         organization_id=member.organization_id, decided_by_id=member.user_id
     )

@@ -1,4 +1,5 @@
-"""Replace the cards of approved calls that did not start in time."""
+"""Replace the cards of approved calls that have not started, and compute the effect of a card
+again."""
 
 from dataclasses import dataclass
 
@@ -91,8 +92,8 @@ def replace_unstarted_card(card_id: int, why: str) -> bool:
 def compute_effect_now(card: Approval) -> CallEffect | ToolError:
     """Compute the card's effect again in this thread, for tools that read only local data.
 
-    If the tool refuses the call, the effect says why, or that it was done already. If the gate
-    forbids the call, return its error.
+    If the tool refuses the call, the effect gives the reason, or says that the work is already
+    done. If the gate forbids the call, return the gate's error.
     """
     call = card.tool_call
     context = load_context(call.run_id)

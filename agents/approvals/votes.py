@@ -1,4 +1,5 @@
-"""Votes: the people who may approve a card under the approval rules, and the missing approvals."""
+"""Votes: which people may approve a card under the approval rules, and which approvals are
+missing."""
 
 from __future__ import annotations
 
@@ -41,8 +42,8 @@ class CardStanding:
     """The approval rules that match a card, and the votes that count for it now.
 
     Attributes:
-        rules: those that match the card.
-        requesters: the people who requested it, if a rule excludes them.
+        rules: the approval rules that match the card.
+        requesters: the people who requested the call, if a rule excludes them.
         voters: the members of the organization, by user id.
     """
 
@@ -91,12 +92,12 @@ class CardStanding:
 
     @property
     def approved_by(self) -> list[str]:
-        """The people whose votes count already, such as `Ben for Fay`."""
+        """The people whose votes already count, such as `Ben for Fay` for a deputy's vote."""
         return [vote.name for vote in self.counted]
 
     @property
     def represented(self) -> list[tuple[str, str]]:
-        """The approvers represented by another person's vote, each with the name on that vote."""
+        """The approvers whom another person's vote represents, each with the name on that vote."""
         silent = [each for each in self.voters.values() if each.may_approve]
         return [
             (each.name, vote.name)
@@ -107,12 +108,12 @@ class CardStanding:
 
     @property
     def seen(self) -> str:
-        """A text of the approvals that count so far: it changes whenever they do."""
+        """A text that lists the approvals that count so far, so it changes whenever they change."""
         return ", ".join(self.approved_by)
 
     @property
     def is_two_person_rule(self) -> bool:
-        """True if only the two-person rule matches."""
+        """True if the two-person rule is the only rule that matches the card."""
         return self.rules == (TWO_PERSON_RULE,)
 
     @property
@@ -147,7 +148,7 @@ def find_standings(
     Costs one query if no rule matches, and at most nine more for any number of cards.
 
     Args:
-        cards: with their calls and runs.
+        cards: the cards, loaded with their calls and runs.
     """
     rules = load_rules(organization)
     matching = {card.pk: _find_matching(card, rules) for card in cards}
@@ -177,7 +178,7 @@ class VoteRight:
 
     Attributes:
         standing: None if no rule matches the card, so that one approver decides.
-        breaks_glass: see `break_glass`.
+        breaks_glass: True if an admin approves alone in an emergency, see `break_glass`.
     """
 
     entitlement: Entitlement
@@ -196,14 +197,14 @@ class VoteRight:
 
     @property
     def still_needed(self) -> str:
-        """The approvals still missing after this vote; empty if none are."""
+        """The approvals still missing after this vote; empty if none is missing."""
         if self.standing is None or self.entitlement.vote is None:
             return ""
         return replace(self.standing, votes=(*self.standing.counted, self.entitlement.vote)).needs
 
     def refuse_unseen(self, seen: str | None) -> None:
-        """Raise ApprovalsChanged if the approvals differ from those the person saw; None skips the
-        check."""
+        """Raise ApprovalsChanged if the card's approvals are no longer those that the person saw;
+        `seen` None skips the check."""
         current = self.standing.seen if self.standing else ""
         if seen is not None and seen != current:
             by, needs = (
@@ -223,7 +224,7 @@ class VoteRight:
 def require_vote(
     member: Membership, organization: Organization, card: Approval, decision_id: str
 ) -> VoteRight:
-    """Return this member's right to approve the card; call it under the lock of the card's run.
+    """Return this member's right to approve the card. Call this under the lock of the card's run.
 
     Raises:
         Forbidden: no rule would count their approval.
@@ -241,9 +242,10 @@ def require_vote(
 
 
 def cast_vote(card: Approval, right: VoteRight, decision_id: str, bulk_id: UUID | None) -> bool:
-    """Record the vote, unless it is the only one needed; return True if it completes the approval.
+    """Record the vote; return True if it completes the approval. A vote is not recorded if it is
+    the only one needed, and no deputy casts it.
 
-    Votes that no longer count are withdrawn, because each person has one vote.
+    Votes that no longer count are withdrawn, because each person can have only one vote.
     """
     vote, standing = right.entitlement.vote, right.standing
     if vote is None or standing is None:
@@ -266,7 +268,7 @@ def cast_vote(card: Approval, right: VoteRight, decision_id: str, bulk_id: UUID 
 
 
 HAS_VOTES = Exists(Vote.objects.filter(approval_id=OuterRef("pk"), withdrawn_at=None))
-"""Annotates cards as `has_votes`, which saves a query for cards without votes."""
+"""The annotation `has_votes` for cards; it saves a query if a card has no votes."""
 
 
 def list_voters(organization_id: int) -> dict[int, tuple[str, ...]]:
@@ -289,13 +291,13 @@ def has_voted(member: Membership, card: Approval, decision_id: str = "") -> bool
 
 
 def withdraw_vote(user_id: int, card: Approval) -> bool:
-    """Withdraw this person's vote; return False if there is none."""
+    """Withdraw this person's vote on the card; return False if there is none."""
     votes = Vote.objects.filter(approval=card, voter_id=user_id, withdrawn_at=None)
     return bool(votes.update(withdrawn_at=Now()))
 
 
 def keep_votes(card: Approval, replacement: Approval, without_user_id: int) -> None:
-    """Copy the votes of other people to the replacement of this card, if its digest is the same."""
+    """Copy the votes of all other people to the card's replacement, if it has the same digest."""
     if replacement.digest != card.digest:
         return
     votes = Vote.objects.filter(approval=card, withdrawn_at=None).exclude(voter_id=without_user_id)
@@ -333,7 +335,7 @@ def _describe(card: Approval, requesters: Collection[Requester]) -> RuledCard:
 def _load_votes(
     cards: Collection[Approval], voters: dict[int, Voter]
 ) -> dict[int, tuple[CastVote, ...]]:
-    """Load the votes on these cards, with their people's current roles, in one query.
+    """Load the votes on these cards, with the current roles of the voters, in one query.
 
     Votes of former members and former deputies are left out.
     """

@@ -1,4 +1,4 @@
-"""Undo bulk approvals: one row withholds all calls at once, then workers renew the cards one by
+"""Undo bulk approvals: one row withholds all calls at once, and workers then renew the cards one by
 one."""
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from agents.runs.models import Approval, ApprovalStatus, CallStatus, Vote, Withh
 UNDOABLE_FOR = timedelta(days=1)
 """The maximum age of a bulk approval that can be undone."""
 CARDS_AT_ONCE = 20
-"""The cards that a worker renews before it checks again whether to stop."""
+"""The number of cards that a worker renews before it checks again whether to stop."""
 
 
 @dataclass(frozen=True)
@@ -34,10 +34,10 @@ class WithheldState:
     """The state of an undone bulk approval.
 
     Attributes:
-        cards: the number of approvals of the bulk that decided their cards.
-        started: the number of these whose calls had already started; final once `left` is 0.
-        left: the number of these that are withheld and not renewed yet.
-        votes: the number of approvals of the bulk on cards that other people decide as well.
+        cards: the number of the bulk's approvals that decided their cards.
+        started: the number of these cards whose calls had already started; final once `left` is 0.
+        left: the number of these cards that are withheld and not renewed yet.
+        votes: the number of the bulk's approvals on cards that other people decide as well.
     """
 
     bulk_id: UUID
@@ -79,11 +79,11 @@ def withhold(member: Membership, bulk_id: UUID) -> WithheldState:
     """Undo a bulk approval of this member: once this is committed, none of its waiting calls
     starts.
 
-    Repeating it changes nothing.
+    Undoing it again changes nothing.
 
     Raises:
         Forbidden
-        NotFound: this member approved no such bulk since yesterday.
+        NotFound: this member approved no such bulk in the last 24 hours.
     """
     require_approver(member)
     state = _read(member.organization_id, member.user_id, bulk_id)
@@ -102,7 +102,7 @@ def withhold(member: Membership, bulk_id: UUID) -> WithheldState:
 
 
 def read_state(member: Membership, bulk_id: UUID) -> WithheldState:
-    """Read the progress of undoing a bulk approval: this member's, or else another member's.
+    """Read the progress of undoing a bulk approval of this member, or else of another member.
 
     Raises:
         NotFound: nobody has undone such a bulk.
@@ -115,17 +115,17 @@ def read_state(member: Membership, bulk_id: UUID) -> WithheldState:
 
 
 def refuse_undone(member: Membership, bulk_id: UUID | None) -> None:
-    """Raise Conflict if this member has undone the bulk: a decision added to it could start no
-    call."""
+    """Raise Conflict if this member has undone the bulk, because a decision added to it could not
+    start a call."""
     if bulk_id is not None and _select_own(member).filter(bulk_id=bulk_id).exists():
         raise Conflict(f"the bulk {bulk_id} was undone; decide with another bulk_id")
 
 
 def renew_some() -> bool:
-    """Renew some cards of withheld bulks, each under its run's lock; return False if none could be
-    renewed.
+    """Renew some cards of withheld bulks, and withdraw some of the bulks' votes, each under its
+    run's lock. Return False if nothing could be done.
 
-    Their order is random, so that several workers rarely choose the same.
+    The cards are chosen at random, so that several workers rarely choose the same ones.
     """
     withheld = Approval.objects.filter(
         WithheldBulk.find_for_approval(), status=ApprovalStatus.APPROVED
@@ -172,7 +172,8 @@ def _select_own(member: Membership) -> QuerySet[WithheldBulk]:
 
 
 def _select_bulk(organization_id: int, user_id: int, bulk_id: UUID) -> QuerySet[Approval]:
-    """Select this person's approvals of the bulk, in any state."""
+    """Select those of this person's approvals in the bulk that had a grace period and are recent
+    enough to undo, in any state."""
     recent = Approval.objects.filter(
         organization_id=organization_id,
         decided_at__gt=Now() - UNDOABLE_FOR,

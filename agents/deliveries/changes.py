@@ -1,4 +1,4 @@
-"""Changes to deliveries besides sending: end, send again, delete."""
+"""Changes to deliveries other than sending: end them, send them again, or delete them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _STEPS = 20
 
 
 def end_deliveries(rows: QuerySet[Any], status: str, problem: str) -> int:
-    """End the given deliveries that still wait, and return their number."""
+    """End those of the given deliveries that are still waiting, and return their number."""
     waiting = rows.filter(status=DeliveryStatus.WAITING)
     return waiting.update(status=status, ended_at=Now(), problem=problem[:MAX_PROBLEM])
 
@@ -28,7 +28,7 @@ def send_again(member: Membership, kind: str, delivery_id: int) -> Any:
     """Reset an ended delivery, which keeps its id, and ask the workers to send it again.
 
     Args:
-        kind: the kind of its channel.
+        kind: the kind of the delivery's channel.
 
     Raises:
         Forbidden: the member may not see deliveries of this kind.

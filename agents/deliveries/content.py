@@ -11,17 +11,17 @@ class Notification:
     """One or more notices, as a channel sends them to a person.
 
     Attributes:
-        key: the same for each attempt, so that a receiver can recognize a repeat.
+        key: a key that is the same for each attempt, so that a receiver can recognize a repeat.
         subject: one line.
         items: the notices, each with its absolute link.
-        path: the page to open: that of the notice, or one that lists all.
-        tag: a later notification with the same tag replaces this one; at most 32 letters, digits,
-            - and _.
+        path: the path of the page to open: the notice's page, or the page that lists all notices.
+        tag: at most 32 letters, digits, - and _. A later notification with the same tag replaces
+            this one.
         waiting: the number of cards that wait in the organization.
         settings_link: the page for the receiver's preferences.
         closes: the tags of earlier notifications that the browser closes when it gets this one.
-        code: the code that confirms the channel, if the notification is about that; `channel_id`
-            names the channel.
+        code: the code that confirms the channel, if the notification sends one; `channel_id` is the
+            channel's id.
     """
 
     key: str
@@ -47,9 +47,9 @@ class SignedEvent:
     """An event for another system, in the form of Standard Webhooks.
 
     Attributes:
-        key: the same for each attempt, so that a receiver can recognize a repeat.
+        key: a key that is the same for each attempt, so that a receiver can recognize a repeat.
         body: JSON.
-        secrets: the currently valid secrets, newest first; each makes one signature.
+        secrets: the currently valid secrets, newest first; the event gets one signature for each.
     """
 
     key: str

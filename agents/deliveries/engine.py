@@ -1,8 +1,8 @@
-"""Send due deliveries at least once: each attempt is recorded before it begins, and its end
-afterwards.
+"""Send due deliveries at least once. The start of each attempt is recorded before it begins, and
+its end afterwards.
 
-If a sender is killed in between, another one retries when the attempt times out, so a kill repeats
-at most the batch that was being sent.
+If a sender is killed in between, another sender retries when the attempt times out. So a kill
+repeats at most the batch that was being sent.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ def send_next(kind: str, *, only_healthy: bool = False) -> bool:
     """Send the next batch by a channel of this kind; return False if nothing is due.
 
     Args:
-        only_healthy: send only to receivers whose last batch arrived, so that failing ones never
-            delay them.
+        only_healthy: send only to receivers whose last batch arrived, so that failing receivers
+            never delay them.
     """
     batch = _take_batch(kind, _RECEIVERS, only_healthy=only_healthy)
     if batch is None:
@@ -58,9 +58,10 @@ def send_next(kind: str, *, only_healthy: bool = False) -> bool:
 def _take_batch(
     kind: str, receivers: Receivers | None = None, *, only_healthy: bool = False
 ) -> _Batch | None:
-    """Take the due deliveries of one idle receiver, and record the start of an attempt.
+    """Take the due deliveries of one idle receiver, and record the start of an attempt; return None
+    if there are none.
 
-    Without due deliveries, no lock is taken.
+    While no delivery is due, no lock is taken.
     """
     receivers, outbox = receivers or Receivers(), OUTBOXES[kind]
     due = receivers.exclude_busy(outbox, outbox.select_due(only_healthy=only_healthy))
@@ -75,8 +76,8 @@ def _take_batch(
 
 
 def _begin_try(outbox: _Outbox, due: QuerySet[Any]) -> _Batch | None:
-    """Lock the first due delivery, healthy receivers before others, and record the start of an
-    attempt."""
+    """Lock the first due delivery, preferring healthy receivers, and record the start of an
+    attempt; return None if no delivery can be locked."""
     rows = due.select_for_update(skip_locked=True, no_key=True, of=outbox.locks)
     rows = rows.select_related(outbox.receiver, *outbox.related).annotate(taken_at=Now())
     first = _find_first(outbox, rows)
@@ -94,8 +95,8 @@ def _begin_try(outbox: _Outbox, due: QuerySet[Any]) -> _Batch | None:
 def record_attempt(
     rows: QuerySet[Any], deliveries: Collection[DeliveryBase], until: datetime | Combinable
 ) -> None:
-    """Record the start of an attempt on these deliveries, which `rows` contains; from `until` on,
-    another sender may retry."""
+    """Record the start of an attempt on these deliveries. The queryset `rows` must contain them;
+    from `until` on, another sender may retry."""
     started = rows.filter(pk__in=[each.pk for each in deliveries])
     started.update(tries=F("tries") + 1, due_at=until)
     for each in deliveries:
@@ -135,7 +136,7 @@ def _send_batch(batch: _Batch) -> None:
 
 
 def _drop_unneeded(batch: _Batch) -> _Batch:
-    """End deliveries that are no longer needed; return the batch with the others."""
+    """End the deliveries that are no longer needed; return the batch with the remaining ones."""
     reasons = batch.outbox.explain_drops(batch)
     for pk, reason in reasons.items():
         _end(batch.keep([pk]), DeliveryStatus.DROPPED, reason)
@@ -144,8 +145,8 @@ def _drop_unneeded(batch: _Batch) -> _Batch:
 
 @contextmanager
 def _renewing(batch: _Batch) -> Iterator[None]:
-    """Keep other senders from the batch during a slow attempt; they may take a killed sender's
-    batch after `try_s`."""
+    """Keep other senders away from the batch during a slow attempt. If its sender is killed, other
+    senders may take the batch after `try_s`."""
     ended = threading.Event()
     pause = timedelta(seconds=batch.outbox.try_s * timing().scale)
 
@@ -165,7 +166,8 @@ def _renewing(batch: _Batch) -> Iterator[None]:
 
 
 def _record_failure(batch: _Batch, error: DeliveryError) -> None:
-    """Let the deliveries wait for their next attempt, or fail them after the last one."""
+    """Let the deliveries wait for their next attempt; after the last attempt, end them as
+    failed."""
     outbox, pause = batch.outbox, None
     logger.warning(
         "%s %s: %s (try %d)", outbox.receiver, batch.receiver.pk, error.problem, batch.tries
@@ -179,13 +181,14 @@ def _record_failure(batch: _Batch, error: DeliveryError) -> None:
 
 
 def find_pause(tries: int, longest_s: float = LONGEST_PAUSE_S, asked_s: float = 0.0) -> timedelta:
-    """Return the pause after this many failed attempts: 15 seconds, then four times the last one,
-    up to the longest, or what the receiver asked for if that is longer."""
+    """Return the pause after this many failed attempts: 15 seconds, then four times the previous
+    pause, up to `longest_s`. If the receiver asked for a longer pause, return that."""
     own_s = min(FIRST_PAUSE_S * 4.0 ** min(tries - 1, 10), longest_s)
     return timedelta(seconds=max(own_s, asked_s) * timing().scale)
 
 
 def _end(batch: _Batch, status: str, problem: str = "") -> None:
-    """End the deliveries. A success counts, even if another sender has begun a later attempt."""
+    """End the deliveries. A success counts even if another sender has already begun a later
+    attempt."""
     rows = batch.select_waiting() if status == DeliveryStatus.SENT else batch.select()
     end_deliveries(rows, status, problem)

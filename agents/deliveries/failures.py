@@ -12,10 +12,10 @@ class DeliveryError(Exception):
 
     Attributes:
         problem: the reason, for people.
-        is_final: trying again would not help.
-        is_gone: the address seems to be gone.
-        is_ours: the failure is this installation's, and says nothing about the receiver.
-        answer_status: the status of the receiver's response; None without one.
+        is_final: True if trying again would not help.
+        is_gone: True if the address seems to be gone.
+        is_ours: True if the failure is this installation's, and says nothing about the receiver.
+        answer_status: the status of the receiver's response; None if there was none.
         retry_after_s: the seconds for which the receiver asked us to wait; 0 if it did not.
     """
 
@@ -32,5 +32,6 @@ class DeliveryError(Exception):
 
 
 def read_retry_after(value: str, longest_s: float) -> float:
-    """Read the seconds of a Retry-After header, up to the longest; 0 if it names none."""
+    """Return the seconds of a Retry-After header, up to `longest_s`; 0 if the header is not a
+    number."""
     return min(float(value), longest_s) if re.fullmatch(r"[0-9]{1,9}", value) else 0.0

@@ -1,4 +1,5 @@
-"""The columns that each table of deliveries and of receivers has, and the key for push."""
+"""The columns that all tables of deliveries share, those that all tables of receivers share, and
+the key for push."""
 
 from __future__ import annotations
 
@@ -14,13 +15,13 @@ MAX_PROBLEM = 300
 
 
 class DeliveryStatus(models.TextChoices):
-    """The states of a delivery: `waiting` may become any other, `failed` may become waiting
-    again."""
+    """The states of a delivery. A waiting delivery may change to any other state; a failed delivery
+    may change to waiting again."""
 
     WAITING = "waiting", "Waiting"
     SENT = "sent", "Sent"
     SHOWN = "shown", "Not sent"
-    """No server can send it, so it is only shown on the page of notices."""
+    """No server can send the delivery, so it is only shown on the page of notices."""
     DROPPED = "dropped", "No longer needed"
     FAILED = "failed", "Failed"
 
@@ -39,7 +40,7 @@ class DeliveryBase(models.Model):
         due_at: the time from which to send it; during an attempt, the time at which another sender
             may retry.
         tries: the number of started attempts.
-        problem: the reason why the last attempt failed, or why it was dropped.
+        problem: the reason why the last attempt failed, or why the delivery was dropped.
         taken_at: the database's time when the engine took it; only set on rows read by the engine.
     """
 
@@ -56,11 +57,11 @@ class DeliveryBase(models.Model):
 
 
 class ReceiverBase(models.Model):
-    """An address that deliveries go to; each has an `organization_id` and a `host`, which may be
-    empty.
+    """An address to which deliveries go. Each receiver has an `organization_id` and a `host`, which
+    may be empty.
 
     Attributes:
-        failing_since, problem: the time since which sending fails, and the reason of the last
+        failing_since, problem: the time since which sending fails, and the reason for the last
             failure.
     """
 
@@ -72,7 +73,7 @@ class ReceiverBase(models.Model):
 
 
 class PushKey(models.Model):
-    """The installation's key pair for browser push, in one row; a new one would end all
+    """The installation's key pair for browser push, in a single row; a new key pair would end all
     subscriptions."""
 
     private_key = EncryptedTextField()

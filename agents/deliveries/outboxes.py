@@ -26,7 +26,7 @@ R = TypeVar("R", bound=ReceiverBase)
 
 @dataclass(frozen=True)
 class DeliveryEnding:
-    """The status in which an attempt without an error leaves its deliveries."""
+    """The status that deliveries get when an attempt ends without an error."""
 
     status: str = DeliveryStatus.SENT
     problem: str = ""
@@ -56,7 +56,7 @@ class DeliveryBatch(Generic[D, R]):
 
     @property
     def key(self) -> str:
-        """A key that is the same for each attempt to send the same deliveries."""
+        """A key that is the same for every attempt to send these deliveries."""
         ids = ",".join(str(pk) for pk in self.ids)
         return f"{sha256(ids.encode()).hexdigest()[:32]}.gadget"
 
@@ -79,8 +79,7 @@ class Outbox(ABC, Generic[D, R]):
     Attributes:
         kind: the kind of channel.
         receiver: the field of a delivery that names its receiver.
-        host_column: the column with the host of a receiver; empty if only the receiver itself knows
-            it.
+        host_column: the column with a receiver's host; empty if the host is not stored in a column.
         locks: the rows that taking a delivery locks; if the receiver's row is one of them, all
             processes together send the receiver one batch at a time.
         related: the related rows that sending reads.
@@ -114,7 +113,7 @@ class Outbox(ABC, Generic[D, R]):
         """Select the due rows.
 
         Args:
-            only_healthy: only for receivers whose last batch arrived.
+            only_healthy: True to select only rows for receivers whose last batch arrived.
         """
         due = self.select_all().filter(status=DeliveryStatus.WAITING, due_at__lte=Now())
         return due.filter(**{f"{self.receiver}__failing_since": None}) if only_healthy else due
@@ -140,13 +139,14 @@ class Outbox(ABC, Generic[D, R]):
         """Choose the deliveries for one batch.
 
         Args:
-            first: the one that has been due for longest.
-            same: all due deliveries to its receiver with as many attempts, including `first`.
+            first: the delivery that has been due for longest.
+            same: all due deliveries to the same receiver with the same number of attempts,
+                including `first`.
         """
         return (first,)
 
     def hold(self, receiver: R, until: datetime) -> None:
-        """Keep other processes from this receiver; called in the transaction that begins an
+        """Keep other processes from this receiver. Called in the transaction that begins an
         attempt."""
 
     def release(self, batch: DeliveryBatch[D, R]) -> None:
@@ -161,11 +161,11 @@ class Outbox(ABC, Generic[D, R]):
         """Write the notification or the event, and send it by the channel.
 
         Raises:
-            DeliveryError: it was not sent.
+            DeliveryError: the notification or event was not sent.
         """
 
     def is_given_up(self, batch: DeliveryBatch[D, R]) -> bool:
-        """Return True if a batch that failed has no further attempt."""
+        """Return True if a failed batch gets no further attempt."""
         return self.max_tries is not None and batch.tries >= self.max_tries
 
     @abstractmethod
@@ -176,7 +176,8 @@ class Outbox(ABC, Generic[D, R]):
     def note_failure(
         self, batch: DeliveryBatch[D, R], error: DeliveryError, pause: timedelta | None
     ) -> None:
-        """Record the failure at the receiver; switch it off, or let it rest, if it fails for long.
+        """Record the failure at the receiver. If the receiver fails for long, switch it off, or let
+        it rest.
 
         Args:
             pause: the pause before the next attempt; None if the deliveries were given up.
@@ -184,7 +185,7 @@ class Outbox(ABC, Generic[D, R]):
 
 
 OUTBOXES: dict[str, Outbox[Any, Any]] = {}
-"""The outboxes by kind; `register` adds one."""
+"""The outboxes by kind; `register` fills it."""
 
 
 def register(*outboxes: Outbox[Any, Any]) -> None:

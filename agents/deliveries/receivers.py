@@ -12,12 +12,12 @@ from agents.deliveries.outboxes import DeliveryBatch, Outbox
 
 MAX_AT_ONE_HOST = 2
 """The most batches that one process sends to one host at the same time, so that a host that hangs
-leaves senders for others."""
+leaves senders for other hosts."""
 
 
 class Receivers:
-    """Receivers and hosts with batches on their way: one batch for each receiver, and at most two
-    for each host."""
+    """The receivers and hosts to which batches are being sent: at most one batch for each receiver,
+    and at most two for each host."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -25,7 +25,7 @@ class Receivers:
         self._hosts: Counter[str] = Counter()
 
     def exclude_busy(self, outbox: Outbox[Any, Any], due: QuerySet[Any]) -> QuerySet[Any]:
-        """Leave out the deliveries to busy receivers and hosts."""
+        """Leave out the deliveries whose receiver or host is busy."""
         with self._lock:
             ids = sorted(pk for field, pk in self._busy if field == outbox.receiver)
             hosts = [host for host, number in self._hosts.items() if number >= MAX_AT_ONE_HOST]

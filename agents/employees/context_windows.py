@@ -1,4 +1,4 @@
-"""Context windows: how many tokens an employee's model reads at once."""
+"""Context windows: the number of tokens that an employee's model reads at once."""
 
 from typing import Any
 
@@ -6,8 +6,8 @@ from agents.employees.models import Employee, ModelProvider, ProviderKind
 
 USUAL_CONTEXT = 128_000
 OLLAMA_CONTEXT = 16_384
-"""Tokens requested from Ollama by default: its own default is too small for tools, and it truncates
-silently."""
+"""The context window, in tokens, that is requested from Ollama by default. Ollama's own default is
+too small for tools, and Ollama silently drops what does not fit."""
 
 _KNOWN = {
     "gpt-5": 272_000,
@@ -22,12 +22,12 @@ _KNOWN = {
     "claude-": 200_000,
     "gemini-": 1_000_000,
 }
-"""Context windows by the start of the model's name."""
+"""The context windows of known models, by the start of the model's name."""
 
 
 def find_context_tokens(employee: Employee, provider: ModelProvider) -> int:
-    """Return the model's context window in tokens: what Ollama is asked for, the employee's
-    setting, the known size, or 128,000."""
+    """Return the model's context window in tokens: the size requested from Ollama, the employee's
+    setting, the known size of the model, or 128,000."""
     if provider.kind == ProviderKind.OLLAMA:
         requested = choose_num_ctx(employee)
         return min(requested, employee.context_tokens or requested)
@@ -39,8 +39,8 @@ def find_context_tokens(employee: Employee, provider: ModelProvider) -> int:
 
 
 def choose_num_ctx(employee: Employee) -> int:
-    """Return the context window, in tokens, to request from Ollama, which silently drops the oldest
-    part if it is too small."""
+    """Return the context window to request from Ollama, in tokens. Ollama silently drops the oldest
+    part of a request that does not fit."""
     return (
         employee.num_ctx
         or _find_in_options(employee.extra_body)

@@ -1,5 +1,5 @@
-"""Limits as sentences with blanks: people fill in a sentence, and it becomes a condition or a level
-of a grant."""
+"""Limits as sentences with blanks. People fill in a sentence, and it becomes a condition of a
+grant, or its level."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from tools.toolbox.param_values import format_number, is_number
 from tools.toolbox.value_readings import complete_prefix
 
 Row = dict[str, str]
-"""One sentence as a form sends it: `sentence` has its kind, each other key the text of a blank."""
+"""One sentence as a form sends it. The key `sentence` has the kind of the sentence; every other key
+has the text of a blank."""
 
 
 class Sentence(StrEnum):
@@ -36,8 +37,8 @@ class Blank:
     """A place in a sentence that a person fills in.
 
     Attributes:
-        name: the key of its text in a row.
-        label: its name for people.
+        name: the key of the blank's text in a row.
+        label: the blank's name for people.
     """
 
     name: str
@@ -78,9 +79,9 @@ COMPARISONS = {
 }
 OTHERWISES = {Otherwise.ASK.value: "ask a person", Otherwise.FORBID.value: "refuse the call"}
 _PRESET = frozenset({"sentence", "period", "comparison", "otherwise", "level", "remove"})
-"""Keys of a row that the form presets, so that they have a text even in an empty sentence."""
+"""The keys of a row that the form presets, so that they have a text even in an empty sentence."""
 _TEXTS = frozenset({Rule.PATTERN, Rule.PREFIX, Rule.HOST})
-"""Rules whose value is a text, without quotes."""
+"""The rules whose value is a text, written without quotes."""
 _NUMBERS = frozenset({"integer", "number"})
 
 
@@ -147,7 +148,8 @@ def parse_condition(row: Row, catalog: Mapping[str, Tool], *, is_stored: bool = 
     """Return the condition of a filled-in sentence.
 
     Args:
-        is_stored: the sentence is already in force, so its tools and params may no longer exist.
+        is_stored: True if the sentence is already in force, so that its tools and params may no
+            longer exist.
 
     Raises:
         ValueError: a blank is empty or wrong; the text is for people.
@@ -185,7 +187,7 @@ def parse_condition(row: Row, catalog: Mapping[str, Tool], *, is_stored: bool = 
 def _find_types(
     catalog: Mapping[str, Tool], name: str, param: str, *, is_stored: bool
 ) -> frozenset[str]:
-    """Return the JSON types of a param; refuse unknown tools and params, unless the sentence is
+    """Return the JSON types of a param. Unknown tools and params are refused unless the sentence is
     stored."""
     tool = catalog.get(name)
     if tool is None and not is_stored:
@@ -228,7 +230,7 @@ def _parse_number(text: str) -> int | float:
 
 
 def _parse_value(text: str, param: str, types: frozenset[str]) -> Any:
-    """Parse a value by the types of its param; a text needs quotes only if it could be read as
+    """Parse a value by the types of its param. A text needs quotes only if it could also be read as
     another value."""
     try:
         value = json.loads(text, parse_constant=refuse_constant)
@@ -242,7 +244,7 @@ def _parse_value(text: str, param: str, types: frozenset[str]) -> Any:
 
 
 def _write_value(value: Any, types: frozenset[str]) -> str:
-    """Write a value so that it is parsed as the same value."""
+    """Write a value in a form that is parsed as the same value."""
     if isinstance(value, str) and len(value.splitlines()) == 1:
         try:
             if _parse_value(value.strip(), "", types) == value:

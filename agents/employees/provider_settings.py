@@ -34,7 +34,7 @@ def load_provider_config(employee: Employee) -> ProviderConfig:
 
 def check_provider(provider: ModelProvider, timeout_s: float) -> str:
     """Check the provider with a request that costs nothing; return a warning if its models cannot
-    work properly.
+    work properly, else an empty text.
 
     Raises:
         ProviderError: the provider cannot be used, or lacks the model of an employee.
@@ -61,8 +61,8 @@ def check_script(name: str) -> None:
 
 
 def explain_refused_address(kind: str, base_url: str, seconds: float) -> str | None:
-    """Explain why this address of a provider is not allowed; None if it is allowed, or its host is
-    not found within `seconds`.
+    """Explain why this address of a provider is not allowed; return None if it is allowed, or if
+    its host is not found within `seconds`.
 
     Raises:
         ProviderError: the address can never work.

@@ -1,4 +1,4 @@
-"""The result cache and the rate limits of tools, in Redis, so that all workers share them.
+"""The result cache and the rate limits of tools. They are in Redis, so that all workers share them.
 
 While Redis is unavailable, nothing is cached, and each worker counts alone.
 """
@@ -18,7 +18,7 @@ SOCKET_TIMEOUT_S = 2.0
 
 
 def get_shared_guards() -> Guards:
-    """Return the result cache and rate limits of this process, always the same instance."""
+    """Return this process's result cache and rate limits; every call returns the same instance."""
     return _get_guards(settings.REDIS_URL)
 
 

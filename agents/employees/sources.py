@@ -31,7 +31,8 @@ logger = logging.getLogger(__name__)
 MAX_NAMED = 5
 WORKER_LIMITS = FetchLimits()
 REQUEST_LIMITS = FetchLimits(seconds=3.0, document_bytes=1_000_000)
-"""The limits while a person waits for a page; a worker reads sources that need more."""
+"""The limits that apply while a person waits for a page; sources that need more are read by a
+worker."""
 OVER_LIMIT_CODES = frozenset({ErrorCode.TIMEOUT, ErrorCode.LIMIT_EXCEEDED})
 PRIVATE_HINT = (
     " If this is your server, ask a superuser to tick “Allow private networks”, "
@@ -46,7 +47,7 @@ ASK_AGAIN_AFTER = timedelta(minutes=2)
 
 @dataclass(frozen=True)
 class SourceReport:
-    """The result of reading a source, in words for an admin; `problem` is None if the source
+    """The result of reading a source, in words for an admin. `problem` is None if the source
     responded properly."""
 
     problem: str | None = None
@@ -54,7 +55,8 @@ class SourceReport:
 
 
 def check_source(source: Source, limits: FetchLimits = WORKER_LIMITS) -> SourceReport:
-    """Check that a source responds, and record its problem, if any, but not its tools."""
+    """Check that a source responds, and record its problem if there is one. Its tools are not
+    saved."""
     found = _read_or_record_failure(source, limits)
     if isinstance(found, str):
         return SourceReport(found)
@@ -72,7 +74,7 @@ def refresh_source(source: Source) -> SourceReport:
 
 
 def refresh_source_or_queue(source: Source) -> SourceReport | None:
-    """Refresh a source now if that is quick; else let a worker do it and return None.
+    """Refresh a source now if that is quick; otherwise let a worker refresh it, and return None.
 
     Sources that are programs always go to a worker.
     """
@@ -100,7 +102,7 @@ def refresh_source_by_id(source_id: int) -> None:
 
 def queue_refresh(source_id: int) -> bool:
     """Ask a worker to refresh a source; return False if the source is no longer due, because
-    another sweeper has asked."""
+    another sweeper has already asked."""
     is_mine = select_due_sources().filter(pk=source_id).update(due_at=Now() + ASK_AGAIN_AFTER)
     if is_mine:
         notify.request_source_refresh(source_id)
@@ -121,7 +123,8 @@ def _read_description(source: Source, limits: FetchLimits) -> SourceDescription:
     Raises:
         ToolError: the source did not respond properly, or cannot be understood.
     """
-    organization = Organization.objects.get(pk=source.organization_id)  # with its newest versions
+    # Read the row again: its newest credentials version selects the current credentials.
+    organization = Organization.objects.get(pk=source.organization_id)
     log_for_organization(organization.pk)
     try:
         own = load_own_credentials(organization.pk, organization.credentials_version)
@@ -136,7 +139,7 @@ def _read_description(source: Source, limits: FetchLimits) -> SourceDescription:
 
 
 def _record_failure(source: Source, error: ToolError) -> str:
-    """Record the failure as the source's problem; return its words for an admin."""
+    """Record the failure as the source's problem; return it in words for an admin."""
     is_private = error.code == ErrorCode.SECURITY_VIOLATION and error.message.endswith(
         "a private address."
     )

@@ -32,9 +32,10 @@ logger = logging.getLogger(__name__)
 
 @lru_cache(maxsize=1)
 def get_installed_toolbox() -> Toolbox:
-    """Return the installation's toolbox, which every organization has; there is one per process.
+    """Return the installation's toolbox, which every organization has. There is one for each
+    process.
 
-    It also keeps the tools registered and the calls counted since the process started.
+    It also keeps the tools that were registered, and counts the calls, since the process started.
 
     `settings.GADGET_TOOLS` has the dotted names of lists of tools; `gadget.yaml` names plugins and
     limits all tools.
@@ -62,8 +63,8 @@ def get_installed_toolbox() -> Toolbox:
 
 @lru_cache(maxsize=1)
 def get_installed_plugins() -> tuple[list[PluginSource], list[BrokenPlugin]]:
-    """Return the working plugins, and the broken ones with the reason. They are those named by
-    `gadget.yaml`, and the office with its demo, unless `gadget.yaml` switches that off."""
+    """Return the plugins that work, and the broken ones with the reason. These are the plugins that
+    `gadget.yaml` names, and the office with its demo unless `gadget.yaml` switches it off."""
     taken = {tool.name for source in _start_builtin_sources() for tool in source.tools()}
     wanted: ToolSettings = settings.GADGET_CONFIG.tools
     office = settings.GADGET_OFFICE_PLUGINS if wanted.office else []
@@ -71,8 +72,8 @@ def get_installed_plugins() -> tuple[list[PluginSource], list[BrokenPlugin]]:
 
 
 def forget_installed_tools() -> None:
-    """Forget the installation's tools, which are loaded again on the next use: for tests that
-    change settings."""
+    """Forget the installation's tools, so that the next use loads them again; for tests that change
+    settings."""
     for loaded in (get_installed_toolbox, get_installed_plugins, _start_builtin_sources):
         loaded.cache_clear()
 
@@ -86,7 +87,7 @@ def _start_builtin_sources() -> list[BuiltinSource]:
 
 
 MAX_TOOLBOXES = 500
-"""Organizations whose toolboxes a process caches."""
+"""The most organizations whose toolboxes a process caches."""
 
 
 @dataclass(frozen=True)
@@ -105,15 +106,15 @@ def load_toolbox(organization_id: int) -> Toolbox:
     """Return the organization's toolbox, in the newest version that this process has seen in the
     organization's row.
 
-    Costs up to three queries if the version is new to this process, and none if the organization
-    has no tools of its own.
+    This costs up to three queries if the version is new to this process. It costs none if the
+    organization is known to have no tools of its own.
     """
     return _load_tools(organization_id).toolbox
 
 
 def load_network_access(organization_id: int) -> NetworkAccess:
-    """Return the hosts that the organization's tools may contact, with the version and cost of
-    `load_toolbox`."""
+    """Return the hosts that the organization's tools may contact, in the same version and at the
+    same cost as `load_toolbox`."""
     return _load_tools(organization_id).network_access
 
 
@@ -127,7 +128,7 @@ def _load_tools(organization_id: int) -> _OrganizationTools:
     loaded = _read_tools(organization_id)
     if loaded.versions != seen:
         correct_versions(organization_id, seen, loaded.versions)
-    # In a transaction, these versions may still be rolled back.
+    # Do not cache inside a transaction, because these versions may still be rolled back.
     if loaded.versions.tools and not connection.in_atomic_block:
         _tools.put(organization_id, loaded)
     return loaded
@@ -138,8 +139,8 @@ def _build_without_own_tools(versions: OrganizationVersions) -> _OrganizationToo
 
 
 def _read_tools(organization_id: int) -> _OrganizationTools:
-    """Read the organization's tools, with the version in the database: a version seen in an open
-    transaction may be rolled back."""
+    """Read the organization's tools, together with the version in the database: a version that was
+    seen in an open transaction may be rolled back."""
     organization = Organization.objects.filter(pk=organization_id).order_by()
     rows = list(  # one row for each allowed host, or a single row if there is none
         organization.values_list(
@@ -184,11 +185,12 @@ def _read_tools(organization_id: int) -> _OrganizationTools:
 Fields = Mapping[str, str]
 
 MAX_ORGANIZATIONS = 500
-"""Organizations whose credentials a process caches."""
+"""The most organizations whose credentials a process caches."""
 
 
 class OrganizationCredentials(Mapping[str, Fields]):
-    """Credentials by service, including those that no key can decrypt: using these raises an error.
+    """Credentials by service. Services whose credentials no key can decrypt are included, but
+    reading them raises an error.
 
     Raises:
         ToolError: UNAUTHORIZED, naming the service.
@@ -227,8 +229,8 @@ class _OwnCredentials:
 def load_credentials(organization: Organization) -> Mapping[str, Fields]:
     """Return the credentials of the organization's tools, by service.
 
-    The organization's own credentials replace those of `gadget.yaml` for the same service. Runs a
-    query if this version is new to the process.
+    The organization's own credentials replace those of `gadget.yaml` for the same service. This
+    costs a query if the version is new to the process.
     """
     shared = get_installed_toolbox().environment.credentials
     if not organization.credentials_version:
@@ -242,7 +244,7 @@ def load_credentials(organization: Organization) -> Mapping[str, Fields]:
 def load_own_credentials(organization_id: int, version: int) -> Mapping[str, Fields]:
     """Return the organization's own credentials by service, without those of `gadget.yaml`.
 
-    The organization's own sources get only these.
+    The organization's own sources of tools get only these credentials.
 
     Args:
         version: the organization's `credentials_version`; 0 means that it has none.
@@ -261,7 +263,7 @@ def bump_credentials_version(organization_id: int) -> None:
 
 
 def parse_fields(stored: str) -> dict[str, str] | None:
-    """Parse the text in `Credential.fields` into a dict; None if it is no JSON object."""
+    """Parse the text in `Credential.fields` into a dict; None if it is not a JSON object."""
     try:
         fields = json.loads(stored)
     except ValueError:

@@ -1,7 +1,7 @@
 """Asks: an agent asks before it carries out an action itself, and reports the outcome.
 
 An ask is a run with one call. Its card is decided like any other, but Gadget does not run the call:
-the agent redeems the receipt of the approval once, which is recorded as the start.
+the agent redeems the approval's receipt once, and this is recorded as the start of the call.
 """
 
 import re
@@ -42,20 +42,20 @@ from tools.toolbox.asked_actions import NOT_RUN_HERE, PREFIX, AskedAction
 
 ASKING_STEP = timedelta(seconds=10)
 MAX_OPEN_ASKS = 100
-"""Asks of one key that wait for a decision at the same time."""
+"""The most asks of one key that may wait for decisions at the same time."""
 MAX_REFUSED = 5
-"""Refused asks of one key that are stored with the open ask about the same effect."""
+"""The most refused asks of one key that are stored with the open ask about the same effect."""
 MAX_WORDS = 2_000
-"""Characters of the agent's own words about an ask, and about its outcome."""
+"""The most characters of the agent's own words about an ask, and about its outcome."""
 MAX_PARAMS = 64_000
-"""Characters of the params as JSON."""
+"""The most characters of an ask's params, written as JSON."""
 DAY_S = 24 * 3600
 SHORTEST_S, LONGEST_S = 10, 7 * DAY_S
 _ACTION = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,99}")
 WHY = "this agent needs approval before it acts"
 WITHOUT_LEVEL = "nobody has set a level for this action, so it counts as destructive"
 MAX_HEADLINE = 160
-"""Characters of the params in the sentence of a card."""
+"""The most characters of the params that the sentence of a card shows."""
 
 
 @dataclass(frozen=True)
@@ -63,12 +63,12 @@ class AskedRequest:
     """An action for which an agent asks for approval.
 
     Attributes:
-        level: the agent's judgment; if the organization's level for the action is higher, that one
-            counts.
+        level: the agent's judgment; if the organization's level for the action is higher, the
+            organization's level counts.
         sentence, effect: the agent's own words, which nobody has verified.
-        effect_key: a name of the business effect: two asks with the same one are never open at
+        effect_key: a name of the business effect: two asks with the same name are never open at
             once.
-        expires_s: seconds until the card expires; the organization's own time if None.
+        expires_s: the seconds until the card expires; None for the organization's own time.
         client_request_id: a repeated request with the same id and agent key returns the same ask.
     """
 
@@ -143,7 +143,8 @@ def _has_params(found: Ask, asked: AskedRequest) -> bool:
 
 
 def note_asking(ask: Ask) -> None:
-    """Record that the agent asks now; the stored time may be up to `ASKING_STEP` old."""
+    """Record that the agent is asking now. To save writes, the stored time may be up to
+    `ASKING_STEP` old."""
     Ask.objects.filter(pk=ask.pk, last_asked_at__lt=Now() - ASKING_STEP).update(last_asked_at=Now())
 
 
@@ -196,8 +197,8 @@ def _check(asked: AskedRequest) -> None:
 
 
 def _find_level(key: AgentKey, asked: AskedRequest) -> Level:
-    """Return the higher of the agent's and the organization's level; without one of the
-    organization, the action is destructive.
+    """Return the higher one of the agent's level and the organization's level. If the organization
+    has set no level, the action is destructive.
 
     Raises:
         Forbidden: the organization has stopped the action.
@@ -218,8 +219,8 @@ def _find_rule(key: AgentKey, asked: AskedRequest) -> ToolRule | None:
 
 
 def _describe(key: AgentKey, asked: AskedRequest) -> str:
-    """Name the action and the agent, with the start of the params, so that cards about one action
-    differ."""
+    """Name the action and the agent, with the start of the params, so that different cards about
+    the same action can be told apart."""
     inner = [
         pair for value in asked.params.values() if isinstance(value, dict) for pair in value.items()
     ]
@@ -255,7 +256,8 @@ def _name_request(key: AgentKey, asked: AskedRequest) -> str:
 
 
 def _lock_effect(key: AgentKey, asked: AskedRequest) -> AskedEffect | None:
-    """Lock the effect that the ask names, so that asks about it are created one at a time."""
+    """Lock the effect that the ask names, so that asks about it are created one at a time; return
+    None if the ask names no effect."""
     if not asked.effect_key:
         return None
     named = {
@@ -268,7 +270,8 @@ def _lock_effect(key: AgentKey, asked: AskedRequest) -> AskedEffect | None:
 
 
 def _find_open(effect: AskedEffect | None) -> Ask | None:
-    """Return the open ask about this effect, which includes one whose outcome is unknown."""
+    """Return the open ask about this effect; None if there is none. An ask whose outcome is unknown
+    is open, too."""
     if effect is None:
         return None
     open_calls = ToolCall.objects.exclude(status__in=TERMINAL_CALLS).filter(

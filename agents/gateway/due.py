@@ -1,5 +1,5 @@
 """The compiled queries for asks and runs of remote agents that are due, and the limit on how long
-such a run rests."""
+such a run may rest."""
 
 from django.db.models import QuerySet
 from django.db.models.functions import Now

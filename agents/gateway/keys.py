@@ -1,4 +1,4 @@
-"""Agent keys: a member creates one for an employee, and it works until it expires or is revoked, or
+"""Agent keys. A member creates a key for an employee; it works until it expires, it is revoked, or
 the member loses the role.
 
 A key is not an API token: only the operations of the gateway accept it, so it can never decide,
@@ -28,11 +28,12 @@ from agents.runs.models import ENDED, Run
 
 KEY_PREFIX = "gadget_agent_"
 MAX_REQUESTS_PER_MINUTE = 600
-"""Requests of one key in one process."""
+"""The most requests of one key in one process."""
 MAX_KEYS = 50
-"""Keys of one member that work at the same time."""
+"""The most keys of one member that work at the same time."""
 CANCELLED_AT_ONCE = 200
-"""Runs of ended keys that are cancelled at a time; the sweeper continues with the rest."""
+"""The most runs of ended keys that are cancelled at a time; the sweeper continues with the
+remaining runs."""
 MAX_DAYS = 366
 MAX_NAME = 80
 
@@ -41,7 +42,7 @@ def issue_key(member: Membership, employee_id: int, name: str, days: int) -> tup
     """Create a key for this member; return it with its secret, which is not stored.
 
     Args:
-        days: its lifetime, 1 to 366.
+        days: the key's lifetime in days, 1 to 366.
 
     Raises:
         Forbidden, NotFound, Invalid
@@ -89,8 +90,8 @@ def lock_key(key: AgentKey) -> None:
 
 
 def authenticate_key(secret: str) -> AgentKey | None:
-    """Return the key with its member, employee and organization, and record its use; None if it
-    does not work."""
+    """Return the key with its member, employee and organization, and record that it was used; None
+    if the key does not work."""
     if not secret.startswith(KEY_PREFIX):
         return None
     owner = KEY_OWNER.fetch_one(hash_secret(secret))
@@ -107,11 +108,12 @@ def authenticate_key(secret: str) -> AgentKey | None:
 
 
 def describe_refused_key(secret: str) -> str:
-    """Return a sentence, for the sender of this secret, on why it does not work as an agent key."""
+    """Return a sentence that explains to the sender of this secret why it does not work as an agent
+    key."""
     if not secret:
         return "An agent key is needed."
     if not secret.startswith(KEY_PREFIX):
-        return f"This is not an agent key: those begin with {KEY_PREFIX}."
+        return f"This is not an agent key: agent keys begin with {KEY_PREFIX}."
     key = AgentKey.objects.filter(hash=hash_secret(secret)).first()
     if key is None:
         return "There is no such agent key."
@@ -123,7 +125,7 @@ def describe_refused_key(secret: str) -> str:
 
 
 def refuse_flood(key: AgentKey) -> None:
-    """Count a request of the key in this process.
+    """Count a request of the key in this process; refuse the request if the key has sent too many.
 
     Raises:
         TooManyRequests
@@ -135,7 +137,8 @@ def refuse_flood(key: AgentKey) -> None:
 
 
 def list_keys(member: Membership) -> QuerySet[AgentKey]:
-    """Return the member's own keys, and for an admin all keys of the organization; newest first."""
+    """Return the member's own keys, newest first; for an admin, return all keys of the
+    organization."""
     ours = AgentKey.objects.filter(employee__organization_id=member.organization_id)
     visible = ours if member.may(Role.ADMIN) else ours.filter(membership=member)
     return visible.select_related("membership__user", "employee")
@@ -170,7 +173,7 @@ def cancel_runs_of_ended_keys(**which: object) -> int:
     number.
 
     Args:
-        which: filters on `AgentRun`; without any, the runs of all keys are checked.
+        which: filters on `AgentRun`; if there are none, the runs of all keys are checked.
     """
     open_runs = (
         AgentRun.without_key().exclude(run__status__in=ENDED).filter(run__cancel_requested_at=None)

@@ -1,4 +1,4 @@
-"""The levels that an organization gives to actions of agents; an action without a level is
+"""The levels that an organization gives to the actions of agents. An action without a level is
 destructive."""
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ MAX_LISTED = 200
 
 @dataclass(frozen=True)
 class ActionLevel:
-    """An action with its level; `is_set` is False for the default."""
+    """An action with its level; `is_set` is False if the level is only the default."""
 
     action: str
     level: Level
@@ -27,7 +27,7 @@ class ActionLevel:
 
 
 def list_levels(organization_id: int) -> list[ActionLevel]:
-    """List the actions that have a level or that agents asked about, by name."""
+    """List the actions that have a level or that agents asked about, sorted by name."""
     rules = ToolRule.objects.filter(
         organization_id=organization_id, tool__startswith=PREFIX
     ).exclude(level="")
@@ -45,8 +45,8 @@ def list_levels(organization_id: int) -> list[ActionLevel]:
 
 
 def set_level(member: Membership, action: str, level: str) -> None:
-    """Give the action a level: asks with a lower level are raised to it, asks with a higher level
-    keep theirs.
+    """Give the action a level. Asks with a lower level are raised to it; asks with a higher level
+    keep their own.
 
     Raises:
         Forbidden, Invalid

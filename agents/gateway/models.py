@@ -11,7 +11,7 @@ from agents.platform.encrypted_fields import EncryptedTextField
 from agents.runs.models.run import Run
 
 KEY_OWNERS = (Role.OPERATOR.value, *DECIDERS)
-"""The roles whose members may have keys: those that may start a run."""
+"""The roles whose members may have keys; these are the roles that may start a run."""
 
 
 class AgentKey(models.Model):
@@ -23,7 +23,7 @@ class AgentKey(models.Model):
         employee: the employee whose tools the agent may use.
         ending: the last characters of the key, by which people tell keys apart.
         revoked_by: the username of the person who revoked it.
-        keeps_open: an admin chose to keep the calls and asks of the revoked key open.
+        keeps_open: True if an admin chose to keep the calls and asks of the revoked key open.
     """
 
     membership = models.ForeignKey(
@@ -77,7 +77,8 @@ class AgentRun(models.Model):
     """A run whose calls come from a remote agent with its key, not from a model.
 
     Attributes:
-        session: the session that the run belongs to; None for a client without one, and for an ask.
+        session: the session that the run belongs to; None for a client without a session, and for
+            an ask.
     """
 
     run = models.OneToOneField(
@@ -105,8 +106,8 @@ class AgentRun(models.Model):
 
 
 class AskedEffect(models.Model):
-    """The business effect named by asks about one action, such as `refund:4711`; locked while such
-    an ask is created."""
+    """The business effect that asks about one action name, such as `refund:4711`. Its row is locked
+    while such an ask is created."""
 
     organization = models.ForeignKey(
         Organization, on_delete=models.CASCADE, related_name="+", db_index=False
@@ -133,9 +134,10 @@ class Ask(models.Model):
         action: the name of the action, for which the organization may set a level.
         audience: the verifier of the receipt, in the agent's words.
         effect: the business effect that the ask names; None if it names none.
-        redeemed_at: when the agent used the approval, which it can do once.
-        reported_at: when the agent reported the outcome.
-        last_asked_at: when the agent last sent the ask or looked up its state.
+        redeemed_at: the time when the agent used the approval, which it can do once; None if it has
+            not.
+        reported_at: the time when the agent reported the outcome; None if it has not.
+        last_asked_at: the time when the agent last sent the ask or looked up its state.
     """
 
     run = models.OneToOneField(Run, on_delete=models.CASCADE, related_name="ask")
@@ -158,8 +160,8 @@ class Ask(models.Model):
 
 
 class RefusedAsk(models.Model):
-    """An ask that was refused because another ask about the same effect is open, on whose card
-    people see it."""
+    """An ask that was refused because another ask about the same effect was open. People see it on
+    the card of that other ask."""
 
     ask = models.ForeignKey(Ask, on_delete=models.CASCADE, related_name="refused")
     key = models.ForeignKey(AgentKey, on_delete=models.CASCADE, related_name="+")
@@ -174,8 +176,8 @@ class RefusedAsk(models.Model):
 
 
 class SigningKey(models.Model):
-    """A key pair for signing receipts; the public key is still served for a while after another
-    pair replaces it.
+    """A key pair for signing receipts. The public key is still served for a while after another key
+    pair replaces this one.
 
     Attributes:
         private: Ed25519, 32 bytes in hexadecimal; encrypted.

@@ -1,4 +1,4 @@
-"""The queries of a remote agent's request: its key, the run that takes its call, and the state of
+"""The queries for a remote agent's request: its key, the run that takes its call, and the state of
 that call."""
 
 from collections.abc import Collection
@@ -26,8 +26,8 @@ from agents.runs.models import (
 from tools.contract import Level
 
 MAX_CALLS_OF_A_RUN = 500
-"""The most requests in one run: their cost grows with its length, so the next one starts a new
-run."""
+"""The most requests in one run. The cost of a request grows with the length of its run, so a
+further request starts a new run."""
 _AT_WORK = (CallStatus.APPROVED, CallStatus.EXECUTING)
 _READING = (Level.READ.value, Level.DRAFT.value)
 
@@ -84,12 +84,12 @@ RUNS_OF_SESSION = CompiledQuery(
 RUNS_WITHOUT_SESSION = CompiledQuery(
     RunOfKey, lambda key_id: _select_usable_runs(key_id).filter(session_id=None)[:1]
 )
-"""The query for the newest run of a key without a session that takes calls. A run that executes an
-approved write takes none, because it does nothing else meanwhile."""
+"""The query for the newest run, outside sessions, that takes calls of a key. A run that executes an
+approved write takes no calls, because it does nothing else meanwhile."""
 
 
 class AgentCall(NamedTuple):
-    """A call with its run, and the newest card about it that is waiting or approved."""
+    """A call with its run, and with the newest card about the call that is waiting or approved."""
 
     call: ToolCall
     run: Run
@@ -111,7 +111,8 @@ CALL_OF_KEY = CompiledQuery(
     card_id=CARD_ID,
     expires_at=CARD_END,
 )
-"""The query for a call that this key has requested, not one made by a tool or recipe."""
+"""The query for a call of this key that an agent requested; calls made by a tool or a recipe are
+left out."""
 
 
 def read_statuses(call_ids: Collection[int]) -> dict[int, str]:

@@ -23,7 +23,8 @@ from agents.gateway.models import SigningKey
 
 TYPE = "gadget-receipt"
 KEYS_ARE_KNOWN = timedelta(days=30)
-"""The time for which a retired key is still served: longer than the lifetime of any receipt."""
+"""The time for which a retired key is still served; it is longer than the lifetime of any
+receipt."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ def digest_params(params: dict[str, Any]) -> str:
 
 
 def sign_receipt(receipt: Receipt) -> str:
-    """Sign the receipt with the current key; equal receipts have equal texts."""
+    """Sign the receipt with the current key. Signing the same receipt again gives the same text."""
     key = ensure_current_key()
     head = {"alg": "EdDSA", "typ": TYPE, "kid": key.key_id}
     signed = f"{_encode_json(head)}.{_encode_json(asdict(receipt))}"
@@ -76,7 +77,7 @@ def sign_receipt(receipt: Receipt) -> str:
 
 
 def read_receipt(text: str) -> Receipt:
-    """Verify the signature of a receipt and return its claims; its age is not checked.
+    """Verify a receipt's signature and return its claims. The receipt's age is not checked.
 
     Raises:
         InvalidReceipt
@@ -104,8 +105,7 @@ def list_public_keys() -> list[dict[str, str]]:
 
 
 def rotate_signing_key() -> SigningKey:
-    """Replace the signing key; receipts signed with the old one can still be checked for 30
-    days.
+    """Replace the signing key; receipts signed with the old key can still be checked for 30 days.
 
     Called by `manage.py rotate_receipt_key`.
     """
@@ -115,14 +115,14 @@ def rotate_signing_key() -> SigningKey:
 
 
 def ensure_current_key() -> SigningKey:
-    """Return the key that signs; create it if there is none yet."""
+    """Return the key that signs now; create a key if there is none yet."""
     current = SigningKey.objects.filter(is_current=True)
     if (key := current.first()) is not None:
         return key
     try:
         with transaction.atomic():
             return _make_key()
-    except IntegrityError:  # another process was faster
+    except IntegrityError:  # another process created it first
         return current.get()
 
 
@@ -148,8 +148,8 @@ def _encode(raw: bytes) -> str:
 
 
 def _decode(text: str) -> bytes:
-    """Decode base64url, and refuse every text that `_encode` would write differently: the library
-    ignores strange characters and spare bits.
+    """Decode base64url. Refuse every text that `_encode` would write differently, because the
+    library ignores strange characters and spare bits.
 
     Raises:
         ValueError

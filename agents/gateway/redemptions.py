@@ -1,5 +1,4 @@
-"""The steps of an agent with its ask: get the receipt, redeem it once, report the outcome, or
-cancel."""
+"""An agent's steps with its ask: get the receipt, redeem it once, report the outcome, or cancel."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -43,8 +42,8 @@ from agents.runs.models import (
 from tools.contract import ErrorCode, Level, ToolError, ToolResult
 
 OUTCOME_TIME = timedelta(hours=1)
-"""The time that an agent has after the redemption to report the outcome, which is unknown
-afterwards."""
+"""The time that an agent has after the redemption to report the outcome. When it is over, the
+outcome is unknown."""
 OUTCOMES = ("succeeded", "failed")
 SHORTEST_PREFIX = 8
 """The shortest prefix of effect keys, in characters, for cancelling asks together."""
@@ -54,7 +53,7 @@ _STATUSES = {
     CallStatus.EXECUTING: "redeemed",
     CallStatus.OUTCOME_UNKNOWN: "unknown",
 }
-"""The statuses that agents see, where they differ from the call's own."""
+"""The statuses that agents see, where these differ from the call's own status."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +72,7 @@ class AskState:
 
     @property
     def has_ended(self) -> bool:
-        """True if the approval was not redeemed in time, even if that is not recorded yet."""
+        """True if the approval is no longer valid, even if that is not recorded yet."""
         return bool(self.card.has_ended)  # type: ignore[attr-defined]
 
     @property
@@ -85,7 +84,7 @@ class AskState:
         return self.status == "waiting"
 
     def sign(self) -> str:
-        """Sign the receipt; empty unless the approval can be redeemed."""
+        """Sign the receipt; return an empty text unless the approval can be redeemed."""
         if self.status != "approved":
             return ""
         return sign_receipt(_build_receipt(self.ask, self.call, self.card))
@@ -106,7 +105,8 @@ def find_own_ask(key: AgentKey, ask_id: str) -> Ask:
 
 
 def load_state(ask: Ask) -> AskState:
-    """Load the state of the ask; it is approved once the time to undo the approval is over."""
+    """Load the state of the ask. An ask counts as approved only when its approval can no longer be
+    undone."""
     return load_states([ask])[0]
 
 
@@ -128,8 +128,8 @@ def load_states(asks: Sequence[Ask]) -> list[AskState]:
 
 
 def _match_usable() -> Q:
-    """Return the condition for an approval that can be redeemed now; a receipt for any other would
-    be false."""
+    """Return the condition for an approval that can be redeemed now; a receipt for any other
+    approval would be false."""
     return ~Q(WithheldBulk.find_for_approval()) & Q(start_after__lte=Now(), valid_until__gt=Now())
 
 
@@ -242,8 +242,8 @@ def cancel(key: AgentKey, ask_id: str) -> AskState:
 
 
 def cancel_effects(key: AgentKey, prefix: str) -> int:
-    """Cancel every open ask of the agent key about an effect whose key has the prefix; return their
-    number.
+    """Cancel every open ask of the agent key whose effect key begins with the prefix; return the
+    number of cancelled asks.
 
     Raises:
         Invalid: the prefix is so short that it could match asks of other users of the agent key.
@@ -284,8 +284,8 @@ def expire_approval(card_id: int) -> bool:
 
 
 def note_silence(call_id: int) -> bool:
-    """Mark the outcome of a redeemed ask as unknown if its agent did not report it in time; return
-    False otherwise."""
+    """Set the outcome of a redeemed ask to unknown if its agent did not report it in time; return
+    True if this was done."""
     call = ToolCall.objects.get(pk=call_id)
     with run_transaction(call.run_id, wait=False) as tx:
         call = ToolCall.objects.get(pk=call_id)
@@ -342,7 +342,7 @@ def _compare(claims: Receipt, state: AskState) -> None:
 
 
 def _start(tx: Transaction, state: AskState) -> None:
-    """Consume the approval and record the start of the only attempt, each with a conditional
+    """Consume the approval and record the start of the only attempt. Each step is a conditional
     update."""
     if not tx.run.may_start:
         raise Conflict(f"nothing may start now: {tx.run.stopped_because}")

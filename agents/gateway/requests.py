@@ -42,10 +42,10 @@ OPEN_TICKETS = (
     CallStatus.SUSPENDED,
     CallStatus.OUTCOME_UNKNOWN,
 )
-"""The states of a call in which an equal request gets the same ticket."""
+"""The states in which a call gives an identical request the same ticket."""
 MAX_NAME = 120
 _MAX_RUNS = 3
-"""The most runs to try: a run may end while the request is prepared."""
+"""The most runs to try, because a run may end while the request is prepared."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class ToolRequest:
 
 def record_request(key: AgentKey, session: AgentSession | None, request: ToolRequest) -> ToolCall:
     """Judge the request and record it as a separate pass; return its call, or the open call of an
-    equal request.
+    identical request.
 
     Raises:
         Invalid: the name or the arguments cannot be stored as JSON.
@@ -84,7 +84,8 @@ def record_request(key: AgentKey, session: AgentSession | None, request: ToolReq
 
 
 def _record(key: AgentKey, context: RunContext, request: ToolRequest) -> ToolCall | None:
-    """Record the request in the context's run; return None if that run has ended."""
+    """Record the request in the context's run; return its call, or the open call of an identical
+    request. Return None if the run has ended."""
     judgment = PlannedCalls(context, [CallRequest(request.tool, request.arguments)])
     if (earlier := _find_open_ticket(key, judgment.only)) is not None:
         return earlier
@@ -123,8 +124,8 @@ def _locked_tickets(key: AgentKey, plan: PlannedCall) -> Iterator[None]:
 
 
 def _find_open_ticket(key: AgentKey, plan: PlannedCall) -> ToolCall | None:
-    """Return the open call of an equal earlier request of the key; None if there is none, or the
-    call needs no approval."""
+    """Return the open call of an identical earlier request of the key; None if there is none, or
+    the call needs no approval."""
     if plan.permission is not Permission.ASK:
         return None
     calls = ToolCall.objects.filter(
@@ -134,7 +135,7 @@ def _find_open_ticket(key: AgentKey, plan: PlannedCall) -> ToolCall | None:
 
 
 def _insert_pass(tx: Transaction, plan: PlannedCall, snapshot: str) -> None:
-    """Record the pass with its call, and let a worker start the call if allowed."""
+    """Record the pass with its call, and let a worker start the call if it is allowed."""
     run, row = tx.run, plan.row
     run.pass_number += 1
     run.asked_pass = max(run.asked_pass, run.pass_number)
@@ -164,8 +165,8 @@ def _insert_pass(tx: Transaction, plan: PlannedCall, snapshot: str) -> None:
 
 
 def _build_response(plan: PlannedCall) -> dict[str, Any]:
-    """Build the response in which a model would request this call: the history needs one for each
-    pass."""
+    """Build the response with which a model would have requested this call, because the history
+    needs a response for each pass."""
     function = {"name": plan.row.tool, "arguments": canonical_json(plan.row.params)}
     call = {"id": plan.row.provider_call_id, "type": "function", "function": function}
     return {"role": "assistant", "content": "", "tool_calls": [call]}

@@ -27,7 +27,7 @@ from agents.runs.models import (
 
 
 def find_or_create_session(key: AgentKey, session_id: str) -> AgentSession:
-    """Return the key's session with this id; the first call of the session creates its row."""
+    """Return the key's session with this id. The session's row is created at its first call."""
     return AgentSession.objects.get_or_create(key=key, session_id=session_id)[0]
 
 
@@ -39,7 +39,7 @@ def has_ended(key: AgentKey, session_id: str) -> bool:
 
 
 def end_session(session: AgentSession) -> None:
-    """End the session for its client; a run with open calls continues without it."""
+    """End the session for its client. A run that has open calls continues without the session."""
     AgentSession.objects.filter(pk=session.pk, ended_at=None).update(ended_at=Now())
     runs = AgentRun.objects.filter(session=session).exclude(run__status__in=ENDED)
     for run_id in runs.values_list("run_id", flat=True):
@@ -51,7 +51,7 @@ def find_or_start_run(key: AgentKey, session: AgentSession | None) -> int:
     """Return the id of the run that takes the next call of this key and session; start one if there
     is none.
 
-    A run that executes an approved write accepts none, because a run does nothing else meanwhile.
+    A run that executes an approved write takes no calls, because it does nothing else meanwhile.
 
     Raises:
         Conflict: the employee is not active or stopped, a budget is used up, or the key no longer
@@ -83,7 +83,8 @@ def _find_run(key: AgentKey, session: AgentSession | None) -> int | None:
 def _start_run(key: AgentKey, session: AgentSession | None) -> int:
     assert key.membership is not None
     employee, user = key.employee, key.membership.user
-    title = f"Agent with the key {key.name}"  # no text of the client, which would count as typed by a person
+    # Without the client's text, which would count as typed by a person.
+    title = f"Agent with the key {key.name}"
     run = Run(
         organization=employee.organization,
         employee=employee,
@@ -105,7 +106,7 @@ def _start_run(key: AgentKey, session: AgentSession | None) -> int:
 
 
 def end_resting_run(run_id: int, is_idle: bool = True) -> bool:
-    """End a session's run if it rests without open calls; return False otherwise.
+    """End a session's run if it rests and has no open calls; return False if it was not ended.
 
     Raises:
         Run.DoesNotExist: the run is locked.

@@ -25,7 +25,7 @@ _WAITING = {
     CallStatus.SUSPENDED: "waiting_for_people",
     CallStatus.OUTCOME_UNKNOWN: "outcome_unknown",
 }
-"""The statuses that agents see for calls that have not ended."""
+"""The statuses that agents see for calls that have not ended yet."""
 
 
 @dataclass(frozen=True)
@@ -34,9 +34,10 @@ class Ticket:
 
     Attributes:
         id: the ticket's id, which works only with the agent's own key.
-        status: `waiting_for_approval` and the like; for an ended call, the call's status.
-        card_id, expires_at: the id and expiry of the open card; None without one.
-        result: None until the call has ended.
+        status: the status as the agent sees it, such as `waiting_for_approval`; for an ended call,
+            the call's own status.
+        card_id, expires_at: the id and expiry of the open card; None if there is none.
+        result: the result; None until the call has ended.
         content: the result as a model reads it.
     """
 
@@ -55,7 +56,7 @@ class Ticket:
 
     @property
     def ends_by_itself(self) -> bool:
-        """True if the call needs no further decision by a person."""
+        """True if the call will end without a further decision by a person."""
         return self.call.status in (CallStatus.READY, CallStatus.EXECUTING, CallStatus.APPROVED)
 
     @property

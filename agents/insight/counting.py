@@ -1,5 +1,5 @@
-"""Count ended calls, decisions and usage into the figures of their day: each exactly once, outside
-the hot path.
+"""Count ended calls, decisions and usage into the figures of their day. Each is counted exactly
+once, outside the hot path.
 
 Events and passes have ascending ids, and a head stores the last ones that were counted. Ids are
 assigned before the commit, so the newest id is only a bound: counting up to it waits until no
@@ -48,12 +48,13 @@ from agents.runs.engine.timing import timing
 from agents.runs.models import CallStatus, Event, EventType, Pass, RunStatus, ToolCall
 
 AT_ONCE = 2_000
-"""The most events, and the most passes, in one transaction: it blocks the sweeper's other work."""
+"""The most events, and the most passes, that one transaction counts. Meanwhile, the sweeper's other
+work has to wait."""
 MICROS = 1_000_000
 MAX_COST = 1_000_000
 """The highest cost that a result can report."""
 OTHER_USAGE = (EventType.RUN_TITLED, EventType.ANSWER_UNUSABLE)
-"""The types of events that report usage of a model that belongs to no pass."""
+"""The types of events that report a model's usage outside passes."""
 _TYPES = (
     EventType.TOOL_RESULT,
     EventType.TOOL_REJECTED,
@@ -95,7 +96,7 @@ class _CountedEvent(NamedTuple):
 
 
 class _CountedCall(NamedTuple):
-    """The call of an event, in its current state."""
+    """The call that an event is about, in its current state."""
 
     finished_seq: int | None
     status: str
@@ -105,7 +106,8 @@ class _CountedCall(NamedTuple):
 
 @dataclass
 class _Sums:
-    """The numbers to add to the rows: columns by key, for each model."""
+    """The numbers to add to the rows of each model: for each row's key, the number to add to each
+    column."""
 
     added: dict[type[Model], defaultdict[Key, Counter[str]]] = field(
         default_factory=lambda: {model: defaultdict(Counter) for model in KEYS}
@@ -115,7 +117,8 @@ class _Sums:
     )
 
     def add_call(self, event: _CountedEvent, tool: str, **columns: int) -> None:
-        """Add the columns to the days and the total of a tool."""
+        """Add the columns to a tool's figures: those of the organization and of the employee for
+        this day, and the total."""
         tool_key, employee_key = (
             (event.organization_id, event.day, tool),
             (event.employee_id, event.day, tool),
@@ -127,7 +130,7 @@ class _Sums:
             self.errors[ToolFigures][tool_key] = self.errors[EmployeeFigures][employee_key] = event
 
     def add_use(self, employee_id: int, day: date, currency: str, **columns: int) -> None:
-        """Add the columns to the day of an employee and to the total."""
+        """Add the columns to an employee's figures for the day, and to the total."""
         self._add(EmployeeUse, (employee_id, day), columns)
         self._add(TotalUse, (currency,), columns)
 
@@ -138,8 +141,8 @@ class _Sums:
 
 
 def count_if_due() -> None:
-    """Count a batch if the last one was some seconds ago or left rows uncounted; called by
-    sweepers."""
+    """Count a batch if the last batch was some seconds ago or left rows uncounted. Sweepers call
+    this."""
     if connection.in_atomic_block:
         return  # the bounds must be read before the transaction gets its number
     if not FIGURES_NOT_DUE.fetch_all():
@@ -150,7 +153,7 @@ def count_if_due() -> None:
 
 
 def count_batch(most: int = AT_ONCE) -> bool:
-    """Count up to `most` events and passes in one transaction; do nothing while another process
+    """Count up to `most` events and passes in one transaction. Do nothing while another process
     counts.
 
     Return True if more is left to count, now or once running transactions have ended.
@@ -165,7 +168,7 @@ def count_batch(most: int = AT_ONCE) -> bool:
         if head is None:
             return False
         numbers = read_transaction_numbers()
-        # A restored database may have started its transaction numbers again.
+        # Set new bounds after a restore too, because transaction numbers may have started again.
         if head.is_done or head.asked_in > numbers.own:
             head.event_bound = max(head.event_id, newest[0])
             head.pass_bound = max(head.pass_id, newest[1])
@@ -185,7 +188,7 @@ def count_batch(most: int = AT_ONCE) -> bool:
 
 
 def _find_newest_ids() -> tuple[int, int]:
-    """Return the ids of the newest event and pass; read them before the transaction that counts."""
+    """Return the ids of the newest event and pass. Call this before the transaction that counts."""
     event = Event.objects.aggregate(newest=Max("pk"))["newest"]
     pass_ = Pass.objects.aggregate(newest=Max("pk"))["newest"]
     return event or 0, pass_ or 0
@@ -231,8 +234,8 @@ def _count_events(head: FiguresHead, most: int, sums: _Sums) -> int:
 
 
 def _parse_call_id(value: object) -> int | None:
-    """Return the call id of an event; None for any other value, so that a bad event does not stop
-    the counting."""
+    """Return the call id of an event. Return None for any other value, so that a bad event does not
+    stop the counting."""
     text = str(value)
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else None
 
@@ -245,8 +248,8 @@ def _load_calls(events: Iterable[_CountedEvent]) -> dict[int | None, _CountedCal
 
 
 def _load_other_usage(events: Iterable[_CountedEvent]) -> dict[int, dict[str, int]]:
-    """Return the usage of title requests and unusable responses by event: they call the model, but
-    are not passes."""
+    """Return the usage of title requests and unusable responses, by event: these call the model,
+    but are not passes."""
     wanted = [event.pk for event in events if event.type in OTHER_USAGE]
     if not wanted:
         return {}
@@ -288,8 +291,8 @@ def _build_duration_columns(duration_ms: int) -> dict[str, int]:
 
 
 def _to_micros(cost: Any) -> int:
-    """Convert the cost that a result reports, in units of the currency, to micros; 0 if it is not
-    an amount."""
+    """Convert the cost that a result reports from units of the currency to micros; return 0 if it
+    is not an amount."""
     is_number = isinstance(cost, int | float) and not isinstance(cost, bool)
     if not is_number or (isinstance(cost, float) and not math.isfinite(cost)):
         return 0
@@ -311,7 +314,7 @@ def _count_passes(head: FiguresHead, most: int, sums: _Sums) -> int:
 
 
 def _load_errors(events: Mapping[Key, _CountedEvent]) -> dict[Key, CountedError]:
-    """Return the failures in these events."""
+    """Return the failure that each of these events reports, by the key of its row."""
     if not events:
         return {}
     found = Event.objects.filter(pk__in={event.pk for event in events.values()}).order_by()

@@ -1,8 +1,9 @@
 """Count people's decisions into a row for each day, so that a page about 90 days reads only the
 newest cards.
 
-Decisions that are more than half an hour old no longer change: a transaction has been committed by
-then, and a bulk decision has ended. A sweeper counts them; a page adds those since.
+Decisions that are more than half an hour old no longer change: by then, their transactions have
+been committed, and their bulk decisions have ended. A sweeper counts these decisions; a page adds
+the newer decisions.
 """
 
 from __future__ import annotations
@@ -23,27 +24,28 @@ from agents.insight.models import DecisionFigures, DecisionHead
 from agents.runs.models import Approval
 
 KEPT_DAYS = 92
-"""The number of days to keep: more than any page shows."""
+"""The number of days for which rows are kept: more than any page shows."""
 UNSETTLED = timedelta(minutes=30)
 EVERY = timedelta(minutes=5)
 AT_ONCE_S = 0.3
-"""The longest time for which counting blocks the sweeper's other work, except for the span in
-progress."""
+"""The longest time, in seconds, for which counting may block the sweeper's other work. A span that
+has been started is still completed."""
 MAX_SPAN = timedelta(hours=6)
 MAX_TIMES = 100
-"""If a day has more different times, they are rounded to two digits, so that its row stays
-small."""
+"""The most different times in a day's row. If there are more, the times are rounded to two digits,
+so that the row stays small."""
 TIMES = "times"
 
 
 class DecisionCounting:
-    """Counts every few minutes; each sweeper has one."""
+    """Counts decisions every few minutes; each sweeper has its own instance."""
 
     def __init__(self) -> None:
         self._due_at = 0.0
 
     def count_if_due(self) -> None:
-        """Count due decisions briefly; continue at once next time if some are left."""
+        """Count due decisions for a short time; if some are left, the next call continues with
+        them."""
         if time.monotonic() >= self._due_at and not count_decisions(time.monotonic() + AT_ONCE_S):
             self._due_at = time.monotonic() + EVERY.total_seconds()
 
@@ -63,14 +65,15 @@ def count_decisions(until: float | None = None, now: datetime | None = None) -> 
 
 
 def load_sums(organization_id: int, days: int, subject: str) -> dict[date, Data]:
-    """Load the sums of a subject for each of the last days that has decisions."""
+    """Load the sums of a subject for each of the last `days` days that has decisions."""
     return load_all_sums(organization_id, days, (subject,)).get(subject, {})
 
 
 def load_all_sums(
     organization_id: int, days: int, subjects: Iterable[str]
 ) -> dict[str, dict[date, Data]]:
-    """Load the sums of several subjects, each by day."""
+    """Load the sums of several subjects for each of the last `days` days that has decisions, by
+    subject and day."""
     first = get_today() - timedelta(days=days - 1)
     found: dict[str, dict[date, Data]] = {subject: {} for subject in subjects}
     counted_to = read_counted_to(organization_id)
@@ -93,7 +96,8 @@ def load_all_sums(
 
 
 def read_counted_to(organization_id: int) -> datetime | None:
-    """Return the time before which the organization's decisions are counted; None if none are."""
+    """Return the time before which the organization's decisions are counted; None if no decisions
+    are counted yet."""
     heads = DecisionHead.objects.filter(organization_id=organization_id)
     return heads.values_list("until", flat=True).first()
 
@@ -115,8 +119,8 @@ def compute_median(times: Mapping[str, int]) -> int:
 
 
 def _count_span(organization_id: int, settled: datetime) -> bool:
-    """Count the next span of an organization, at most to the end of its day; return True if more is
-    left."""
+    """Count the next span of an organization's decisions, which ends at the latest with its day.
+    Return True if more is left."""
     with transaction.atomic():
         head = _lock_head(organization_id)
         if head is None:
@@ -145,7 +149,7 @@ def _count_span(organization_id: int, settled: datetime) -> bool:
 
 
 def _lock_head(organization_id: int) -> DecisionHead | None:
-    """Lock an organization's row, or create it; None while another process counts."""
+    """Lock an organization's row, or create it; return None while another process counts."""
     first = get_midnight(get_today() - timedelta(days=KEPT_DAYS))
     heads = DecisionHead.objects.select_for_update(skip_locked=True).filter(
         organization_id=organization_id
@@ -161,12 +165,12 @@ def _lock_head(organization_id: int) -> DecisionHead | None:
 
 def _begin_again_if_late(head: DecisionHead, *, is_ahead: bool) -> None:
     """Count everything again if decisions were recorded late, such as those of an import, or if the
-    clock was ahead."""
+    clock was ahead. Otherwise, delete the rows of days that are no longer kept."""
     first = get_midnight(get_today() - timedelta(days=KEPT_DAYS))
     newer = select_decisions(head.organization_id).filter(pk__gt=head.newest_id)
     late = newer.filter(decided_at__gte=first, decided_at__lt=head.until)
     rows = DecisionFigures.objects.filter(organization_id=head.organization_id)
-    # `count`, because for EXISTS or MIN the database would read all earlier decisions in order.
+    # Use `count`: for EXISTS or MIN, the database would read all earlier decisions in order.
     if is_ahead or late.count():
         head.until = first
         rows.delete()

@@ -1,11 +1,11 @@
 """The decisions of people in a span of time, summed by day in UTC: by person, by tool, and by
 employee.
 
-No row says when a person opened a card. The time of a decision therefore starts with the request of
-its card, or with the person's preceding decision if that was later, and is the longest that the
-person can have looked. There are two exceptions. The rows of a bulk decision share its time
-equally, which begins with the oldest card among them. And a person who decides a card that they
-have just edited has known it since the earlier card.
+No row says when a person opened a card. A decision's time therefore starts with the request of its
+card, or with the person's preceding decision if that was later: the person cannot have looked for
+longer. There are two exceptions. The rows of a bulk decision share its time equally, which starts
+with the oldest card among them. And a person who decides a card that they have just edited has
+known it since the earlier card.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from agents.approvals.decisions import DENY_REASONS
 from agents.runs.models import TERMINAL_CALLS, Approval, ApprovalKind, ApprovalStatus, CallStatus
 
 QUICK_MS = 2_000
-"""An approval in less time counts as quick."""
+"""An approval that took fewer milliseconds counts as quick."""
 MARGIN = timedelta(hours=1)
-"""The time around a span that is read as well, so that a bulk decision is not split."""
+"""The time before and after a span that is read as well, so that no bulk decision is split."""
 PEOPLE, TOOLS = "people", "tools"
 OWN_WORDS, NO_REASON = "Other reasons", "No reason"
 APPROVED, EDITED, DENIED, OTHER = "approved", "edited", "denied", "other"
 IS_APPROVED = Q(status__in=(ApprovalStatus.APPROVED, ApprovalStatus.CONSUMED)) | Q(
     start_after__isnull=False
 )
-"""Cards that a person approved, even if the approval was undone or a new card asked again after a
-change."""
+"""The condition for cards that a person approved, even if the approval was undone, or a new card
+was needed after a change."""
 OUTCOME = Case(
     When(~Q(kind=ApprovalKind.APPROVAL), then=Value(OTHER)),
     When(status=ApprovalStatus.DENIED, then=Value(DENIED)),
@@ -43,10 +43,11 @@ OUTCOME = Case(
     default=Value(OTHER),
     output_field=CharField(),
 )
-"""A person's decision about a card; `other` answers a question or resolves an unknown outcome."""
+"""A person's decision about a card, as an expression; `other` means that a question was answered or
+an unknown outcome resolved."""
 
 Data = dict[str, Any]
-"""Nested sums; in a list, the ids of cards to check again."""
+"""Nested sums by name; a list has the ids of cards whose calls must be checked again."""
 
 
 class _Row(NamedTuple):
@@ -73,8 +74,8 @@ class _Row(NamedTuple):
 
 @dataclass(frozen=True)
 class _Timed:
-    """A decided card with its time; of the rows of a bulk decision, the last one of each outcome
-    counts."""
+    """A decided card with the time that its decision took. `counts` is True for single decisions,
+    and for the last row of each outcome in a bulk decision."""
 
     row: _Row
     ms: int
@@ -88,7 +89,7 @@ class DaySums(defaultdict[tuple[date, str], Data]):
         super().__init__(dict)
 
     def add(self, day: date, subject: str, *path: str, number: int = 1) -> None:
-        """Add a number at a path of names."""
+        """Add a number to the sum that a path of names leads to."""
         data = self[day, subject]
         for name in path[:-1]:
             data = data.setdefault(name, {})
@@ -112,8 +113,8 @@ def name_employee(employee_id: int) -> str:
 def select_decisions(organization_id: int) -> QuerySet[Approval]:
     """Select the cards of an organization that people have decided.
 
-    This is the one place that defines which decisions are people's. An approval by a standing grant
-    names its creator, but is not their decision.
+    This is the only place that defines which decisions are made by people. An approval by a
+    standing grant names the grant's creator, but is not the creator's decision.
     """
     decided = {
         "decided_by__isnull": False,
@@ -126,9 +127,9 @@ def select_decisions(organization_id: int) -> QuerySet[Approval]:
 def sum_decisions(organization_id: int, since: datetime, until: datetime | None = None) -> DaySums:
     """Sum the decisions from `since` (included) to `until` (excluded; None for no end).
 
-    Sums of neighboring spans add up to those of both: a bulk decision counts on the day of its last
-    row, a call on the day of its last decided card. So there may be a negative number for an
-    earlier day.
+    The sums of two neighboring spans add up to the sums of the whole span. A bulk decision counts
+    on the day of its last row, and a call on the day of its last decided card. So there may be a
+    negative number for an earlier day, where the call was counted before.
     """
     sums = DaySums()
     rows = _load_rows(organization_id, since, until)
@@ -147,8 +148,8 @@ def sum_decisions(organization_id: int, since: datetime, until: datetime | None 
 
 
 def classify_reason(reason: str) -> str:
-    """Return the offered reason with which a denial begins, or the name of the group for other or
-    empty reasons."""
+    """Return the offered reason with which a denial begins; for another or an empty reason, return
+    the name of its group."""
     if not reason.strip():
         return NO_REASON
     return next(
@@ -169,8 +170,8 @@ def _load_rows(organization_id: int, since: datetime, until: datetime | None) ->
 
 
 def _read_newest_of(earlier: QuerySet[Approval], people: Collection[int]) -> list[_Row]:
-    """Read the three newest of these decisions of each person: enough to time the next one, even
-    after an edit."""
+    """Read each person's three newest decisions among these earlier ones. Three are enough to time
+    the next decision, even after an edit."""
     if not people:
         return []
     own = earlier.filter(decided_by_id=OuterRef("pk")).order_by("-decided_at", "-pk").values("pk")
@@ -194,7 +195,7 @@ def _group_by_person(rows: Sequence[_Row]) -> list[list[_Row]]:
 
 
 def _time_decisions(own: Sequence[_Row]) -> Iterator[_Timed]:
-    """Time the decisions of one person."""
+    """Yield one person's decisions with the time that each took."""
     bulks: dict[UUID, list[int]] = defaultdict(list)
     for place, row in enumerate(own):
         if row.bulk_id is not None:
@@ -221,7 +222,7 @@ def _time_single(own: Sequence[_Row], place: int) -> int:
 
 
 def _share_time(own: Sequence[_Row], places: Sequence[int]) -> int:
-    """Return the time of each row of a bulk decision."""
+    """Return the time that each row of a bulk decision gets."""
     asked = min(own[place].requested_at for place in places)
     start = max(own[places[0] - 1].decided_at, asked) if places[0] else asked
     return _count_ms((own[places[-1]].decided_at - start) / len(places))
@@ -243,8 +244,8 @@ def _add_person(sums: DaySums, timed: _Timed) -> None:
 
 
 def _add_employee(sums: DaySums, timed: _Timed) -> None:
-    """Add the card to the sums of its tool and employee; each page checks calls again that have not
-    ended."""
+    """Add the card to the sums of its tool and employee. Calls that have not ended are listed, so
+    that each page checks them again."""
     row = timed.row
     subject, tool = name_employee(row.run__employee_id), (TOOLS, row.tool_call__tool)
     sums.add(row.day, TOOLS, row.tool_call__tool, row.outcome)
@@ -267,8 +268,8 @@ def _add_employee(sums: DaySums, timed: _Timed) -> None:
 
 
 def _add_calls(sums: DaySums, organization_id: int, rows: Sequence[_Row], since: datetime) -> None:
-    """Count each call on the day of its last decided card, and each corrected one on the day of its
-    last correction."""
+    """Count each call on the day of its last decided card, and each corrected call on the day of
+    its last correction."""
     again = {row.tool_call_id for row in rows if row.sequence > 1}
     before = select_decisions(organization_id).filter(tool_call_id__in=again, decided_at__lt=since)
     earlier = _read(before) if again else []

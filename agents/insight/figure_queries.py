@@ -1,4 +1,4 @@
-"""The SQL of counting: add sums to the rows of figures, and find transactions that are still
+"""The SQL for counting: add sums to the rows of figures, and find transactions that are still
 writing."""
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ KEYS: dict[type[Model], tuple[str, ...]] = {
 }
 """The columns that identify a row of each model."""
 LARGEST = "slowest_ms"
-"""The column that keeps the larger number instead of the sum."""
+"""The column that keeps the larger of two numbers instead of their sum."""
 _NEWEST = ("last_error_code", "last_error", "last_error_at")
 """The columns that a newer error replaces."""
 
@@ -47,15 +47,16 @@ class CountedError(NamedTuple):
 
 
 class TransactionNumbers(NamedTuple):
-    """The numbers of this transaction and of the oldest one still writing; both 0 except on
-    PostgreSQL."""
+    """The numbers of this transaction and of the oldest transaction still writing; both are 0
+    except on PostgreSQL."""
 
     own: int
     oldest: int
 
 
 def read_transaction_numbers() -> TransactionNumbers:
-    """Read the numbers from PostgreSQL; other databases have one writer at a time."""
+    """Read the numbers from PostgreSQL; return zeros for other databases, which have one writer at
+    a time."""
     if connection.vendor != "postgresql":
         return TransactionNumbers(0, 0)
     with connection.cursor() as cursor:

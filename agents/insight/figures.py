@@ -1,5 +1,5 @@
-"""Figures of the last 30 days by tool and by employee, summed from the counted rows, never from the
-calls."""
+"""Figures of the last 30 days by tool and by employee. They are summed from the counted rows, never
+from the calls."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ class DayCalls(NamedTuple):
     cost_micros: int = 0
 
     def add(self, other: DayCalls) -> DayCalls:
-        """Return the sum of both."""
+        """Return the sum of both days' calls."""
         return DayCalls(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
 
 
 class ModelUse(NamedTuple):
-    """The usage of passes."""
+    """The usage of a model in some passes."""
 
     passes: int = 0
     input_tokens: int = 0
@@ -58,8 +58,9 @@ class Figures:
     Attributes:
         asked, approved, denied: cards that were shown, and the decisions about them.
         cost_micros: the cost that results reported.
-        histogram: the number of calls for each of `BUCKETS`, with longer ones last.
-        days: the days that have figures.
+        histogram: the number of calls in each of `BUCKETS`; the last number is that of longer
+            calls.
+        days: the calls of each day that has figures.
     """
 
     succeeded: int = 0
@@ -79,13 +80,13 @@ class Figures:
 
     @property
     def success_rate(self) -> float | None:
-        """The share of calls that succeeded, from 0 to 1; None without calls."""
+        """The share of calls that succeeded, from 0 to 1; None if there are no calls."""
         return self.succeeded / self.calls if self.calls else None
 
     @property
     def success_percent(self) -> int | None:
         """The success rate in percent, rounded, but 100 only if no call failed, and 0 only if all
-        did."""
+        calls failed; None if there are no calls."""
         if not self.calls:
             return None
         if not self.failed or not self.succeeded:
@@ -102,8 +103,8 @@ class Figures:
 
 
 def estimate_percentile(histogram: Sequence[int], share: float, slowest_ms: int) -> int | None:
-    """Estimate a percentile of the durations in ms, with the precision of its bucket; None without
-    calls."""
+    """Estimate a percentile of the durations in ms; its precision is that of the histogram's
+    bucket. Return None if there are no calls."""
     total = sum(histogram)
     if not total:
         return None
@@ -128,13 +129,14 @@ def get_today() -> date:
 
 
 def load_tool_figures(organization_id: int) -> dict[str, Figures]:
-    """Load the figures of each tool in an organization, without tools that nobody called."""
+    """Load the figures of each tool in an organization; tools that nobody called are left out."""
     rows = ToolFigures.objects.filter(organization_id=organization_id)
     return _sum_by_tool(rows.filter(day__gte=get_first_day()))
 
 
 def load_employee_figures(employee_id: int) -> dict[str, Figures]:
-    """Load the figures of each tool for one employee, without tools that it did not call."""
+    """Load the figures of each tool for one employee; tools that the employee did not call are left
+    out."""
     rows = EmployeeFigures.objects.filter(employee_id=employee_id)
     return _sum_by_tool(rows.filter(day__gte=get_first_day()))
 
@@ -158,7 +160,7 @@ def combine_figures(figures: Iterable[Figures]) -> Figures:
 
 
 def load_employee_use(employee_id: int) -> dict[date, ModelUse]:
-    """Load the usage of an employee's passes on each day that it worked."""
+    """Load the usage of an employee's passes, for each day on which the employee worked."""
     rows = EmployeeUse.objects.filter(employee_id=employee_id, day__gte=get_first_day()).order_by(
         "day"
     )
@@ -167,7 +169,7 @@ def load_employee_use(employee_id: int) -> dict[date, ModelUse]:
 
 
 def load_counted_at() -> datetime | None:
-    """Load the time when a sweeper last counted; None before the first time."""
+    """Return the time when a sweeper last counted; None if no sweeper has counted yet."""
     return (
         FiguresHead.objects.filter(pk=FiguresHead.ONLY).values_list("looked_at", flat=True).first()
     )

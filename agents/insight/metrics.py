@@ -43,7 +43,8 @@ from agents.webhooks.models import WebhookDelivery, WebhookDeliveryStatus
 from tools.caches import Cache
 
 CACHED_S = 2.0
-"""The time for which a response is reused, so that many requests do not load the database."""
+"""The number of seconds for which a response is reused, so that many requests do not load the
+database."""
 _STARTED_AT = time.monotonic()
 _DATABASE_UP = "1 if the database responds and is migrated."
 _OPEN = (RunStatus.QUEUED, RunStatus.RUNNING, *PARKED)
@@ -56,7 +57,8 @@ _rendering = threading.Lock()
 
 
 def get_metrics() -> bytes:
-    """Return all metrics, at most CACHED_S old; requests wait while they are computed."""
+    """Return all metrics, which are at most CACHED_S seconds old; requests wait while the metrics
+    are computed."""
     with _rendering:
         until, text = _response.get("") or (0.0, b"")
         if time.monotonic() >= until:
@@ -66,8 +68,8 @@ def get_metrics() -> bytes:
 
 
 def render_metrics() -> bytes:
-    """Return all metrics in the Prometheus text format; while the database is down, only those that
-    work without it."""
+    """Return all metrics in the Prometheus text format. While the database is down, return only
+    those that do not need it."""
     registry = CollectorRegistry()
     registry.register(_InstallationCollector())
     return generate_latest(registry)
@@ -98,7 +100,8 @@ class _InstallationCollector(Collector):
 
 
 def _find_outage() -> str | None:
-    """Return why the database does not respond, or is not migrated; None if it can be read."""
+    """Return the reason why the database does not respond, or is not migrated; None if it can be
+    read."""
     try:
         check_migrated()
     except NotMigratedError as error:
@@ -110,8 +113,8 @@ def _find_outage() -> str | None:
 
 _OUTAGE: BackgroundCheck[str | None] = BackgroundCheck(_find_outage, UNREACHABLE, max_age_s=0.0)
 _PRESENCE = BackgroundCheck(load_presence, Presence(None, None, (REDIS,)), max_age_s=0.0)
-"""Both run in the background, so that metrics take at most two seconds even if a server does not
-respond."""
+"""This check and `_OUTAGE` run in the background, so that metrics take at most two seconds even if
+a server does not respond."""
 
 
 def _build_gauge(name: str, text: str, value: float) -> Metric:
@@ -133,7 +136,8 @@ def _build_version() -> Metric:
 
 
 def _count_processes(presence: Presence) -> Iterator[Metric]:
-    """Build the numbers of living processes; without Redis none are known, so they are 0."""
+    """Build the metrics of Redis and of living processes; without Redis, no process is known, so
+    the numbers are 0."""
     yield _build_gauge(
         "gadget_redis_up", "1 if Redis responds.", int(REDIS not in presence.missing)
     )
@@ -170,8 +174,8 @@ def _build_state() -> Iterator[Metric]:
 
 
 def _build_queue(now: datetime | None) -> Iterator[Metric]:
-    """Build the metrics of runs that a worker could take; runs that wait for their time or are
-    stopped are not due."""
+    """Build the metrics of due runs: queued runs that a worker could take now, except those that
+    are stopped or wait until a later time."""
     due = Q(next_wake_at=None) | Q(next_wake_at__lte=Now())
     newest = Event.objects.filter(run_id=OuterRef("pk")).order_by("-seq").values("created_at")[:1]
     runs = Run.objects.filter(due, status=RunStatus.QUEUED, stopped_because="").order_by()
@@ -220,7 +224,8 @@ def _build_cards(now: datetime | None) -> Iterator[Metric]:
 
 
 def _build_notices(now: datetime | None) -> Iterator[Metric]:
-    """Build the metrics of notices: those that are due, and notifications that were given up."""
+    """Build the metrics of notices and webhooks: deliveries that are due or waiting, and
+    notifications that were given up."""
     unspread = Notice.objects.filter(spread_at=None).aggregate(
         many=Count("pk"), oldest=Min("created_at")
     )
@@ -232,7 +237,7 @@ def _build_notices(now: datetime | None) -> Iterator[Metric]:
     yield _build_gauge("gadget_notices_due", "Notices and notifications that are due.", many)
     yield _build_gauge(
         "gadget_notices_due_oldest_seconds",
-        "Age of the oldest of those due.",
+        "Age of the oldest notice or notification that is due.",
         _get_age(oldest, now),
     )
     yield _build_gauge("gadget_messages_failed", "Notifications that were given up.", failed)
@@ -243,12 +248,12 @@ def _build_notices(now: datetime | None) -> Iterator[Metric]:
     )
     age = _get_age(webhooks["oldest"], now)
     yield _build_gauge(
-        "gadget_webhook_deliveries_oldest_seconds", "Age of the oldest waiting one.", age
+        "gadget_webhook_deliveries_oldest_seconds", "Age of the oldest waiting delivery.", age
     )
 
 
 def _build_reading(now: datetime | None) -> Metric:
-    """Build the ages of unread events: the first sign that readers fall behind."""
+    """Build the metric of unread events' ages, which show first if readers fall behind."""
     text = "Age of the oldest event that a reader should have read; normally a few seconds."
     ages = GaugeMetricFamily("gadget_unread_events_oldest_seconds", text, labels=["reader"])
     for name, oldest in find_oldest_unread():
@@ -264,7 +269,9 @@ def _build_counting(now: datetime | None) -> Iterator[Metric]:
     yield _build_gauge("gadget_sweep_age_seconds", text, age)
     left = max(0, newest - (head.event_id if head else 0))
     yield _build_gauge(
-        "gadget_uncounted_events", "Upper bound of events that are not counted yet.", left
+        "gadget_uncounted_events",
+        "Upper bound on the number of events that are not counted yet.",
+        left,
     )
 
 

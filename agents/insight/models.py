@@ -25,8 +25,8 @@ BUCKETS = {
     "within_300000": 300_000,
     "within_1800000": 1_800_000,
 }
-"""The columns of the histogram, each with its longest duration in ms; longer durations are in
-`longer`."""
+"""The columns of the histogram, each with its longest duration in ms. Longer durations are counted
+in the column `longer`."""
 LONGEST_ERROR = 200
 
 
@@ -35,8 +35,8 @@ class CallFigures(models.Model):
     calls do not.
 
     Attributes:
-        asked, approved, denied: cards that were shown, and decisions; an undone decision counts
-            too.
+        asked, approved, denied: the number of cards that were shown, and of each decision; a
+            decision counts even if it was undone.
         cost_micros: the cost that results report, in millionths of the organization's currency.
         duration_ms: the sum of the durations that the histogram counts.
     """
@@ -73,7 +73,7 @@ class CallFigures(models.Model):
 
 
 class UseFigures(models.Model):
-    """Usage of passes, and ends of runs; a continued run ends more than once.
+    """Usage of passes, and numbers of ended runs; a continued run counts each time it ends.
 
     Attributes:
         duration_ms: the sum of the response times of models.
@@ -109,8 +109,8 @@ class DayFigures(CallFigures):
 
 
 class ToolFigures(DayFigures):
-    """A tool's figures for a day and an organization: 20 tools in 30 days are 600 rows, however
-    many calls."""
+    """A tool's figures for a day and an organization. Tools and days limit the number of rows: 20
+    tools in 30 days are 600 rows, however many calls there are."""
 
     organization = models.ForeignKey(
         Organization, on_delete=models.CASCADE, related_name="+", db_index=False
@@ -194,8 +194,8 @@ class FiguresHead(models.Model):
 
     Attributes:
         event_id, pass_id: the last event and pass that were counted.
-        event_bound, pass_bound: the next ones to count up to, once no transaction can still add an
-            earlier one.
+        event_bound, pass_bound: the event and the pass up to which to count next, once no
+            transaction can still add an earlier one.
         asked_in: the number of the transaction that began after the bounds were read; those that
             can still add an earlier event have lower numbers.
         looked_at: the time when a sweeper last checked.
@@ -253,7 +253,8 @@ class DecisionHead(models.Model):
 
     Attributes:
         until: the time before which all decisions are counted.
-        newest_id: the newest card at the last count; a later one was not decided before `until`.
+        newest_id: the newest card at the last count. If a newer card was decided before `until`,
+            everything is counted again.
     """
 
     organization = models.OneToOneField(Organization, on_delete=models.CASCADE, related_name="+")

@@ -1,7 +1,7 @@
 """Figures of oversight: how people decide cards, and how often the calls of each tool are denied or
 edited.
 
-Everything is counted from the cards themselves. Days are in UTC, as in all figures.
+All figures are counted from the cards themselves. Days are in UTC, as in all figures.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from agents.insight.decision_counts import TIMES, compute_median, load_all_sums
 from agents.insight.decision_spans import APPROVED, DENIED, EDITED, PEOPLE, TOOLS, Data, merge
 
 PERIODS = (7, 30, 90)
-"""The periods to choose from, in days."""
+"""The periods that people can choose, in days."""
 DEFAULT_PERIOD = 30
 MIN_DECISIONS = 50
 """The smallest number of decisions that can lead to a warning."""
 HASTY_PERCENT = 95
-"""A larger share of quick approvals leads to a warning."""
+"""The percentage of quick approvals above which there is a warning."""
 
 
 class PersonDecisions(NamedTuple):
     """The decisions of one person.
 
     Attributes:
-        cards: all decided cards.
-        decisions: the same, with each bulk decision counted as one for each outcome.
-        in_bulk: the bulk decisions among them.
-        approved, edited, denied: cards.
-        quick: the decisions that approved in less than `QUICK_MS`.
-        median_ms: the median time of a decision; of one in bulk, the time for each of its rows.
+        cards: the number of decided cards.
+        decisions: the number of decisions; a bulk decision counts once for each outcome.
+        in_bulk: the number of bulk decisions among these.
+        approved, edited, denied: the number of cards with this outcome.
+        quick: the number of decisions that approved in less than `QUICK_MS`.
+        median_ms: the median time of a decision; for a bulk decision, the time of each of its rows.
     """
 
     user_id: int
@@ -53,9 +53,9 @@ class ToolCorrections(NamedTuple):
     """The decided calls of one tool.
 
     Attributes:
-        calls: the calls with at least one decided card.
-        corrected: the calls that were denied or edited.
-        approved, edited, denied: cards.
+        calls: the number of calls with at least one decided card.
+        corrected: the number of calls that were denied or edited.
+        approved, edited, denied: the number of cards with this outcome.
     """
 
     tool: str
@@ -116,7 +116,7 @@ class Oversight:
 
 
 def load_oversight(organization_id: int, days: int) -> Oversight:
-    """Load the figures of the last days, today included."""
+    """Load the figures of the last `days` days, including today."""
     sums = load_all_sums(organization_id, days, (PEOPLE, TOOLS))
     return Oversight(
         _build_people(_add_up(sums[PEOPLE].values())),

@@ -1,4 +1,4 @@
-"""Suggested standing grants: the narrowest terms that cover the calls which people keep
+"""Suggested standing grants: the narrowest terms that cover the calls that people keep
 approving."""
 
 from __future__ import annotations
@@ -36,13 +36,14 @@ from tools.toolbox.standing_grants import list_destinations, list_paths
 LEAST_APPROVALS = 5
 PERIOD = timedelta(days=30)
 SHORTEST_LOOK = timedelta(seconds=2)
-"""A faster approval may be careless, and does not count."""
+"""The shortest time for a careful approval. A faster approval may be careless, and does not
+count."""
 MAX_VALUES = 10
-"""The most different values of a param that become "one of"."""
+"""The most different values that a condition "one of" may list."""
 MAX_READ = 1_000
-"""The most approvals that are read for the suggestions of one page, newest first."""
+"""The most approvals that are read for the suggestions of one page, beginning with the newest."""
 MAX_DENIED = 500
-"""The most denials that are read, newest first; see `_keep_wholly_read`."""
+"""The most denials that are read, beginning with the newest; see `_keep_wholly_read`."""
 _APPROVED = (ApprovalStatus.APPROVED, ApprovalStatus.CONSUMED)
 
 
@@ -69,8 +70,8 @@ class Suggestion:
         return self.proposal.employee_id, self.proposal.tool
 
     def would_preapprove(self, call: PastCall) -> bool:
-        """Return True if the proposal would approve the call, as if nothing had changed since the
-        call."""
+        """Return True if the proposal would approve this call, assuming that nothing has changed
+        since the call."""
         return self.matcher.covers(call)
 
 
@@ -93,15 +94,15 @@ class _Approved(NamedTuple):
 
     @property
     def is_considered(self) -> bool:
-        """True if the person took at least two seconds, from the card's request or their previous
-        decision."""
+        """True if the person took at least two seconds for the approval, counted from the card's
+        request or from their previous decision."""
         began = max(self.requested_at, self.freed_at or self.requested_at)
         return self.decided_at - began >= SHORTEST_LOOK
 
 
 def find_suggestions(member: Membership, employee_id: int | None = None) -> list[Suggestion]:
-    """Find the suggestions for the organization or for one employee, sorted by their number of
-    approvals.
+    """Find the suggestions for the organization, or for one employee, sorted by their number of
+    approvals, the largest first.
 
     Costs three queries, however many shapes there are.
     """
@@ -132,7 +133,8 @@ def _load_approved(
 ) -> list[_Approved]:
     """Load the single cards that people approved in the last 30 days, newest first.
 
-    An approval by a standing grant is not its creator's decision.
+    An approval by a standing grant is left out, because it is not a decision of the grant's
+    creator.
     """
     rows = Approval.objects.filter(
         organization_id=organization_id,
@@ -201,8 +203,8 @@ def _drop_denied(organization_id: int, found: Iterable[Suggestion]) -> list[Sugg
 def _keep_wholly_read(
     found: Iterable[Suggestion], read: Mapping[tuple[int | None, str], int]
 ) -> list[Suggestion]:
-    """Keep the suggestions for employees and tools whose denials were all read, by the counted
-    figures.
+    """Keep the suggestions for employees and tools whose denials were all read, according to the
+    counted figures.
 
     A denial that was not read might be of a call that the suggestion would have approved.
     """
@@ -266,7 +268,8 @@ def _propose_narrowest(calls: Sequence[CallColumns], tool: Tool) -> ProposedGran
 
 
 def _narrow(path: str, values: Iterable[Any], is_destination: bool) -> list[Condition]:
-    """Return the narrowest conditions that all values of a param meet; none if it varies freely."""
+    """Return the narrowest conditions that all values of a param meet; none if the values vary
+    freely."""
     present = [value for value in values if value is not None]
     different = {canonical_json(value): value for value in present}
     if len(different) == 1:

@@ -31,11 +31,11 @@ class ToolTrust(NamedTuple):
     """The decisions about the cards of one tool, and the approved calls that started.
 
     Attributes:
-        approved, edited, denied: cards.
-        started: the calls that started after an approval.
-        failed: those of them that failed.
-        unknown: those of them whose outcome is unknown.
-        median_ms: the median time for a card.
+        approved, edited, denied: the number of cards with this outcome.
+        started: the number of calls that started after an approval.
+        failed: the number of started calls that failed.
+        unknown: the number of started calls whose outcome is unknown.
+        median_ms: the median time that a decision took.
     """
 
     tool: str
@@ -54,8 +54,8 @@ class EmployeeTrust:
 
     Attributes:
         tools: the figures of each tool, sorted by name.
-        reasons: the number of denials for each reason that cards offer, then for others; without
-            zeros.
+        reasons: the number of denials by reason: the reasons that cards offer, then all others.
+            Reasons without denials are left out.
     """
 
     tools: list[ToolTrust]
@@ -81,8 +81,8 @@ def _order_reasons(counted: Any) -> list[tuple[str, int]]:
 
 
 def _load_open_ends(ids: Sequence[int]) -> dict[int, str]:
-    """Load the states of the started calls that had not ended when their cards were counted, by
-    card id."""
+    """Load the current states of those started calls that had not ended when their cards were
+    counted, by card id."""
     started = (
         Approval.objects.filter(pk__in=ids, status=ApprovalStatus.CONSUMED)
         if ids

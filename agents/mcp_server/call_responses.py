@@ -66,11 +66,12 @@ TICKET_TOOLS = (
         ),
     ),
 )
-"""The tools that every agent has."""
+"""The server's own tools, which every agent has."""
 
 
 def describe_tool(tool: Tool, names: Container[str]) -> types.Tool:
-    """Describe a tool for a client. The hints about its level bind nobody: the gate decides.
+    """Describe a tool for a client. The annotations about its level are only hints, because the
+    gate decides.
 
     Args:
         names: the names of the tools that the client sees; descriptions use their served names.
@@ -91,7 +92,7 @@ def describe_tool(tool: Tool, names: Container[str]) -> types.Tool:
 
 
 def _describe_as_served(schema: dict[str, Any], names: Container[str]) -> dict[str, Any]:
-    """Copy a schema, and replace the names of tools in its descriptions by their served names."""
+    """Copy a schema, and replace the names of tools in its descriptions with their served names."""
 
     def copy(part: Any) -> Any:
         if isinstance(part, list):
@@ -109,7 +110,7 @@ def _describe_as_served(schema: dict[str, Any], names: Container[str]) -> dict[s
 def build_call_response(
     ticket: Ticket, site: str, start: int | None = None
 ) -> types.CallToolResult:
-    """Return the result of an ended call, or the ticket of a waiting one.
+    """Return the result of an ended call, or the ticket of a call that has not ended.
 
     Args:
         site: the origin of this installation, as the client reaches it.
@@ -121,7 +122,8 @@ def build_call_response(
 
 
 def build_cancellation(ticket: Ticket, site: str) -> types.CallToolResult:
-    """Build the response to a cancellation; it is an error if the cancellation came too late."""
+    """Build the response to a cancellation. The response is an error if the cancellation came too
+    late."""
     if ticket.call.status == CallStatus.CANCELLED:
         return _build_told(ticket, site, "The call is cancelled. It did not run.")
     state = ticket.status.replace("_", " ")
@@ -132,8 +134,8 @@ def build_cancellation(ticket: Ticket, site: str) -> types.CallToolResult:
 def _build_told(
     ticket: Ticket, site: str, guidance: str, *, is_error: bool = False
 ) -> types.CallToolResult:
-    """Describe the state of a call with guidance, both as structured content and as text: clients
-    show either."""
+    """Describe the state of a call, with guidance, both as structured content and as text, because
+    clients show only one of them."""
     described = {**ticket.describe(build_address(ticket, site)), "guidance": guidance}
     text = types.TextContent(text=json.dumps(described, ensure_ascii=False))
     return types.CallToolResult(content=[text], structured_content=described, is_error=is_error)

@@ -20,8 +20,8 @@ _MAX_AGE_S = 7 * 24 * 3600
 
 @dataclass(frozen=True)
 class SessionToken:
-    """The session that a client names in `Mcp-Session-Id`: signed, so it needs no row before the
-    first call."""
+    """The session that a client names in `Mcp-Session-Id`. The token is signed, so the session
+    needs no row before its first call."""
 
     key_id: int
     nonce: str
@@ -33,7 +33,8 @@ class SessionToken:
 
     @classmethod
     def parse(cls, text: str) -> SessionToken | None:
-        """Parse the header; return None if the signature is wrong or older than seven days."""
+        """Parse the header's value; return None if its signature is wrong or older than seven
+        days."""
         try:
             return cls(*signing.loads(text, salt=_SALT, max_age=_MAX_AGE_S))
         except (signing.BadSignature, TypeError, ValueError):
@@ -49,7 +50,7 @@ class Caller:
 
     Attributes:
         site: the origin of this installation, as the agent reaches it.
-        token: the session that the agent named; None without one.
+        token: the session that the agent named; None if it named none.
         has_session: False if the agent named a session that is not its own or has ended.
     """
 
@@ -78,7 +79,7 @@ def authenticate_caller(secret: str, session_text: str | None, site: str) -> Cal
 
 
 def get_caller(context: Any) -> Caller:
-    """Return the caller of the request from the SDK's context."""
+    """Return the caller of a request, given the SDK's context."""
     caller = context.request.scope[SCOPE_KEY]
     assert isinstance(caller, Caller)
     return caller

@@ -1,7 +1,7 @@
 """Database access from the asynchronous server, in separate threads.
 
-Keys are checked in threads of their own: the preview of a call may take ten seconds, and must not
-delay other requests.
+Keys are checked in threads of their own, because the preview of a call may take ten seconds and
+must not delay other requests.
 """
 
 from __future__ import annotations
@@ -22,6 +22,6 @@ DOOR = ThreadPoolExecutor(max_workers=2, thread_name_prefix="gadget-mcp-door")
 def database_to_async(
     function: Callable[Args, Result], threads: ThreadPoolExecutor = CALLS
 ) -> Callable[Args, Any]:
-    """Wrap a function that uses the database in one that can be awaited and runs it in these
+    """Wrap a function that uses the database, so that it can be awaited and runs in these
     threads."""
     return run_in_threads(threads, function)

@@ -1,5 +1,5 @@
-"""The door of the MCP server at `/mcp`: checks the key, rate and size of each request, and passes
-it to the SDK.
+"""The door of the MCP server at `/mcp`. It checks the key, rate and size of each request, and
+passes the request to the SDK.
 
 The server keeps no state between requests: a client's session is a signed token, and its data is in
 the database.
@@ -36,7 +36,8 @@ SESSION_HEADER = b"mcp-session-id"
 LARGEST_BODY = 1_000_000
 """The largest body of a request, in bytes."""
 MAX_WRONG_KEYS_PER_MINUTE = 30
-"""Requests without a working key from one address; beyond that, only working keys are accepted."""
+"""The most requests without a working key that one address may send in a minute. After that, only
+working keys are accepted from it."""
 
 Scope = dict[str, Any]
 Message = MutableMapping[str, Any]
@@ -125,7 +126,8 @@ _describe_refused_key = database_to_async(describe_refused_key, DOOR)
 
 
 def _build_challenge(why: str) -> bytes:
-    """Build `WWW-Authenticate` following RFC 6750: without a key there is no error yet."""
+    """Build the header `WWW-Authenticate` as RFC 6750 specifies: it names an error only if a key
+    was sent."""
     error = f', error="invalid_token", error_description="{why}"' if why else ""
     return f'Bearer realm="Gadget"{error}'.encode()
 
@@ -151,7 +153,8 @@ async def _read_body(receive: Receive) -> bytes:
 
 
 def _receive_again(body: bytes, receive: Receive) -> Receive:
-    """Return a `receive` that first returns the body that was read, and then further events."""
+    """Return a `receive` that first returns the body, which was already read, and then the
+    connection's further events."""
     left = [body]
 
     async def receive_again() -> Message:

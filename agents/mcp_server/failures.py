@@ -1,5 +1,5 @@
-"""Hide internal errors from agents: only the log has the reason, because it may contain a key, a
-path or SQL."""
+"""Hide internal errors from agents. Only the log contains the reason, because it may include a key,
+a path or SQL."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ FAILED = "Gadget failed to respond; the reason is in its log. Try again later."
 def hide_failures(
     handle: Callable[Args, Coroutine[Any, Any, Response]],
 ) -> Callable[Args, Coroutine[Any, Any, Response]]:
-    """Wrap a handler so that an unexpected exception becomes an internal error: the SDK would send
-    the exception's text."""
+    """Wrap a handler so that an unexpected exception becomes an internal error. Otherwise, the SDK
+    would send the exception's text."""
 
     @wraps(handle)
     async def respond(*args: Args.args, **kwargs: Args.kwargs) -> Response:

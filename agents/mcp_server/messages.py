@@ -1,5 +1,5 @@
-"""Check messages before the SDK reads them: the SDK would leave some without a response, and refuse
-some clients."""
+"""Check messages before the SDK reads them, because the SDK would leave some messages without a
+response, and refuse some clients."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class BadMessage(Exception):
 
 
 def read_message(body: bytes) -> dict[str, Any]:
-    """Parse one JSON-RPC message, and refuse an unusable id: such a request would never get a
-    response.
+    """Parse one JSON-RPC message. Refuse an unusable id, because a request with such an id would
+    never get a response.
 
     Raises:
         BadMessage
@@ -90,8 +90,8 @@ def takes_only_json(scope: Scope) -> bool:
 
 
 def accept_both(scope: Scope) -> Scope:
-    """Return a scope that accepts JSON and event streams, as the SDK requires, if the client
-    accepts either or names no type."""
+    """Return a scope whose headers accept both JSON and event streams, as the SDK requires. If the
+    client accepts neither of them, return the scope unchanged."""
     if read_header(scope, "accept") is not None and not any(check_accept_headers(Request(scope))):
         return scope
     headers = [(name, value) for name, value in scope["headers"] if name.lower() != b"accept"]
@@ -107,8 +107,8 @@ def build_error(
 
 
 def read_header(scope: Scope, name: str) -> str | None:
-    """Return the value of the first header with this name, given in lower case; None if it is
-    missing."""
+    """Return the value of the first header with this name, which is given in lower case; None if
+    there is no such header."""
     found = (
         value.decode("latin-1") for each, value in scope["headers"] if each.lower() == name.encode()
     )

@@ -1,5 +1,5 @@
-"""The names under which tools are served: several clients refuse dots and names of more than 48
-characters.
+"""The names under which tools are served. They differ from the tools' own names, because several
+clients refuse dots and names of more than 48 characters.
 
 A served name depends only on the tool's own name. So it keeps its meaning when tools are added or
 removed, and every process serves the same names.
@@ -14,16 +14,18 @@ from collections.abc import Container, Iterable
 from agents.providers.wire_names import get_plain_wire_name
 
 MAX_NAME = 48
-"""Characters of a served name: clients prefix it with the server's name, and model servers accept
-64 characters."""
+"""The most characters of a served name, because clients prefix it with the server's name, and model
+servers accept only 64 characters."""
 SERVED_NAME = re.compile(rf"[a-zA-Z0-9_-]{{1,{MAX_NAME}}}")
 TICKET_TOOL, CANCEL_TOOL = "gadget__ticket", "gadget__cancel"
 """The server's own tools; no other tool is served under these names."""
 _OWN = {"gadget.ticket": TICKET_TOOL, "gadget.cancel": CANCEL_TOOL}
 _CUT = "___"
-"""Stands before the digest; a name without a digest never contains three underscores."""
+"""The text before the digest in a served name; a name without a digest never contains three
+underscores."""
 _DIGEST_BYTES = 10
-"""80 bits, or 16 characters: enough that nobody can craft two names with the same digest."""
+"""The length of the digest: 80 bits, or 16 characters, are enough that nobody can craft two names
+with the same digest."""
 _WORD = re.compile(r"(?<![\w-])[A-Za-z][\w-]*(?:\.[A-Za-z][\w-]*)+", re.ASCII)
 
 
@@ -45,9 +47,10 @@ def find_tool_name(called: str, names: Iterable[str]) -> str | None:
     there is no such tool.
 
     A text that could be a served name is read as one, even if a tool has that text as its own name.
+    Any other text, such as a name with dots, is returned unchanged.
 
     Args:
-        names: the names of all tools of the organization. A name with dots is returned unchanged.
+        names: the names of all tools of the organization.
     """
     if not SERVED_NAME.fullmatch(called):
         return called
@@ -58,13 +61,13 @@ def find_tool_name(called: str, names: Iterable[str]) -> str | None:
 
 
 def get_own_name(called: str) -> str:
-    """Return the served name if the server's own tool is called with a dot; return other names
-    unchanged."""
+    """Return the served name for the name of one of the server's own tools, written with a dot;
+    return other names unchanged."""
     return _OWN.get(called, called)
 
 
 def name_as_served(text: str, names: Container[str]) -> str:
-    """Replace the names of these tools in a text for a model by their served names."""
+    """Replace the names of these tools in a text for a model with their served names."""
 
     def replace(found: re.Match[str]) -> str:
         return get_served_name(found[0]) if found[0] in names else found[0]

@@ -1,4 +1,4 @@
-"""Build the responses with results: some clients show their model only the text, others only the
+"""Build the responses with results. Some clients show their model only the text, others only the
 structured content.
 
 So both contain everything that the model must know. A small result is in both; the structured
@@ -26,8 +26,8 @@ from tools.contract.excerpts import (
 )
 
 SHORT = 4_000
-"""The most characters of JSON in the structured content; of a larger result, it has an excerpt of
-this length."""
+"""The most characters of JSON in the structured content. For a larger result, the structured
+content has an excerpt of this length."""
 _MAX_NOTE = 1_000
 _CONTINUE = f"continue with {TICKET_TOOL}, this handle as ticket, and start {{end}}"
 
@@ -55,8 +55,8 @@ def build_result(ticket: Ticket) -> types.CallToolResult:
 
 
 def build_page(ticket: Ticket, start: int) -> types.CallToolResult:
-    """Build the response with a part of a large result, from the piece `start`; only as text, so
-    that clients show it once."""
+    """Build the response with a part of a large result, beginning at the piece `start`. It contains
+    only text, so that clients show the part once."""
     result = ticket.result
     if result is None or result.error is not None:
         return build_result(ticket)
@@ -67,8 +67,8 @@ def build_page(ticket: Ticket, start: int) -> types.CallToolResult:
 
 
 def _build_structure(ticket: Ticket, result: ToolResult, note: str) -> dict[str, Any] | None:
-    """Build the structured content; None if the data is not an object, so that only the text has
-    it."""
+    """Build the structured content; return None if the data is not an object, because then only the
+    text contains the data."""
     if not isinstance(result.data, dict):
         return None
     whole = _add_markdown(result.data, result.markdown)
@@ -87,8 +87,8 @@ def _build_structure(ticket: Ticket, result: ToolResult, note: str) -> dict[str,
 
 
 def _add_markdown(data: dict[str, Any], markdown: str) -> dict[str, Any]:
-    """Add the Markdown that the tool wrote for models to the data: it may contain more than the
-    data."""
+    """Add to the data the Markdown that the tool wrote for models, because it may contain more than
+    the data."""
     if not markdown:
         return data
     return (
@@ -99,8 +99,8 @@ def _add_markdown(data: dict[str, Any], markdown: str) -> dict[str, Any]:
 
 
 def _describe_rest(ticket: Ticket, result: ToolResult, excerpt: Excerpt) -> str:
-    """Say how to continue from the first missing piece; from the start if pages count pieces in
-    another unit."""
+    """Say how to continue from the first missing piece, or from the start if pages count pieces in
+    another unit; empty if nothing is missing."""
     if excerpt.end == excerpt.total:
         return ""
     start = excerpt.end if take_excerpt(result).unit == excerpt.unit else 0

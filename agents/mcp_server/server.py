@@ -1,5 +1,5 @@
-"""The MCP server: list the tools of the key's employee, record calls, and wait for those that need
-no person."""
+"""The MCP server: it lists the tools of the key's employee, records calls, and waits for the calls
+that need no person."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ from agents.web.sockets.call_feed import CallProgress, wait_for_call
 
 Context = ServerRequestContext[Any, Any]
 RESULT_WAIT_S = 50.0
-"""The seconds for which a response waits for a call that needs no approval; many clients give up
-after 60."""
+"""The seconds for which a response waits for a call that needs no approval. Many clients give up
+after 60 seconds."""
 TASK_WAIT_S = 2.0
-"""The seconds for which it waits if the client supports tasks."""
+"""The seconds for which a response waits if the client supports tasks."""
 _BY_ITSELF = (CallStatus.READY, CallStatus.APPROVED, CallStatus.EXECUTING)
 INSTRUCTIONS = (
     "These tools belong to a team. Calls that need approval return a ticket: a person on the team decides in Gadget, "
@@ -50,7 +50,7 @@ INSTRUCTIONS = (
 
 
 def build_server(version: str) -> Server[Any]:
-    """Build the server; it stores nothing between requests, so any process can serve any
+    """Build the server. It stores nothing between requests, so that any process can serve any
     request."""
     server: Server[Any] = Server(
         "gadget",

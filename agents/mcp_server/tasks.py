@@ -1,5 +1,5 @@
-"""The tasks extension of MCP (SEP-2663): a client that supports it gets a task in place of a
-ticket.
+"""The tasks extension of MCP (SEP-2663): a client that supports the extension gets a task in place
+of a ticket.
 
 A task is the ticket under another name, so a client can use either for the same call.
 """
@@ -29,8 +29,8 @@ from agents.runs.models import CallStatus
 EXTENSION = "io.modelcontextprotocol/tasks"
 POLL_MS = 2_000
 KEPT_MS = 30 * 24 * 3600 * 1000
-"""The time, in milliseconds, that the client may rely on; a task can be looked up as long as its
-run exists."""
+"""The time, in milliseconds, for which a client may rely on a task. In fact, a task can be looked
+up as long as its run exists."""
 _MESSAGES = {
     "waiting_for_approval": "A person has to decide in Gadget.",
     "waiting_for_people": "It waits for an answer from a person or another employee in Gadget.",
@@ -42,7 +42,8 @@ Context = ServerRequestContext[Any, Any]
 
 
 class TaskParams(types.RequestParams):
-    """The param that all three methods share; `tasks/update` has others, which are ignored."""
+    """The param that all three methods share; `tasks/update` has further params, which are
+    ignored."""
 
     task_id: str
 
@@ -63,7 +64,7 @@ def knows_tasks(context: Context) -> bool:
 
 
 def build_task(ticket: Ticket, caller: Caller) -> dict[str, Any]:
-    """Build the response to a call that has not ended: a task."""
+    """Build the task that a client gets as the response to a call that has not ended."""
     return {"resultType": "task", **_describe(ticket, caller)}
 
 
@@ -79,7 +80,7 @@ async def _cancel(context: Context, params: TaskParams) -> dict[str, Any]:
 
 
 async def _update(context: Context, params: TaskParams) -> dict[str, Any]:
-    """Accept input and ignore it: no task asks for any, and agents decide nothing."""
+    """Accept input and ignore it, because no task asks for input, and agents decide nothing."""
     await _apply(find_ticket, _require(context, params).key, params.task_id)
     return {"resultType": "complete"}
 
@@ -122,8 +123,8 @@ def _describe(ticket: Ticket, caller: Caller) -> dict[str, Any]:
 
 
 def _find_status(ticket: Ticket) -> str:
-    """Return the task's status as the extension names it; a call whose tool reported an error
-    counts as completed."""
+    """Return the task's status as the extension calls it. A call counts as completed even if its
+    tool reported an error."""
     if not ticket.has_ended:
         return "working"
     if ticket.call.status == CallStatus.CANCELLED:

@@ -1,5 +1,5 @@
-"""Load and cancel tickets for MCP clients: as in `gateway/tickets.py`, but with the served names of
-tools in errors."""
+"""Load and cancel tickets for MCP clients. The functions work as in `gateway/tickets.py`, but
+errors contain the served names of tools."""
 
 from agents.employees.toolboxes import load_toolbox
 from agents.gateway import tickets
@@ -35,7 +35,8 @@ def cancel_ticket(key: AgentKey, ticket: str) -> tickets.Ticket:
 
 
 def _name_as_served(key: AgentKey, ticket: tickets.Ticket) -> tickets.Ticket:
-    """Replace the names of tools in a failed call's error by served names, in memory only."""
+    """Replace the names of tools in a failed call's error with their served names. This changes
+    only the ticket in memory."""
     if ticket.result is not None and not ticket.result.success:
         names = {tool.name for tool in load_toolbox(key.employee.organization_id).tools()}
         ticket.call.content = name_as_served(ticket.content, names)

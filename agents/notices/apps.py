@@ -1,4 +1,4 @@
-"""The Django app of this folder's models, which reads events, and sends by mail, push and chat."""
+"""The Django app of notices, which reads events and sends by mail, push and chat."""
 
 from django.apps import AppConfig
 

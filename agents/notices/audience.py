@@ -1,4 +1,4 @@
-"""The people to notify, and whether a notice still concerns one of them."""
+"""Find the people to notify, and decide whether a notice still concerns a person."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Audience:
     """The members of one organization, and everything that decides which of them to notify.
 
     Attributes:
-        members: those with an active account.
+        members: the members with an active account.
         standings: the approval rules and votes of each card, by card id; cards without rules are
             missing.
         followers: the ids of the members who follow each run, by run id.
@@ -43,7 +43,7 @@ class Audience:
         any number of them.
 
         Args:
-            notices: each with its run, and its card with call and run.
+            notices: the notices, each loaded with its run, its card, and the card's call and run.
         """
         members = Membership.objects.filter(organization=organization, user__is_active=True)
         cards = {
@@ -65,7 +65,7 @@ class Audience:
         return cls(found, find_standings(organization, judged), followers)
 
     def find(self, notice: Notice) -> list[Membership]:
-        """Find the members to notify; empty if the notice is no longer needed."""
+        """Find the members to notify; return an empty list if the notice is no longer needed."""
         if notice.kind in CARD_KINDS and (
             notice.approval is None or notice.approval.status != ApprovalStatus.PENDING
         ):
@@ -73,12 +73,14 @@ class Audience:
         return [member for member in self.members if self._concerns(notice, member)]
 
     def find_objection(self, notice: Notice, channel: Channel) -> Objection | None:
-        """Return the reason why this notice is no longer sent by this channel; None if it is
+        """Return the reason why this notice is no longer sent by this channel; None if it is still
         sent."""
         if notice.kind == NoticeKind.CODE:
             return Objection("the address is already confirmed") if channel.confirmed_at else None
         if notice.kind == NoticeKind.BREAK_GLASS:
-            return None  # an admin who broke the glass could remove the role of those to notify
+            # Sent in any case: the admin who used break-glass could remove the roles of the people
+            # to notify.
+            return None
         if (
             notice.kind in CARD_KINDS
             and notice.approval

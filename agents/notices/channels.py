@@ -41,14 +41,14 @@ def can_send_mail() -> bool:
 
 
 def accepts_addresses() -> bool:
-    """Return True if members may add e-mail addresses; without a mail server, only in the demo,
-    which shows them."""
+    """Return True if members may add e-mail addresses. Without a mail server, they may do so only
+    in the demo, which shows notifications instead of sending them."""
     return can_send_mail() or settings.GADGET_SHOWS_MESSAGES
 
 
 def can_reach_admins(organization: Organization, admins: QuerySet[Membership]) -> bool:
-    """Return True if one of these admins has a confirmed address, or the organization has one for
-    emergencies."""
+    """Return True if one of these admins has a confirmed address that can be used, or if the
+    organization has an e-mail address for emergencies and the installation has a mail server."""
     usable = [
         kind
         for kind in ChannelKind
@@ -65,8 +65,9 @@ def add_email(member: Membership, address: str) -> Channel:
     entered.
 
     Raises:
-        Invalid: it is not an e-mail address.
-        Conflict: it was added before, there are too many, or there is no mail server.
+        Invalid: the text is not an e-mail address.
+        Conflict: the address was added before, there are too many channels, or there is no mail
+            server.
     """
     address = address.strip()
     if not accepts_addresses():
@@ -127,7 +128,8 @@ def remove_channel(member: Membership, channel_id: int) -> Channel:
 
 
 def add_known_email(member: Membership, address: str) -> Channel:
-    """Add an e-mail address for the demo, which needs no code because nothing is sent there."""
+    """Add an e-mail address for the demo. The address needs no code, because nothing is sent
+    there."""
     return Channel.objects.create(
         membership=member,
         kind=ChannelKind.EMAIL,
@@ -139,8 +141,8 @@ def add_known_email(member: Membership, address: str) -> Channel:
 
 
 def add_browser(member: Membership, subscription: Subscription, name: str) -> Channel:
-    """Add a browser, and send it a code, which its page enters automatically. A known browser is
-    renewed.
+    """Add a browser, and send it a code, which the browser's page enters automatically. If the
+    member has already added this browser, it is replaced.
 
     Args:
         name: the browser in words, such as `Chrome on Linux`.
@@ -164,12 +166,13 @@ def add_chat(member: Membership, address: str, *, is_shared: bool = False) -> Ch
     been entered.
 
     Args:
-        is_shared: the address is for the whole organization.
+        is_shared: True if the address is for the whole organization.
 
     Raises:
         Forbidden: only admins can add addresses for the whole organization.
-        Invalid: it is not an address of a supported service, or names a server that is not allowed.
-        Conflict: it was added before, or there are too many.
+        Invalid: the text is not an address of a supported service, or it names a server that is not
+            allowed.
+        Conflict: the address was added before, or there are too many channels.
     """
     address = address.strip()
     if is_shared and not member.may(Role.ADMIN):
@@ -194,8 +197,8 @@ def add_chat(member: Membership, address: str, *, is_shared: bool = False) -> Ch
 
 
 def ensure_break_glass_channel(organization: Organization) -> Channel | None:
-    """Return the channel of the address that is notified of break-glass, and create it if needed;
-    None without an address.
+    """Return the channel of the address that is notified of break-glass; create the channel if
+    needed. Return None if there is no address.
 
     The channel belongs to the oldest member, because every channel needs one; no page shows it, and
     only a superuser changes the address.
@@ -228,8 +231,8 @@ def note_reached(channel: Channel) -> None:
 
 
 def note_failed(channel: Channel, error: DeliveryError, pause: timedelta | None) -> None:
-    """Record that a notification did not arrive by the channel. Its other notifications wait too,
-    unless the channel is removed because its address seems to be gone.
+    """Record that a notification did not arrive by the channel. The channel's other notifications
+    wait too, unless the channel is removed because its address seems to be gone.
 
     Args:
         pause: the pause before the next attempt; None if there is none.
@@ -249,7 +252,7 @@ def note_failed(channel: Channel, error: DeliveryError, pause: timedelta | None)
 
 
 def forget_channel(channel: Channel) -> None:
-    """Remove a channel whose address no longer exists, and notify its owner by their other
+    """Remove a channel whose address no longer exists, and notify its owner by the owner's other
     channels."""
     with transaction.atomic():
         whose = channel.membership
@@ -274,7 +277,8 @@ def list_channels(member: Membership) -> list[Channel]:
 
 
 def _select_own(member: Membership) -> QuerySet[Channel]:
-    """Select the channels that the member has added, and for an admin also those for everyone."""
+    """Select the channels that the member has added, and for an admin also those for everyone. The
+    channel for break-glass is left out."""
     of_all = (
         Q(is_shared=True, membership__organization_id=member.organization_id)
         if member.may(Role.ADMIN)
@@ -312,12 +316,14 @@ def mask_address(address: str) -> str:
 
 
 def _find_fingerprint(address: str) -> str:
-    """Return a keyed hash of the address, which recognizes the address without revealing it."""
+    """Return a keyed hash of the address, so that the address can be recognized without being
+    revealed."""
     return salted_hmac("notices.channel", address).hexdigest()
 
 
 def _count_recent(member: Membership) -> int:
-    """Count the addresses that the member has added within an hour, including removed ones."""
+    """Count the addresses that the member has added in the last hour, including those that were
+    removed again."""
     entries = AuditEntry.objects.filter(
         organization_id=member.organization_id, action="channel_added"
     )
@@ -344,5 +350,6 @@ def _lock_own(member: Membership, channel_id: int) -> Channel:
 
 
 def _record(member: Membership, action: str, channel: Channel) -> None:
-    """Audit a change, without the address: it may be private, and the audit is kept forever."""
+    """Audit a change without the address, because an address may be private, and the audit is kept
+    forever."""
     audit.record(member, action, f"channel:{channel.pk}", kind=channel.kind)

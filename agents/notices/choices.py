@@ -1,4 +1,4 @@
-"""Members' preferences for notices: the kinds they want, and how soon."""
+"""Members' preferences for notices: which kinds they want, and how soon."""
 
 from __future__ import annotations
 
@@ -22,12 +22,14 @@ logger = logging.getLogger(__name__)
 CHOSEN_KINDS = tuple(
     kind for kind in NoticeKind if kind not in (NoticeKind.CODE, NoticeKind.BREAK_GLASS)
 )
-"""The kinds that members choose a pace for; no admin can opt out of break-glass approvals."""
+"""The kinds for which members choose a pace. Break-glass is not among them, because no admin can
+opt out of these notices."""
 
 
 @dataclass(frozen=True)
 class ChosenTimes:
-    """The times that a member chose, as typed; empty quiet hours mean none."""
+    """The times that a member chose, as they were typed; empty quiet hours mean that there are
+    none."""
 
     quiet_from: str = ""
     quiet_until: str = ""
@@ -36,13 +38,14 @@ class ChosenTimes:
 
 
 def load_pace_rules(member_ids: Collection[int]) -> dict[int, PaceRules]:
-    """Load members' choices by membership id, in one query; members without choices are missing."""
+    """Load members' preferences by membership id, in one query; members without preferences are
+    left out."""
     rows = NoticeChoices.objects.filter(membership_id__in=member_ids)
     return {row.membership_id: _read_or_default(row) for row in rows}
 
 
 def load_choices(member: Membership) -> NoticeChoices:
-    """Load the member's choices, or unsaved ones with the defaults."""
+    """Load the member's preferences; if they have none, return an unsaved row with the defaults."""
     return NoticeChoices.objects.filter(membership=member).first() or NoticeChoices(
         membership=member
     )
@@ -55,8 +58,8 @@ def save_choices(member: Membership, paces: Mapping[str, str], times: ChosenTime
         paces: the pace by the kind of notice; a kind that is missing keeps its pace.
 
     Raises:
-        Invalid: a pace, a time or the time zone does not exist, or only one end of the quiet hours
-            is given.
+        Invalid: a pace, a time or the time zone does not exist, or the quiet hours lack a start or
+            an end, or both are the same.
     """
     row = load_choices(member)
     texts = {
@@ -96,7 +99,7 @@ def save_time_zone(member: Membership, time_zone: str) -> None:
 
 
 def find_time_zone(organization_id: int, user_id: int) -> str:
-    """Return the time zone that a user chose in an organization; empty without choices."""
+    """Return the time zone that a user chose in an organization; empty if none was chosen."""
     rows = NoticeChoices.objects.filter(
         membership__organization_id=organization_id, membership__user_id=user_id
     )
@@ -129,7 +132,7 @@ def _read_pace(kind: NoticeKind, text: str) -> Pace:
     try:
         return Pace(text)
     except ValueError:
-        raise Invalid(kind.value, f"{text[:40]!r} is none of {', '.join(Pace)}.") from None
+        raise Invalid(kind.value, f"{text[:40]!r} is not one of {', '.join(Pace)}.") from None
 
 
 def _read_time(field: str, text: str) -> time:

@@ -20,8 +20,7 @@ _RELATED_TO_CARD = ("notice__approval__tool_call", "notice__approval__run__emplo
 
 
 def select_deliveries(member: Membership, *, of_all: bool) -> QuerySet[Delivery]:
-    """Select the member's deliveries, or those of all members of the organization; the newest
-    first.
+    """Select the member's deliveries, or those of all members of the organization, newest first.
 
     Args:
         of_all: select those of all members; without effect unless the member is an admin.
@@ -35,19 +34,19 @@ def select_deliveries(member: Membership, *, of_all: bool) -> QuerySet[Delivery]
 
 
 def send_notice_again(member: Membership, delivery_id: int) -> None:
-    """Send a failed notice again, by the channel that it was for; see `send_again`.
+    """Send a failed notice again, by the channel that the notice was for; see `send_again`.
 
     Raises:
         NotFound: the member sees no such notification.
-        Conflict: it has not failed.
+        Conflict: the notification has not failed.
     """
     delivery = get_row(select_deliveries(member, of_all=True), delivery_id, "notification")
     changes.send_again(member, delivery.channel.kind, delivery_id)
 
 
 def describe_delivery(delivery: Delivery, viewer: Membership) -> NoticeText:
-    """Describe the notice of a delivery; only the demo shows a code, to its owner, if it was not
-    sent anywhere."""
+    """Describe the notice of a delivery. A code is shown only to its owner, and only in the demo
+    without a mail server."""
     is_shown = (
         delivery.status == DeliveryStatus.SHOWN
         and settings.GADGET_SHOWS_MESSAGES
@@ -62,6 +61,6 @@ def describe_delivery(delivery: Delivery, viewer: Membership) -> NoticeText:
 
 
 def drop_all(reason: str) -> None:
-    """Drop all unsent notices after a restore: they may have been sent since the backup."""
+    """Drop all unsent notices after a restore, because they may have been sent after the backup."""
     Notice.objects.filter(spread_at=None).update(spread_at=Now())
     changes.end_deliveries(Delivery.objects.all(), DeliveryStatus.DROPPED, reason)

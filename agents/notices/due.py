@@ -16,10 +16,10 @@ from agents.runs.models import (
 
 
 def _select_expiring_cards() -> QuerySet[Approval]:
-    """Select waiting cards that expire within a day, and that nobody was reminded of.
+    """Select waiting cards that expire within a day, and about which nobody was reminded.
 
-    A card that lives for only one day is old enough after 18 hours, so that no new card counts as
-    expiring.
+    A card must be at least 18 hours old, so that a new card that lives for only one day does not
+    count as expiring.
     """
     reminded = Notice.objects.filter(approval=OuterRef("pk"), kind=NoticeKind.CARD_EXPIRING)
     cards = Approval.objects.filter(

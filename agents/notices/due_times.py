@@ -1,4 +1,4 @@
-"""Recompute due times of notifications that were set while the clock was ahead."""
+"""Recompute the due times of notifications if they were set while the clock was ahead."""
 
 from __future__ import annotations
 
@@ -20,18 +20,20 @@ from agents.platform.bounded_waits import CLOCK_SLACK, MAX_ROWS
 from agents.runs.engine.timing import timing
 
 LONGEST_DELAY = timedelta(hours=50)
-"""A daily digest, then the end of the quiet hours, each up to a day and an hour later."""
+"""The longest delay of a notification: the wait for the daily digest, then for the end of the quiet
+hours. Each takes at most a day and an hour."""
 MANY_TRIES = 100
 
 
 def correct_due_times() -> int:
-    """Recompute each due time that is later than possible from now; return their number."""
+    """Recompute the due times that are later than any due time can be; return the number of
+    corrected ones."""
     return _correct_tried() + _correct_untried()
 
 
 def _correct_tried() -> int:
-    """Retry notifications with too long a pause soon; not at once, because a sender may be sending
-    them."""
+    """Retry notifications soon if their pause is too long. They are not retried at once, because a
+    sender may be sending them now."""
     pause, push_pause = find_pause(MANY_TRIES), timedelta(seconds=LONGEST_WAIT_S * timing().scale)
     is_push = Q(channel__kind=ChannelKind.PUSH)
     too_late = Q(due_at__gt=Now() + pause + CLOCK_SLACK) & ~is_push
@@ -43,8 +45,8 @@ def _correct_tried() -> int:
 
 
 def _correct_untried() -> int:
-    """Recompute the due times of notifications created while the clock was ahead, by their person's
-    preferences."""
+    """Recompute the due times of notifications that were created while the clock was ahead, from
+    their receivers' preferences."""
     was_ahead = Q(created_at__gt=Now() + CLOCK_SLACK) | Q(
         due_at__gt=Now() + LONGEST_DELAY + CLOCK_SLACK
     )

@@ -1,4 +1,4 @@
-"""Runs that members follow to be notified of their end."""
+"""The runs that members follow to be notified when they end."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def follow_run(member: Membership, run_id: int) -> None:
 
     Raises:
         NotFound: there is no such run.
-        Conflict: it has ended.
+        Conflict: the run has ended.
     """
     if _load_run(member, run_id).has_ended:
         raise Conflict("This run has ended already.")
@@ -22,7 +22,7 @@ def follow_run(member: Membership, run_id: int) -> None:
 
 
 def unfollow_run(member: Membership, run_id: int) -> None:
-    """Stop notifying the member of the end of the run.
+    """Stop following the run, so that the member is not notified when it ends.
 
     Raises:
         NotFound: there is no such run.
@@ -31,7 +31,7 @@ def unfollow_run(member: Membership, run_id: int) -> None:
 
 
 def is_following(member: Membership, run: Run) -> bool:
-    """Return True if the member will be notified of the run's end."""
+    """Return True if the member will be notified when the run ends."""
     return FollowedRun.objects.filter(membership=member, run=run).exists()
 
 

@@ -1,7 +1,7 @@
 """Notices, the channels by which they reach people, and their deliveries.
 
-A notice is one fact. Spreading creates a delivery for each person and channel, which the engine of
-deliveries sends.
+A notice is one fact. Spreading a notice creates a delivery for each person and channel; the engine
+of deliveries sends them.
 """
 
 from datetime import time
@@ -22,7 +22,7 @@ CARD_KINDS = (
     *(NoticeKind.CARD, NoticeKind.QUESTION, NoticeKind.UNKNOWN, NoticeKind.CARD_EXPIRING),
     *(NoticeKind.ESCALATED, NoticeKind.STUCK),
 )
-"""Kinds whose notices are no longer needed once their card is closed."""
+"""The kinds of notices that are no longer needed once their card is closed."""
 SHARED_KINDS = (
     *(
         *CARD_KINDS,
@@ -33,9 +33,10 @@ SHARED_KINDS = (
     ),
     *(NoticeKind.QUARANTINE, NoticeKind.WEBHOOK_OFF, NoticeKind.TRIGGER_REFUSED),
 )
-"""Kinds that shared channels of an organization get."""
+"""The kinds of notices that an organization's shared channels get."""
 KNOWN_KINDS = NoticeKind.values
-"""Kinds that this version has words for; during an update it leaves others to newer processes."""
+"""The kinds that this version can put into words. During an update, this version leaves all other
+kinds to newer processes."""
 RUN_KINDS = (NoticeKind.RUN_FAILED, NoticeKind.RUN_ENDED)
 ADMIN_KINDS = (
     *(
@@ -47,7 +48,7 @@ ADMIN_KINDS = (
     ),
     NoticeKind.WEBHOOK_OFF,
 )
-"""Kinds that only admins get."""
+"""The kinds of notices that only admins get."""
 
 
 class Notice(models.Model):
@@ -55,10 +56,10 @@ class Notice(models.Model):
 
     Attributes:
         key: unique in the organization, such as `card:17`.
-        user: the only person to notify; None if its kind decides that.
-        detail: its subject besides run and card: a name given by a person, never text of a model;
-            for the end of a run, the status with which it ended.
-        spread_at: the time at which its deliveries were created; None before that.
+        user: the only person to notify; None if the notice's kind decides who is notified.
+        detail: the notice's subject besides run and card: a name given by a person, never text of a
+            model. For the end of a run, the status with which the run ended.
+        spread_at: the time at which the notice's deliveries were created; None before that.
     """
 
     organization = models.ForeignKey(
@@ -105,17 +106,18 @@ class ChannelKind(models.TextChoices):
 
 
 class Channel(ReceiverBase):
-    """A person's address, used once the code sent to it has been entered.
+    """A person's address, which is used once the code that was sent to it has been entered.
 
     Attributes:
         address: encrypted, because addresses of some kinds are secrets.
         label: the text that pages show to people other than its owner.
         fingerprint: a keyed hash of the address, which prevents adding an address twice.
         host: the server that receives its notifications, such as a push service; empty if unknown.
-        is_shared: it belongs to the whole organization, while its member is an admin.
-        code: the code sent to it, while it is unconfirmed.
+        is_shared: True if the channel belongs to the whole organization, for as long as its member
+            is an admin.
+        code: the code that was sent to the address, while the channel is unconfirmed.
         wrong_codes: the number of wrong codes that were entered.
-        gone_answers: the number of consecutive responses that the address is gone.
+        gone_answers: the number of consecutive responses that say that the address is gone.
     """
 
     membership = models.ForeignKey(Membership, on_delete=models.CASCADE, related_name="channels")
@@ -151,7 +153,7 @@ class Channel(ReceiverBase):
 
     @property
     def own_name(self) -> str:
-        """The channel as its owner sees it: an e-mail address is whole."""
+        """The channel's name for its owner, who sees a whole e-mail address."""
         return self.address if self.kind == ChannelKind.EMAIL else self.label
 
 
@@ -198,12 +200,12 @@ class Delivery(DeliveryBase):
 
 
 class NoticeChoices(models.Model):
-    """A member's preferences: the kinds sent at once, in a digest or never. Without a row, the
-    defaults apply.
+    """A member's preferences: which kinds of notices are sent at once, in a digest or never. If
+    there is no row, the defaults apply.
 
     Attributes:
-        paces: the pace for each kind of notice, by the kind's value; kinds that are missing have
-            their default.
+        paces: the pace for each kind of notice, by the kind's value; a kind that is missing has its
+            default pace.
         quiet_from, quiet_until: the hours in which nothing is sent, in `time_zone`; None for no
             quiet hours.
         digest_at: the time of the daily digest.

@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 
 CLOSED = tuple(status for status in ApprovalStatus if status != ApprovalStatus.PENDING)
 MAX_CLOSED = 100
-"""The most notifications that one push closes."""
+"""The most notifications that one push can close."""
 MAX_TRIES_TOGETHER = 2 * MAX_TRIES
 """The most attempts to send a notification and to remove it again, counted together."""
 
@@ -37,7 +37,7 @@ def list_closed(channel: Channel) -> list[Delivery]:
 
 
 def name_cards(deliveries: Collection[Delivery]) -> tuple[str, ...]:
-    """Return the tags of these notifications, such as `card-17`, each once."""
+    """Return the tags of these notifications, such as `card-17`, without repeats."""
     return tuple(dict.fromkeys(f"card-{each.notice.approval_id}" for each in deliveries))
 
 
@@ -47,7 +47,7 @@ def note_removed(deliveries: Collection[Delivery]) -> None:
 
 
 def note_shown(channel: Channel, deliveries: Sequence[Delivery]) -> None:
-    """Record that the browser shows these notifications, which may be removed as soon as their
+    """Record that the browser shows these notifications, so that they are removed as soon as their
     cards close."""
     if not channel.host:  # it was added before hosts were stored
         host = Subscription.parse(channel.address).host
@@ -60,8 +60,8 @@ def withdraw_next() -> bool:
     """Remove the notifications of closed cards from one browser's screen; return False if none is
     due.
 
-    A failed attempt is repeated after a pause. After the last one, and where a push service counts
-    notifications that show nothing, the next visible notification closes them.
+    A failed attempt is repeated after a pause. After the last attempt, and where a push service
+    counts notifications that show nothing, the next visible notification closes them.
     """
     taken = _take_closed()
     if not taken:

@@ -1,4 +1,4 @@
-"""The outbox: readers of events that write notices, which workers send later."""
+"""The outbox of notices: events are read and turned into notices, which workers send later."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tools.contract import ErrorCode
 
 MAX_DETAIL = 200
 _ORIGINS_OF_PEOPLE = (Origin.TASK, Origin.SCHEDULE, Origin.TRIGGER, Origin.MCP)
-"""Origins of runs whose end may interest people."""
+"""The origins of runs whose end may interest people."""
 _CARD_COLUMNS = ("organization_id", "run_id", "tool_call_id", "standing_grant_id", "broke_glass")
 
 
@@ -40,7 +40,7 @@ class EventRows:
     """The rows that some events are about.
 
     Attributes:
-        cards: by the id of the card.
+        cards: the cards that the events name, by id.
         unknown: the cards that ask for the outcome of a call, by the id of the call.
         followed: the ids of the followed runs.
     """
@@ -65,7 +65,7 @@ class EventRows:
         unknown = cards.filter(tool_call_id__in=call_ids, kind=ApprovalKind.UNKNOWN).order_by("-pk")
         return cls(
             {card.pk: card for card in cards.filter(pk__in=card_ids)} if card_ids else {},
-            # The first card of each call counts.
+            # The newest cards come first, so the dict keeps the oldest card of each call.
             {card.tool_call_id: card for card in unknown} if call_ids else {},
             frozenset(
                 FollowedRun.objects.filter(run_id__in=ended).values_list("run_id", flat=True)
@@ -128,8 +128,8 @@ _CARD_TYPES: Mapping[EventType, Callable[[Event, Approval], NoticeKind | None]] 
     EventType.QUESTION_ASKED: lambda *_: NoticeKind.QUESTION,
     EventType.LATE_EFFECT: lambda *_: NoticeKind.UNKNOWN,
 }
-"""The types of events that name their card, each with the kind of notice that follows; None if
-nobody is notified."""
+"""The types of events that name their card, each with a function that returns the kind of notice
+that follows, or None if nobody is notified."""
 
 
 def select_events() -> QuerySet[Event]:
@@ -174,14 +174,14 @@ def add_notices(notices: Sequence[Notice]) -> None:
 
 
 def build_card_notice(kind: NoticeKind, card: Approval) -> Notice:
-    """Build the notice of a card; there is one of each kind for each card."""
+    """Build the notice of a card; a card has only one notice of each kind."""
     about = {"run_id": card.run_id, "approval_id": card.pk}
     return Notice(organization_id=card.organization_id, kind=kind, key=f"{kind}:{card.pk}", **about)
 
 
 def build_run_notice(kind: NoticeKind, run: Run, seq: int, status: str = "") -> Notice:
-    """Build the notice that a run ended with the event of this number, and with this status; a
-    continued run may end again."""
+    """Build the notice that a run has ended with this status. Its key contains the event's number,
+    because a continued run may end again."""
     return Notice(
         organization_id=run.organization_id,
         kind=kind,
@@ -192,8 +192,8 @@ def build_run_notice(kind: NoticeKind, run: Run, seq: int, status: str = "") -> 
 
 
 def build_budget_notice(end: Event) -> Notice:
-    """Build the notice that the employee's runs end because a budget is used up; there is one per
-    month."""
+    """Build the notice that the employee's runs end because a budget is used up; there is one such
+    notice per month."""
     run, kind = end.run, NoticeKind.BUDGET
     key = f"{kind}:{run.employee_id}:{end.created_at:%Y-%m}"
     detail = f"runs of {run.employee.name}"[:MAX_DETAIL]
@@ -220,7 +220,8 @@ def add_notice(notice: Notice) -> bool:
 
 
 def send_soon() -> None:
-    """Ask the workers to send due notices after the commit; they also check every few seconds."""
+    """Ask the workers to send due notices, after the commit. The workers also check every few
+    seconds."""
     transaction.on_commit(partial(notify.request_delivery))
 
 

@@ -1,4 +1,5 @@
-"""The times of notices: at once, in a digest or never, and not during quiet hours."""
+"""The times at which notices are sent: at once, in a digest or never, and not during quiet
+hours."""
 
 from __future__ import annotations
 
@@ -11,11 +12,12 @@ from agents.accounts.notice_facts import NoticeKind
 from agents.notices.models import CARD_KINDS, RUN_KINDS
 
 UNDELAYED = (NoticeKind.BREAK_GLASS,)
-"""Kinds that quiet hours do not delay."""
+"""The kinds of notices that quiet hours do not delay."""
 
 
 AT_ONCE_BY_DEFAULT = frozenset((*CARD_KINDS, *RUN_KINDS, NoticeKind.BREAK_GLASS, NoticeKind.CODE))
-"""Kinds sent at once by default; all others are in the daily digest."""
+"""The kinds of notices that are sent at once by default; all other kinds are in the daily
+digest."""
 
 
 class Pace(StrEnum):
@@ -28,7 +30,7 @@ class Pace(StrEnum):
 
 
 def find_default_pace(kind: str) -> Pace:
-    """Return the pace of a kind for which the person has chosen none."""
+    """Return the default pace of a kind, for a person who has chosen none."""
     return Pace.AT_ONCE if kind in AT_ONCE_BY_DEFAULT else Pace.DAILY
 
 
@@ -39,7 +41,7 @@ class PaceRules:
     Attributes:
         paces: the pace by the kind of notice.
         quiet: the beginning and the end of the quiet hours; the end may be on the next day. None
-            without quiet hours.
+            for no quiet hours.
         digest_at: the time of the daily digest.
         zone: the time zone of all these times.
     """
@@ -50,7 +52,8 @@ class PaceRules:
     zone: tzinfo = UTC
 
     def find_due_time(self, kind: str, now: datetime) -> datetime | None:
-        """Find the time at which to send a notice of this kind created now; None for never.
+        """Find the time at which to send a notice of this kind that is created now; None if it is
+        never sent.
 
         The time has the zone UTC and is never before `now`.
         """
@@ -77,7 +80,7 @@ class PaceRules:
         return self._find_next(end, moment) if is_quiet else moment
 
     def _find_next(self, at: time, moment: datetime) -> datetime:
-        """Find the next moment at which the clock shows this time."""
+        """Find the next moment at which the clock in the person's time zone shows this time."""
         day = moment.astimezone(self.zone).date()
         for days in range(3):
             found = datetime.combine(day + timedelta(days=days), at, tzinfo=self.zone).astimezone(

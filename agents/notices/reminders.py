@@ -6,7 +6,8 @@ from agents.runs.models import Approval
 
 
 def remind(approval_id: int) -> bool:
-    """Remind people of a card that expires soon, once; return True if this was the first time."""
+    """Remind people once of a card that expires soon; return True if they had not been reminded
+    before."""
     return add_notice(
         build_card_notice(NoticeKind.CARD_EXPIRING, Approval.objects.get(pk=approval_id))
     )

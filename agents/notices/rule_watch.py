@@ -16,19 +16,20 @@ from agents.runs.models import Approval, ApprovalKind, ApprovalStatus
 
 EVERY_S = 30.0
 MAX_CARDS = 200
-"""The most cards of one organization in one check; the next check continues after them."""
+"""The most cards of one organization that one check covers; the next check continues after these
+cards."""
 
 
 class RuleWatch:
     """Checks the waiting cards of organizations with approval rules, and remembers its position in
-    each."""
+    each organization."""
 
     def __init__(self) -> None:
         self._due_at = 0.0
         self._last: dict[int, int] = {}
 
     def tell_if_due(self) -> int:
-        """Write new notices if the last check is at least 30 seconds ago; return their number."""
+        """Write new notices if the last check was at least 30 seconds ago; return their number."""
         if time.monotonic() < self._due_at:
             return 0
         self._due_at = time.monotonic() + EVERY_S * timing().scale
@@ -71,7 +72,7 @@ class RuleWatch:
 
 
 def _list_kinds(standing: CardStanding) -> list[NoticeKind]:
-    """List the notices that a card's standing requires."""
+    """List the kinds of notices that a card's standing requires."""
     has_escalated = any(
         rule.escalates_after is not None
         and rule.second_group

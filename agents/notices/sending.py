@@ -1,4 +1,4 @@
-"""The outboxes of notices, by mail, push and chat: all due notices of one channel are sent in one
+"""The outboxes of notices, by mail, push and chat. All due notices of one channel are sent in one
 notification."""
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class NoticeOutbox(Outbox[Delivery, Channel]):
         """Send one notification by the channel.
 
         Raises:
-            DeliveryError: it was not sent.
+            DeliveryError: the notification was not sent.
         """
         get_channel(self.kind).send(channel.address, notification)
 
@@ -100,8 +100,8 @@ class NoticeOutbox(Outbox[Delivery, Channel]):
 
 
 class PushOutbox(NoticeOutbox):
-    """The outbox of the notices to browsers; a notification also closes those of closed cards on
-    the screen."""
+    """The outbox of the notices to browsers; each notification also makes the browser close the
+    notifications of closed cards."""
 
     @override
     def transmit(self, channel: Channel, notification: Notification) -> None:

@@ -1,4 +1,5 @@
-"""Spread notices: create a delivery for each person to notify and each of their channels."""
+"""Spread notices: create a delivery for each person to notify and each of that person's
+channels."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ _RELATED = ("run__employee", "approval__tool_call", "approval__run__employee")
 def spread_notices() -> int:
     """Spread the oldest notices of one organization; return their number.
 
-    A notice that cannot be spread is given up, so that it never blocks others.
+    A notice that cannot be spread is given up, so that it never blocks other notices.
     """
     known = Notice.objects.filter(spread_at=None, kind__in=KNOWN_KINDS)
     oldest = known.order_by("pk").values_list("pk", flat=True).first()
@@ -50,8 +51,8 @@ def spread_notices() -> int:
 
 
 def _spread(notices: QuerySet[Notice]) -> int:
-    """Spread the oldest of these unspread notices in one transaction, without those that another
-    worker has locked."""
+    """Spread the oldest unspread notices of one organization in one transaction; skip notices that
+    another worker has locked."""
     with transaction.atomic():
         waiting = notices.select_for_update(skip_locked=True, no_key=True, of=("self",))
         waiting = waiting.select_related(*_RELATED).order_by("pk")
@@ -89,7 +90,8 @@ def _build_deliveries(notices: Collection[Notice]) -> list[Delivery]:
     if not channels and not shared and not watcher:
         return []
     audience, rules = Audience.load(organization, notices), load_pace_rules(channels.keys())
-    # Whole seconds, because SQLite compares times as texts, and its clock has milliseconds.
+    # Whole seconds: SQLite compares times as text, and its clock has only milliseconds, so a time
+    # with microseconds could seem to be in the future.
     now, default = (
         timezone.now().replace(microsecond=0),
         PaceRules(),

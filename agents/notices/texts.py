@@ -72,7 +72,7 @@ _PAGES = {
     NoticeKind.WEBHOOK_OFF: "webhooks",
     NoticeKind.CHANNEL_LOST: "notices",
 }
-"""The pages of kinds that are about neither a card nor a run."""
+"""The pages of those kinds of notices that are about neither a card nor a run."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ def describe(notice: Notice, channel: Channel) -> NoticeText:
     """Describe a notice in one sentence.
 
     Args:
-        notice: with its run, employee, and card with its call.
+        notice: the notice, loaded with its run and employee, its card, and the card's call.
     """
     kind = NoticeKind(notice.kind)
     if kind == NoticeKind.CODE:
@@ -144,7 +144,8 @@ def write_notification(notices: Sequence[Notice], channel: Channel, key: str) ->
 
 
 def _tag(notice: Notice) -> str:
-    """Return the same tag for all notices of a card, so that a reminder replaces the first one."""
+    """Return the same tag for all notices of a card, so that a reminder replaces the first
+    notification."""
     return (
         f"card-{notice.approval_id}"
         if notice.approval_id

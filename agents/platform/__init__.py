@@ -1,2 +1,2 @@
-"""The platform that all apps share: encryption, hints to workers and pages, refusals, compiled
+"""The platform that all apps share: encryption, hints to workers and pages, refusals, and compiled
 queries."""

@@ -1,4 +1,4 @@
-"""The Django app of the platform's models."""
+"""The Django app for the platform's models."""
 
 from django.apps import AppConfig
 

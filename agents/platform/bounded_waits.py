@@ -1,4 +1,4 @@
-"""Shorten stored waits that are longer than the code allows, because the database's clock was
+"""Shorten stored waits that are longer than the code allows because the database's clock was
 ahead."""
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from django.db.models import QuerySet
 from django.db.models.functions import Now
 
 CLOCK_SLACK = timedelta(minutes=1)
-"""The time by which a stored time may be too late without a correction: the clocks of hosts differ
-a little."""
+"""The time by which a stored time may be too late without being corrected, because the clocks of
+hosts differ a little."""
 MAX_ROWS = 200
-"""The most rows to correct at a time."""
+"""The most rows that are corrected at a time."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class BoundedWait:
         name: what the rows are, for the log.
         select: returns the rows that may wait.
         longest: returns the longest allowed wait.
-        anew: returns the time that replaces one that is too late.
+        anew: returns the time that replaces a time that is too late.
     """
 
     name: str
@@ -37,8 +37,8 @@ class BoundedWait:
     anew: Callable[[], Any]
 
     def correct(self) -> int:
-        """Shorten the waits that are too long; return their number. Locked rows are corrected next
-        time."""
+        """Shorten the waits that are too long; return the number of corrected rows. Rows that are
+        locked are corrected next time."""
         rows = self.select()
         late = rows.filter(**{f"{self.column}__gt": Now() + self.longest() + CLOCK_SLACK})
         with transaction.atomic():

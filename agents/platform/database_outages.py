@@ -6,7 +6,7 @@ import sqlite3
 from django.db import DatabaseError, InterfaceError, InternalError, OperationalError
 
 OUTAGE_ERRORS = (OperationalError, InterfaceError, InternalError)
-"""The error classes that outages raise; not every such error is an outage."""
+"""The error classes that outages raise. Errors of these classes can also have other causes."""
 
 UNREACHABLE = "The database does not respond."
 _BUSY = "The database is busy: something else holds a lock."
@@ -28,7 +28,7 @@ _STATES = {
     "57P": _RESTARTING,
     "58030": _DISK,
 }
-"""Outages by PostgreSQL's SQLSTATE or its beginning; the longest match counts."""
+"""The outages by PostgreSQL's SQLSTATE or the start of one; the longest match counts."""
 
 _CODES = {
     sqlite3.SQLITE_BUSY: _BUSY,
@@ -40,7 +40,7 @@ _CODES = {
     sqlite3.SQLITE_FULL: _FULL,
 }
 _PRIMARY_CODE = 0xFF
-"""The bits of SQLite's extended codes that name the kind of error."""
+"""The bits of SQLite's extended error codes that contain the kind of error."""
 
 
 def describe_outage(error: BaseException) -> str:

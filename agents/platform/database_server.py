@@ -1,5 +1,5 @@
-"""Connect to the database server, and report its refusal in its own words: the pool reports only a
-timeout."""
+"""Connect to the database server, and report its refusal in the server's own words; Django's
+connection pool would report only a timeout."""
 
 import logging
 import time
@@ -15,8 +15,8 @@ RETRY_S = 1.0
 CONNECTS = frozenset({"host", "port", "user", "password", "dbname", "connect_timeout"})
 """The parameters for connecting without Django and without the pool."""
 _SERVER_REPLY = ":  "
-"""The text between the severity and the message of a server's error, in every language; libpq's own
-errors lack it."""
+"""The text between the severity and the message of a server's error, in every language. The errors
+of libpq itself lack this text."""
 _PASSING = (
     "the database system is",  # starting up, shutting down, in recovery mode, not accepting connections
     "too many clients",
@@ -31,7 +31,7 @@ class NoConnection:
 
     Attributes:
         words: the text of the server or the operating system.
-        is_final: the server refuses this login or database, so that waiting does not help.
+        is_final: True if the server refuses this login or database, so that waiting does not help.
     """
 
     words: str
@@ -39,8 +39,8 @@ class NoConnection:
 
 
 def try_connecting() -> NoConnection | None:
-    """Connect once without the pool; return None if that works, or if the database is SQLite, which
-    has no server."""
+    """Try to connect once without the pool. Return None if this works, or if the database is
+    SQLite, which has no server."""
     if connection.vendor != "postgresql":
         return None
     known = connection.get_connection_params()
@@ -57,13 +57,13 @@ def try_connecting() -> NoConnection | None:
 
 
 class WaitingLine:
-    """Logs what a process waits for: one line whenever the reason changes."""
+    """Logs what a process waits for, with one line whenever the reason changes."""
 
     def __init__(self) -> None:
         self._last = ""
 
     def say(self, kind: str, text: str) -> None:
-        """Log the text unless the last line was of the same kind."""
+        """Log the text, unless the last line was about the same kind of reason."""
         if kind != self._last:
             logger.warning("%s", text)
         self._last = kind
@@ -74,8 +74,8 @@ class WaitingLine:
 
 
 def wait_for_server(is_stopping: Callable[[], bool] = lambda: False) -> NoConnection | None:
-    """Wait until the server responds, with one line in the log; return its refusal if waiting does
-    not help."""
+    """Wait until the server responds, with one line in the log. Return its refusal if waiting does
+    not help; otherwise None."""
     line = WaitingLine()
     while (refusal := try_connecting()) and not refusal.is_final and not is_stopping():
         line.say_no_server(refusal)

@@ -21,10 +21,10 @@ Result = TypeVar("Result")
 def run_in_threads(
     threads: ThreadPoolExecutor, function: Callable[Args, Result]
 ) -> Callable[Args, Any]:
-    """Wrap a function that uses the database in one that can be awaited and runs in one of these
+    """Wrap a function that uses the database, so that it can be awaited and runs in one of these
     threads.
 
-    Afterwards the thread's connection is released; SQLite's file stays open unless the function
+    Afterwards, the thread's connection is released. A SQLite file stays open, unless the function
     failed.
     """
 
@@ -45,10 +45,10 @@ def run_in_threads(
 
 
 def beside_event_loop(function: Callable[Args, Result]) -> Callable[Args, Result]:
-    """Wrap a function that uses the database so that async tools can call it: it runs in another
-    thread while their event loop waits.
+    """Wrap a function that uses the database so that async tools can call it. It runs in another
+    thread while the tool's event loop waits.
 
-    Django refuses queries in a thread with a running event loop.
+    This is needed because Django refuses queries in a thread with a running event loop.
     """
 
     @functools.wraps(function)

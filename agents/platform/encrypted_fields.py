@@ -9,7 +9,7 @@ from django.db import models
 
 
 class UndecryptableText(str):
-    """A value that no key can decrypt: it reads as an empty text, and is saved again as the same
+    """A value that no key can decrypt. It reads as an empty text, and is saved again as the same
     ciphertext."""
 
     ciphertext: str
@@ -30,14 +30,13 @@ def _read_keys() -> tuple[str, ...]:
 
 
 class EncryptedTextField(models.TextField):  # type: ignore[type-arg]
-    """A text field, encrypted with the first of `GADGET_ENCRYPTION_KEYS`; any of them can decrypt
-    it.
+    """A text field whose value is encrypted with the first of `GADGET_ENCRYPTION_KEYS`; any of
+    these keys can decrypt it.
 
     An empty text stays empty.
 
     A value that no key can decrypt is read as `UndecryptableText`. The ciphertext is not bound to
-    its
-    row: a person who can write to the database could copy it into another row.
+    its row: a person who can write to the database could copy it into another row.
     """
 
     def get_prep_value(self, value: Any) -> Any:

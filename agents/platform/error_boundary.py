@@ -16,7 +16,7 @@ class BlockFailure:
 
     Attributes:
         outage: the database outage that made the block fail; empty for any other error.
-        is_failed: the block failed, with an outage or any other error.
+        is_failed: True if the block failed, with an outage or any other error.
     """
 
     outage: str = ""
@@ -25,8 +25,8 @@ class BlockFailure:
 
 @contextmanager
 def log_and_continue(action: str) -> Iterator[BlockFailure]:
-    """Log the block's failure and continue: a database outage in one line, any other error with its
-    traceback."""
+    """Log the block's failure and continue. A database outage is logged in one line, any other
+    error with its traceback."""
     failure = BlockFailure()
     try:
         yield failure

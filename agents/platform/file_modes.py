@@ -1,4 +1,4 @@
-"""File modes that keep stored files private to their owner: folders 0700, files 0600."""
+"""File modes that keep stored files private to their owner: 0700 for folders, 0600 for files."""
 
 import os
 import stat
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 OTHERS = 0o077
-"""The permission bits of the group and all others."""
+"""The permission bits of all users but the owner."""
 SIDE_FILES = ("-wal", "-shm", "-journal")
 """The suffixes of SQLite's side files."""
 RECURSIVE_FOLDERS = ("files", "redis")
@@ -21,8 +21,8 @@ def keep_new_files_private() -> None:
 def list_stored_paths(data_dir: Path, database: Path | None) -> Iterator[Path]:
     """Yield the data folder, its contents, and the SQLite database with its side files.
 
-    A shared data folder such as `/tmp`, and a folder outside it that contains the database, are
-    left out, because they may belong to others. Links are not followed.
+    A data folder that other users share, such as `/tmp`, is left out, and so is a folder outside it
+    that contains the database. Links are not followed.
     """
     if database is not None:
         yield from filter(
@@ -50,8 +50,8 @@ def find_open_paths(paths: Iterable[Path]) -> Iterator[Path]:
 
 
 def close_to_others(paths: Iterable[Path]) -> int:
-    """Remove the permissions of all but the owner, except on other users' files; return the number
-    of changed paths."""
+    """Remove all permissions except the owner's; return the number of changed paths. Other users'
+    files are left unchanged."""
     closed = 0
     for path in find_open_paths(paths):
         try:
@@ -63,7 +63,7 @@ def close_to_others(paths: Iterable[Path]) -> int:
 
 
 def _walk(folder: str) -> Iterator[Path]:
-    """Yield the folder and everything in it, each folder before its contents."""
+    """Yield the folder and everything inside it; each folder comes before its contents."""
     for here, _, files in os.walk(folder):
         yield Path(here)
         yield from (Path(here, name) for name in files)

@@ -1,5 +1,5 @@
-"""Rotate encryption keys: find every encrypted value in the database, and encrypt it with the
-newest key."""
+"""Rotate encryption keys: find every encrypted value in the database, and encrypt it with the first
+of the configured keys."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from django.db.models.functions import Cast
 from agents.platform.encrypted_fields import EncryptedTextField, has_current_key, reencrypt
 
 BATCH = 100
-"""Rows in one transaction: few, so that others do not wait long for their locks."""
+"""The number of rows in one transaction. It is small, so that nobody waits long for the rows'
+locks."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,8 @@ class EncryptedValue:
     row_id: int
 
     def __str__(self) -> str:
-        """Name the row and column, never the value: `the fields of credential 7`."""
+        """Return a text that names the row and column, but never the value: `the fields of
+        credential 7`."""
         column = self.column.replace("_", " ")
         return f"the {column} of {self.model._meta.verbose_name} {self.row_id}"
 
@@ -37,9 +39,9 @@ class RotationReport:
     """The result of a rotation.
 
     Attributes:
-        renewed: values that this rotation encrypted with the first key.
-        current: values that were already encrypted with it.
-        unreadable: values that no key can decrypt.
+        renewed: the number of values that this rotation encrypted with the first key.
+        current: the number of values that were already encrypted with the first key.
+        unreadable: the values that no key can decrypt.
     """
 
     renewed: int
@@ -49,15 +51,15 @@ class RotationReport:
 
 @dataclass(frozen=True)
 class KeySurvey:
-    """The values that are not encrypted with the first key; no key can decrypt the unreadable
-    ones."""
+    """The values that are not encrypted with the first key; the values in `unreadable` cannot be
+    decrypted with any key."""
 
     outdated: tuple[EncryptedValue, ...]
     unreadable: tuple[EncryptedValue, ...]
 
 
 def survey_keys() -> KeySurvey:
-    """Find the values that are not encrypted with the first key, without changing anything."""
+    """Find the values that are not encrypted with the first key; change nothing."""
     outdated: list[EncryptedValue] = []
     unreadable: list[EncryptedValue] = []
     for model, field in _find_columns():
@@ -72,7 +74,7 @@ def survey_keys() -> KeySurvey:
 
 
 def rotate_keys() -> RotationReport:
-    """Encrypt all values of older keys with the first key, in batches.
+    """Encrypt all values that have an older key with the first key, in batches.
 
     A value that somebody changes at the same time is skipped, so repeat this until nothing is
     renewed.
@@ -100,7 +102,8 @@ def _find_columns() -> Iterator[tuple[type[Model], Field[Any, Any]]]:
 
 
 def _read_batches(model: type[Model], field: Field[Any, Any]) -> Iterator[list[tuple[int, str]]]:
-    """Yield (id, ciphertext) of the rows that have a value, in the order of their ids."""
+    """Yield batches of (id, ciphertext) pairs, for the rows that have a value, in the order of
+    their ids."""
     rows = (
         model._default_manager.annotate(ciphertext=Cast(field.name, TextField()))
         .exclude(ciphertext="")
@@ -115,7 +118,7 @@ def _read_batches(model: type[Model], field: Field[Any, Any]) -> Iterator[list[t
 def _replace(
     model: type[Model], field: Field[Any, Any], row: tuple[int, str], replacement: str
 ) -> int:
-    """Replace the ciphertext; return 1, or 0 if somebody has changed it since it was read."""
+    """Replace the ciphertext. Return 1, or 0 if somebody has changed the row since it was read."""
     row_id, ciphertext = row
     unchanged = model._default_manager.annotate(ciphertext=Cast(field.name, TextField())).filter(
         pk=row_id, ciphertext=ciphertext

@@ -13,14 +13,15 @@ from collections.abc import Iterable
 from urllib.parse import quote, quote_plus, urlsplit
 
 MAX_OF_ONE = 1_000
-"""The most secrets of one owner; the owner's oldest ones make room for more."""
+"""The most secrets of one owner. If there are more, the owner's oldest secrets are forgotten."""
 MAX_OWNERS = 500
 INSTALLATION = 0
-"""The owner of the installation's secrets."""
+"""The owner of the secrets that belong to the installation itself."""
 SHORTEST_LINE = 16
-"""In a secret of several lines, each line of at least this length is a secret too."""
+"""The shortest line, in characters, of a secret with several lines that counts as a secret of its
+own."""
 SHORTEST_DISTINCTIVE = 16
-"""The shortest secret to redact in lines about an unknown organization: a shorter one may occur
+"""The shortest secret to redact in lines about an unknown organization; a shorter secret may occur
 there by chance."""
 _HOST = re.compile(
     r"(?i)(localhost|(?=.{1,253}\Z)([a-z0-9]([a-z0-9-]*[a-z0-9])?\.)+[a-z]{2,})\.?(:\d{1,5})?"
@@ -29,14 +30,14 @@ _PLACEHOLDER = re.compile(
     r"(?i)[\w.+-]+@([a-z0-9-]+\.)+[a-z]{2,}|(application|audio|font|image|text|video)/[a-z0-9.+-]+"
     r"|\d{4}-\d\d-\d\dT[\d:.]+(Z|[+-]\d\d:?\d\d)?"
 )
-"""E-mail addresses, media types and times: credentials may contain them, but so may lines about
+"""E-mail addresses, media types and times. Credentials may contain them, but so may lines about
 other organizations."""
 _NUMBER = re.compile(r"[\d\s.,+/:()_-]+")
 _LONGEST_WORD = 15
 
 
 class KnownSecrets:
-    """The secrets to redact from text; thread-safe."""
+    """The secrets to redact from text. This class is thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -47,7 +48,7 @@ class KnownSecrets:
         """Add secrets to redact from now on.
 
         Args:
-            owner: the id of the organization that they belong to, or `INSTALLATION`.
+            owner: the id of the organization that the secrets belong to, or `INSTALLATION`.
         """
         secrets = tuple(secrets)
         with self._lock:
@@ -66,9 +67,10 @@ class KnownSecrets:
         """Return the text with the placeholder in place of secrets.
 
         Args:
-            owner: the organization that the text is about: its secrets and the installation's are
-                replaced. None if it is unknown: then the distinctive secrets of all organizations
-                are replaced, because a short or common one would hide other organizations' facts.
+            owner: the organization that the text is about; its secrets and the installation's are
+                replaced. If it is None, the organization is unknown, and the distinctive secrets of
+                all organizations are replaced: a short or common secret would hide other
+                organizations' facts.
         """
         for form in self._forms.get(owner) or self._build_forms(owner):
             if form in text:
@@ -76,8 +78,8 @@ class KnownSecrets:
         return text
 
     def _build_forms(self, owner: int | None) -> tuple[str, ...]:
-        """List the forms to look for, the longest first, because one form may be part of
-        another."""
+        """List the forms of secrets to look for. The longest come first, because one form may be
+        part of another."""
         with self._lock:
             found = {
                 form
@@ -98,8 +100,8 @@ def is_distinctive(secret: str) -> bool:
 
 
 def name_common_kind(value: str) -> str:
-    """Return "an address", "a host name", "a number" or "a word" for a value that ordinary texts
-    contain too; "" for any other value.
+    """Return "an address", "a host name", "a number" or "a word" for a value that also occurs in
+    ordinary texts; return "" for any other value.
 
     Redacting such a value would hide facts instead of a secret.
     """
@@ -152,4 +154,4 @@ def list_forms(secret: str) -> frozenset[str]:
 
 
 KNOWN_SECRETS = KnownSecrets()
-"""The secrets of this process."""
+"""The secrets that this process has learned."""

@@ -21,7 +21,7 @@ log = structlog.get_logger(__name__)
 SIGN_INTERVAL_S = 3.0
 SIGN_TTL_S = 12
 MISSING_WINDOW_S = 600
-"""The seconds for which a vanished process counts as missing."""
+"""The number of seconds for which a vanished process counts as missing."""
 REDIS = "redis"
 WORKER = "worker"
 SWEEPER = "sweeper"
@@ -29,8 +29,8 @@ HEARTBEAT_S = 0.5
 
 
 def start_heartbeat() -> None:
-    """Touch the heartbeat file, if the supervisor has named one, from a thread: a process that
-    hangs stops touching it."""
+    """Touch the heartbeat file from a thread, if the supervisor has named such a file. A process
+    that hangs stops touching it."""
     if name := settings.HEARTBEAT_FILE:
         threading.Thread(target=_run, args=(Path(name),), name="heartbeat", daemon=True).start()
 
@@ -46,7 +46,7 @@ def _run(file: Path) -> None:
 
 @dataclass
 class SignOfLife:
-    """The expiring key of one process in Redis: call `start()` once the process is ready, and
+    """The expiring key of one process in Redis. Call `start()` once the process is ready, and
     `stop()` before it ends."""
 
     kind: str
@@ -87,8 +87,8 @@ class SignOfLife:
 
     @property
     def _life(self) -> str:
-        """The start time and name of the process: the member of a sorted set whose score is the
-        time of the last sign."""
+        """The start time and name of the process. They are a member of a sorted set, whose score is
+        the time of the last sign."""
         return f"{self._since} {self.name}"
 
 
@@ -111,11 +111,11 @@ class Presence:
     """The workers and sweepers that are alive; the numbers are None while Redis is unavailable.
 
     Attributes:
-        workers_alive: workers whose sign has not expired.
-        workers_seen: the most workers that were alive at the same time in the last ten minutes,
-            without those that shut down properly. A worker that replaces a vanished one counts
-            instead of it.
-        missing: each of redis, worker and sweeper that is unavailable.
+        workers_alive: the number of workers whose sign has not expired.
+        workers_seen: the most workers that were alive at the same time in the last ten minutes.
+            Workers that shut down properly are left out, and a worker that replaces a vanished
+            worker does not count in addition to it.
+        missing: those of redis, worker and sweeper that are unavailable.
         names: the names of the processes that are alive, by kind.
     """
 
@@ -142,7 +142,7 @@ def _count_most_at_once(lives: list[tuple[bytes, float]], alive: set[str]) -> in
     """Count the most processes that were alive at the same time, from their start times and last
     signs.
 
-    Processes that are alive now count as not ended, although their last sign is some seconds old.
+    A process that is alive now counts as not ended, although its last sign is some seconds old.
     """
     changes = []
     for life, last in lives:

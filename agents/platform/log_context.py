@@ -17,20 +17,21 @@ _CORRELATION = "correlation_id"
 
 
 def log_for_organization(organization_id: int) -> None:
-    """Add the organization to the following log lines, so that its secrets are redacted in them."""
+    """Add the organization to the log lines that follow, so that its secrets are redacted in these
+    lines."""
     bind_contextvars(**{_ORGANIZATION: organization_id})
 
 
 def log_for_nobody() -> None:
-    """Forget the organization and the correlation id, before other work begins in the same
+    """Forget the organization and the correlation id before other work begins in the same
     thread."""
     clear_contextvars()
     set_correlation_id("")
 
 
 def correlate(correlation_id: str) -> None:
-    """Add the id of the request or run to log lines, and to requests to tools and models; an empty
-    text removes it."""
+    """Add the id of the request or run to log lines, and to requests to tools and models. An empty
+    text removes the id."""
     set_correlation_id(correlation_id)
     if correlation_id:
         bind_contextvars(**{_CORRELATION: correlation_id})
@@ -40,7 +41,7 @@ def correlate(correlation_id: str) -> None:
 
 @contextmanager
 def restoring_correlation() -> Iterator[None]:
-    """Restore the correlation id after the block, which may set another one."""
+    """Restore the correlation id after the block, which may set a different one."""
     before = get_correlation_id()
     try:
         yield

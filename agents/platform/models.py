@@ -6,7 +6,7 @@ from agents.platform.encrypted_fields import EncryptedTextField
 
 
 class Installation(models.Model):
-    """The installation, in one row: each process compares itself with it at startup
+    """The installation, in a single row. Each process compares itself with this row at startup
     (agents/accounts/installation.py).
 
     Attributes:
@@ -38,7 +38,7 @@ class WriteProbe(models.Model):
 
 
 class OldestSchema(models.Model):
-    """The oldest code that may still run on this database, in one row that migrations write.
+    """The oldest code that may still run on this database, in a single row that migrations write.
 
     Attributes:
         oldest: the schema version of that code (agents/platform/schema_version.py).

@@ -1,8 +1,9 @@
-"""Send hints that something in the database is new: a job wakes a worker, a bell makes open pages
-refresh.
+"""Send hints that something in the database is new: a job wakes a worker, and a bell makes open
+pages refresh.
 
-A hint may be lost: the sweeper and the sockets' own polling make up for it. So nobody waits for
-Redis: one background thread per process sends all hints, and drops them while Redis is unavailable.
+A hint may be lost, because the sweeper and the sockets' own polling make up for it. So nobody waits
+for Redis. One background thread in each process sends all hints, and drops them while Redis is
+unavailable.
 """
 
 import asyncio
@@ -34,7 +35,7 @@ READING_JOB = "agents.worker.jobs.read_events"
 RENEWAL_JOB = "agents.worker.jobs.renew_withheld"
 _MAX_DELTAS = 2000
 _MAX_STREAMS = 2000
-"""The most text streams whose lengths a process remembers."""
+"""The most text streams whose lengths a process keeps in memory."""
 _PAUSE_AFTER_FAILURE_S = 0.5
 _TIMEOUT_S = 2.0
 _UNREACHABLE = (TimeoutError, OSError, RedisError, QueueUnreachable)
@@ -52,7 +53,8 @@ def get_inbox_group(organization_id: int) -> str:
 
 @dataclass(frozen=True)
 class TextStream:
-    """The text of one pass while the model writes it; a stream with a later epoch replaces it."""
+    """The text of one pass while the model writes it. A stream with a later epoch replaces an
+    earlier stream."""
 
     run_id: int
     epoch: int
@@ -61,7 +63,7 @@ class TextStream:
 
 @dataclass
 class _Batch:
-    """The hints that wait to be sent; equal jobs and equal bells are sent once."""
+    """The hints that wait to be sent. If a job or a bell is repeated, it is sent only once."""
 
     jobs: dict[tuple[str, int], None] = field(default_factory=dict)
     bells: dict[str, None] = field(default_factory=dict)
@@ -72,7 +74,7 @@ class _Batch:
 
 
 class _Publisher(threading.Thread):
-    """Sends batches from its own event loop, so that connections persist."""
+    """Sends batches of hints from its own event loop, so that its connections persist."""
 
     def __init__(self) -> None:
         super().__init__(name="gadget-notify", daemon=True)
@@ -144,8 +146,8 @@ class _Publisher(threading.Thread):
     def _number_texts(
         self, deltas: deque[tuple[TextStream, str]]
     ) -> list[tuple[TextStream, int, str]]:
-        """Join the pieces of each stream, and add the number of characters that were sent
-        before."""
+        """Join the pieces of each stream, and add the number of the stream's characters that were
+        sent before."""
         found = []
         for stream, text in _join_texts(deltas).items():
             start = self._lengths.pop(stream, 0)
@@ -195,8 +197,8 @@ def wait_until_sent() -> None:
 
 
 def wake_run(run_id: int) -> None:
-    """Ask a worker to advance this run. Two requests drive it only once; the sweeper repeats a lost
-    request."""
+    """Ask a worker to advance this run. A second request does no harm, because only one worker
+    drives a run. The sweeper repeats a lost request."""
     _get_publisher().put_job(ADVANCE_JOB, run_id)
 
 
@@ -219,8 +221,8 @@ def wake_runs_now(run_ids: Sequence[int]) -> list[int]:
 
 
 def request_title(run_id: int) -> None:
-    """Ask a worker to give this run a title; if the request is lost, the title stays the beginning
-    of the task."""
+    """Ask a worker to give this run a title. If the request is lost, the start of the task remains
+    the title."""
     _get_publisher().put_job(TITLE_JOB, run_id)
 
 
@@ -245,17 +247,18 @@ def request_renewal() -> None:
 
 
 def ring_run(run_id: int) -> None:
-    """Tell the run's sockets that it has new events."""
+    """Tell the sockets that watch this run that it has new events."""
     _get_publisher().put_bell(get_run_group(run_id))
 
 
 def ring_inbox(organization_id: int) -> None:
-    """Tell the organization's inbox sockets that its approvals changed."""
+    """Tell the sockets that watch this organization's inbox that its cards have changed."""
     _get_publisher().put_bell(get_inbox_group(organization_id))
 
 
 async def hint_inbox(organization_id: int, hint: Mapping[str, str]) -> None:
-    """Send a hint to the organization's inbox sockets; like every hint, it may be lost."""
+    """Send a hint to the sockets that watch this organization's inbox. Like every hint, it may be
+    lost."""
     layer = get_channel_layer()
     if layer is not None:
         async with asyncio.timeout(_TIMEOUT_S):
@@ -263,7 +266,8 @@ async def hint_inbox(organization_id: int, hint: Mapping[str, str]) -> None:
 
 
 def stream_text(stream: TextStream, text: str) -> None:
-    """Send text that the model is writing to open pages; it has no event number and may be lost."""
+    """Send open pages a text that the model is writing. The text has no event number, and may be
+    lost."""
     _get_publisher().put_delta(
         stream, text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     )

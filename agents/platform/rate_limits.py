@@ -36,8 +36,8 @@ class SharedRateLimiter:
         self._fallback = ProcessRateLimiter()
 
     def seconds_to_wait(self, key: str, limit: RateLimit) -> float:
-        """Count this call and return 0 if it may run; otherwise return the seconds until a call may
-        run."""
+        """Count this call and return 0 if it may run; otherwise return the number of seconds until
+        a call may run."""
         arguments: list[str | int] = [round(limit.seconds * 1000), limit.calls, uuid.uuid4().hex]
         try:
             return (
@@ -52,8 +52,8 @@ _limiter = ProcessRateLimiter()
 
 
 def count_or_wait(key: str, most: int, seconds: float = 60.0) -> int:
-    """Count an event of this key in this process; return 0 if it is within the limit, else the
-    whole seconds to wait.
+    """Count an event of this key in this process. Return 0 if it is within the limit; otherwise
+    return the seconds to wait, rounded up.
 
     The limit is `most` events in `seconds`.
     """

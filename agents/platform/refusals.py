@@ -4,7 +4,8 @@ from typing import Any
 
 
 class Refusal(Exception):
-    """The base class of refusals; `extra` is added to the response next to `code` and `detail`."""
+    """The base class of refusals. The response contains `extra` in addition to `code` and
+    `detail`."""
 
     status = 400
     code = "refused"
@@ -46,8 +47,8 @@ class Claimed(Conflict):
 
 
 class ApprovalsChanged(Conflict):
-    """Other people have approved the card, or withdrawn, since it was shown; `extra` has
-    approved_by and needs."""
+    """Since the card was shown, other people have approved it or withdrawn their approval; `extra`
+    has approved_by and needs."""
 
     code = "approvals_changed"
 
@@ -71,7 +72,7 @@ class StaleDigest(Refusal):
 
 
 class Invalid(Refusal):
-    """A field is wrong: `extra` has its name, and the text says why."""
+    """A field is invalid. `extra` has the field's name, and the text gives the reason."""
 
     status, code = 422, "invalid"
 
@@ -80,7 +81,7 @@ class Invalid(Refusal):
 
 
 class Unavailable(Refusal):
-    """The database cannot do this now."""
+    """The database cannot do what was requested now."""
 
     status, code = 503, "database_away"
 

@@ -1,4 +1,5 @@
-"""Parse row ids from URLs and forms, and find their rows among those that the member may see."""
+"""Parse row ids from URLs and forms, and find the rows with these ids among those that the member
+may see."""
 
 import re
 from typing import Any, TypeVar
@@ -17,7 +18,7 @@ def parse_row_id(value: Any) -> int:
     """Return a row id from its text or number.
 
     Raises:
-        ValueError: the value is not an id, or too large for a database.
+        ValueError: the value is not an id, or is too large for a database.
     """
     text = str(value)
     if isinstance(value, bool) or not re.fullmatch(r"[0-9]{1,19}", text) or int(text) > LARGEST_ID:
@@ -34,10 +35,12 @@ def parse_row_id_or_none(value: Any) -> int | None:
 
 
 def get_row(rows: QuerySet[Row], pk: int, noun: str) -> Row:
-    """Return the row with this id, if it is among the rows that the member may see.
+    """Return the row with this id, if it is among `rows`, which are the rows that the member may
+    see.
 
     Raises:
-        NotFound: the row is not among them; the error does not reveal whether it exists elsewhere.
+        NotFound: the row is not among `rows`; the error does not reveal whether it exists
+            elsewhere.
     """
     row = rows.filter(pk=pk).first()
     if row is None:

@@ -1,9 +1,9 @@
-"""Check that this code is not too old for the database: older code would misread what newer
-migrations wrote.
+"""Check that this code is not too old for the database: older code would misread the data that
+newer migrations wrote.
 
 A migration that removes or changes something calls `require_schema`, which stores the oldest schema
-version that may still run. Migrations that only add do not, so that the preceding version can run
-beside this one during a rolling update.
+version that may still run. Migrations that only add something do not call it, so that the preceding
+version can run beside this one during a rolling update.
 """
 
 import functools
@@ -22,19 +22,19 @@ SCHEMA_VERSION = 2
 """The schema version of this code; it grows with each migration that uses `require_schema`."""
 ONLY_ROW_ID = 1
 FIRST_MIGRATION = ("platform", "0001_first_release")
-"""Every database since the first release has this migration; earlier migrations have other
-names."""
+"""A migration that every database since the first release has; earlier databases have migrations
+with other names."""
 NEWER_FIX = "Install that version or a later one here."
 UNRELEASED_FIX = "Choose another GADGET_DATA_DIR or DATABASE_URL."
 MIGRATE_FIX = "python manage.py migrate"
 
 
 class WrongSchemaError(Exception):
-    """This code may not run on the database, which a newer version, or one from before the first
-    release, has migrated.
+    """This code may not run on the database, because the database was migrated by a newer version,
+    or by a version from before the first release.
 
     Attributes:
-        fault, fix: sentences for people; the exception's text is both.
+        fault, fix: sentences for people; the exception's text consists of both.
     """
 
     def __init__(self, fault: str, fix: str) -> None:
@@ -64,7 +64,8 @@ def require_schema(version: int, gadget: str) -> migrations.RunPython:
 
 
 def check_schema() -> None:
-    """Check that this code may run on the database in its current state; an empty database is fine.
+    """Check that this code may run on the database in its current state. An empty database is
+    accepted.
 
     Raises:
         WrongSchemaError: the text names both versions and says how to fix it.
@@ -88,7 +89,7 @@ def check_schema() -> None:
 
 
 def is_released(applied: Container[tuple[str, str]]) -> bool:
-    """Return True if these applied migrations include the first one of a release."""
+    """Return True if the applied migrations include the first migration of the first release."""
     return FIRST_MIGRATION in applied
 
 

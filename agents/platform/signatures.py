@@ -1,4 +1,4 @@
-"""Create and check HMAC-SHA256 signatures with the audit keys: the first key signs, every key
+"""Create and check HMAC-SHA256 signatures with the audit keys. The first key signs, and every key
 verifies.
 
 The keys are not in the database. So a signature, unlike a plain hash, proves that its author had a
@@ -15,7 +15,7 @@ _KEY_ID_DIGITS = 8
 
 
 def get_current_key_id() -> str:
-    """Return the short id of the key that signs now; it reveals nothing about the key."""
+    """Return the short id of the key that signs now. The id reveals nothing about the key."""
     return next(iter(_index_keys(tuple(settings.GADGET_AUDIT_KEYS))))
 
 

@@ -1,5 +1,5 @@
-"""Keep the text that models are writing in Redis, so that a page opened late shows it from its
-beginning.
+"""Keep the text that models are writing in Redis, so that a page that is opened late shows the text
+from its beginning.
 
 The text may be lost; the recorded message of the pass replaces it.
 """
@@ -13,13 +13,14 @@ import redis
 from django.conf import settings
 
 KEPT_S = 900
-"""Seconds that a text is kept after its last piece: longer than any wait for a model."""
+"""The number of seconds for which a text is kept after its last piece: longer than any wait for a
+model."""
 MAX_BYTES = 1_000_000
 
 
 @dataclass(frozen=True)
 class StreamedText:
-    """The text of one pass so far; a text with a later `epoch` replaces it."""
+    """The text of one pass so far. A text with a later `epoch` replaces an earlier one."""
 
     epoch: int
     pass_number: int
@@ -36,7 +37,8 @@ def _build_key(run_id: int) -> str:
 
 
 def keep_text(client: redis.Redis, run_id: int, piece: StreamedText, is_first: bool) -> None:
-    """Append a piece to the run's text; the first piece of a stream replaces the text before it."""
+    """Append a piece to the run's text. The first piece of a stream replaces the text of an earlier
+    stream."""
     key = _build_key(run_id)
     with client.pipeline(transaction=False) as pipe:
         if is_first:
@@ -48,7 +50,7 @@ def keep_text(client: redis.Redis, run_id: int, piece: StreamedText, is_first: b
 
 
 def read_text(client: redis.Redis, run_id: int) -> StreamedText | None:
-    """Read the run's text so far; None if there is none, or if its beginning was lost."""
+    """Return the run's text so far; None if there is no text, or if its beginning was lost."""
     kept = cast("bytes", client.getrange(_build_key(run_id), 0, MAX_BYTES))
     head, line_break, text = kept.decode("utf-8", "replace").partition("\n")
     epoch, _, number = head.partition(":")

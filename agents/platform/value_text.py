@@ -1,4 +1,4 @@
-"""Format JSON values as text for people, and decide which texts a page folds."""
+"""Format JSON values as text for people, and decide which of these texts a page folds."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import json
 from typing import Any
 
 MAX_LENGTH = 200
-"""The most characters of a value that a page shows whole."""
+"""The most characters of a value that a page shows completely."""
 MAX_LINES = 8
 
 
 def is_long(text: str) -> bool:
-    """Return True if a page folds a value with this text."""
+    """Return True if a page folds a value that has this text."""
     return len(text) > MAX_LENGTH or text.count("\n") >= MAX_LINES
 
 
 def format_json_value(value: Any) -> str:
-    """Format a JSON value for people: a dash if empty, commas in simple lists, JSON for nested
-    values."""
+    """Format a JSON value for people: an empty value as a dash, a simple list with commas, a nested
+    value as JSON."""
     if value in (None, "", [], {}):
         return "—"
     if isinstance(value, str):

@@ -1,7 +1,8 @@
-"""Test whether the database and the files folder accept writes: write something, commit it and
+"""Test whether the database and the files folder accept writes: write something, commit it, and
 remove it.
 
-Only a commit proves it: on a full disk, reads and transactions that are rolled back still work.
+Only a commit proves that writes work: on a full disk, reads and transactions that are rolled back
+still succeed.
 """
 
 import os
@@ -24,24 +25,25 @@ from agents.platform.schema_version import NotMigratedError, check_migrated
 from tools.caches import register
 
 FILLER_BYTES = {"sqlite": 64 * 1024, "postgresql": 8 * 1024}
-"""Bytes to write: more than the free space inside a database file may hold. PostgreSQL also logs
-them, so it gets fewer."""
+"""The number of bytes to write: more than fit into the free space inside a database file.
+PostgreSQL gets fewer bytes, because it also logs them."""
 FILE_BYTES = 64 * 1024
 TIMEOUT_S = 1.5
-"""The longest wait for a result: readiness must be known within two seconds."""
+"""The longest wait for a result, in seconds: readiness must be known within two seconds."""
 MAX_AGE_S = 1.0
 RESTART_AFTER_S = 5.0
-"""Seconds after which a new check starts beside one that hangs: the connection may have recovered
-since."""
+"""The number of seconds after which a new check starts beside a check that hangs, because the
+connection may have recovered."""
 MAX_HANGING = 8
-"""The most threads that may hang in a check: a folder on a lost server may never respond."""
+"""The most threads that may hang in a check. A folder on a lost server may never respond."""
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Writability:
-    """The reasons why the database and the files folder accept no writes; None if they do."""
+    """The reasons why the database and the files folder accept no writes; a reason is None if
+    writes are accepted."""
 
     database: str | None = None
     files: str | None = None
@@ -49,10 +51,10 @@ class Writability:
 
 @dataclass(eq=False)
 class BackgroundCheck(Generic[T]):
-    """Runs a check in its own thread, one at a time, so that a hanging check blocks no caller.
+    """Runs a check in a thread of its own, so that a hanging check blocks no caller.
 
     Attributes:
-        fallback: the result until a check has finished.
+        fallback: the result as long as no check has finished in time.
         max_age_s: the time for which a result is reused.
         timeout_s: the longest wait for a result.
     """
@@ -83,7 +85,8 @@ class BackgroundCheck(Generic[T]):
                 ).start()
 
     def read(self) -> T:
-        """Return the newest result; wait for it at most until `timeout_s` after the check began."""
+        """Return the newest result. Wait for it, but no longer than until `timeout_s` after the
+        check began."""
         self.start()
         with self._changed:
             started_at = self._started_at
@@ -95,8 +98,8 @@ class BackgroundCheck(Generic[T]):
             return self._result[1]
 
     def clear(self) -> None:
-        """Forget the result, and ignore that of a check in progress; the next use starts a new
-        check."""
+        """Forget the result, and ignore the result of a check in progress. The next use starts a
+        new check."""
         with self._changed:
             self._result = self._started_at = None
 
@@ -114,12 +117,12 @@ class BackgroundCheck(Generic[T]):
 
 
 def check_writability() -> Writability:
-    """Test both by writing, with no limit on the time."""
+    """Test the database and the files folder by writing to them, without a time limit."""
     return Writability(try_database(), try_files())
 
 
 def try_files() -> str | None:
-    """Return why the files folder accepts no writes; None if it does."""
+    """Return the reason why the files folder accepts no writes; None if it accepts them."""
     folder = Path(settings.GADGET_FILES_DIR)
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -133,10 +136,10 @@ def try_files() -> str | None:
 
 
 def try_database() -> str | None:
-    """Return why the database accepts no writes; None if it does.
+    """Return the reason why the database accepts no writes; None if it accepts them.
 
-    There are two transactions, because only a commit takes space; the second also removes rows left
-    by a crash.
+    There are two transactions, because only a commit takes space on the disk. The second one also
+    removes rows that a crash left behind.
     """
     try:
         with transaction.atomic():
@@ -150,7 +153,7 @@ def try_database() -> str | None:
 
 
 def find_condition() -> Unavailable | None:
-    """Return why the database cannot be used now; None if it can."""
+    """Return a refusal that says why the database cannot be used now; None if it can be used."""
     try:
         check_migrated()
     except NotMigratedError as error:

@@ -1,2 +1,2 @@
-"""The policy over time: snapshots of the rules, replay of verdicts, and policy drafts that are
-simulated."""
+"""The policy over time: snapshots of the rules, the replay of verdicts, and policy drafts, whose
+effect can be simulated."""

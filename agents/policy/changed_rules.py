@@ -1,5 +1,5 @@
-"""Apply a policy draft while recorded calls are judged again: its rules, standing grants and
-limits."""
+"""Apply the rules, standing grants and limits of a policy draft while recorded calls are judged
+again."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from tools.toolbox.snapshots import RecordedRules
 
 
 class ChangedRules:
-    """The changes of a policy draft as a `RuleChange`; a scope is the numbers of the changes for an
-    employee."""
+    """The changes of a policy draft as a `RuleChange`. A scope consists of the numbers of the
+    changes that concern an employee."""
 
     def __init__(
         self, organization_id: int, changes: Iterable[PolicyChange], judged: QuerySet[ToolCall]
@@ -48,8 +48,8 @@ class ChangedRules:
         return [grant for number, grant in self._grants.get(tool, ()) if number in scope]
 
     def rebuild_history(self, row: CallRow) -> ToolHistory | None:
-        """Return the history before this call if a proposed limit on its tool needs it; else
-        None."""
+        """Return the history before this call if a proposed limit on its tool needs it; None
+        otherwise."""
         return self._history.look_back(row)
 
 

@@ -1,4 +1,5 @@
-"""The models of policy drafts, and of the verdicts and cards that shadow mode found to differ."""
+"""The models of policy drafts, and of the verdicts and cards for which shadow mode found a
+difference."""
 
 from django.conf import settings
 from django.db import models
@@ -13,12 +14,12 @@ MAX_SHADOW_DAYS = 30
 
 
 class PolicyDraft(models.Model):
-    """Rule changes saved to observe their effect; a policy draft never changes a verdict.
+    """Rule changes that are saved to observe their effect. A policy draft never changes a verdict.
 
     Attributes:
         changes: JSON of `agents.policy.policy_drafts.PolicyChange`.
-        shadow_from, shadow_until: the period of shadow mode, in which they also judge new
-            calls; None if it was never started.
+        shadow_from, shadow_until: the period of shadow mode, in which the policy draft also judges
+            new calls; None if shadow mode was never started.
         last_call_id: the newest call that was compared, or that existed when shadow mode started.
         counts: the number of compared calls by real and new verdict, such as {"auto ask": 3}, and
             of calls that could not be judged, by reason.
@@ -71,7 +72,7 @@ class PolicyDraft(models.Model):
 
 
 class ShadowVerdict(models.Model):
-    """A verdict of a policy draft in shadow mode that differs from the call's real one; it was
+    """A verdict of a policy draft in shadow mode that differs from the call's real verdict. It was
     never applied."""
 
     draft = models.ForeignKey(
@@ -99,7 +100,7 @@ class ShadowCard(models.Model):
     Attributes:
         outcome: a `CardOutcome` of `agents.policy.rule_simulation`.
         needs: the people whose approval the card would have needed.
-        is_stuck: nobody could have approved the card at the time of the comparison.
+        is_stuck: True if nobody could have approved the card at the time of the comparison.
     """
 
     draft = models.ForeignKey(

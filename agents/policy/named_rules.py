@@ -17,8 +17,8 @@ REMOVED = "a removed group"
 
 
 def store_named_rule(rule: RuleTerms) -> dict[str, Any]:
-    """Return the rule as JSON; it contains the ids of its groups, so that a reader sees their
-    current names."""
+    """Return the rule as JSON. It contains the ids of the rule's groups, so that a reader sees the
+    groups' current names."""
     return {**store_rule(rule), "name": rule.name}
 
 
@@ -26,7 +26,7 @@ def read_named_rule(stored: Mapping[str, Any]) -> RuleTerms:
     """Read a stored rule.
 
     Raises:
-        KeyError, TypeError, ValueError: this is not a rule.
+        KeyError, TypeError, ValueError: the stored value is not a rule.
     """
     try:
         rule = read_rule(stored)

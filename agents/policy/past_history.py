@@ -1,5 +1,5 @@
-"""Rebuild the history before a recorded call, from the calls that really started, for proposed
-limits over history.
+"""For proposed limits over history, rebuild the history before a recorded call from the calls that
+really started.
 
 Like the gate, this counts a call that ran automatically from the moment when it was recorded, so
 that the calls of one response count each other, and any other call from its start. Approved calls
@@ -36,18 +36,19 @@ from tools.toolbox.recorded_facts import MissingFact
 LONGEST = timedelta(days=1)
 """The longest period that a limit can have."""
 Moment = tuple[datetime, int]
-"""A time and the id of a call, which orders calls of the same time."""
+"""A time and the id of a call; the id orders calls that have the same time."""
 _CALLS, _ERASED = "", "\0"
 """The keys under which calls, and calls with erased values, are counted; no param has these
 names."""
 _UNCOUNTABLE = "\1"
-"""The start of a key that ends with a param's name: it counts the calls whose param is not a
-number."""
+"""The start of a key that ends with a param's name. Under this key, the calls whose param is not a
+number are counted."""
 _EXACT = Context(prec=60)
 
 
 class _StartedCall(NamedTuple):
-    """A call with its amounts: what it adds to each sum, by param."""
+    """A started call with its amounts: for each param, the amount that the call adds to the param's
+    sum."""
 
     counted_from: Moment
     started_at: datetime
@@ -55,7 +56,8 @@ class _StartedCall(NamedTuple):
 
 
 class _Timeline:
-    """One amount of an employee's calls of a tool, prepared for adding up over any period."""
+    """One amount of all calls that an employee made of a tool, prepared for adding up over any
+    period."""
 
     def __init__(self, calls: Sequence[_StartedCall], name: str) -> None:
         entered = sorted((call.counted_from, call.amounts[name]) for call in calls)
@@ -66,15 +68,15 @@ class _Timeline:
         self._started = list(accumulate((amount for _, amount in started), initial=Fraction(0)))
 
     def add_up(self, end: Moment, length: timedelta) -> Fraction:
-        """Add up the amounts of the calls that count before `end` and started less than `length`
-        before it."""
+        """Add up the amounts of the calls that count before `end` and that started less than
+        `length` before `end`."""
         before = self._entered[bisect_left(self._entries, end)]
         return before - self._started[bisect_right(self._starts, end[0] - length)]
 
 
 class PastHistory:
-    """The history of the tools that a policy draft limits; each tool's calls are loaded once, on
-    first use."""
+    """The history of the tools that a policy draft limits. The calls of each tool are loaded once,
+    on first use."""
 
     def __init__(
         self,
@@ -118,8 +120,8 @@ class PastHistory:
 
     @cached_property
     def _oldest(self) -> datetime:
-        """One second before the oldest judged call: SQLite compares times as texts, whose lengths
-        differ."""
+        """The time one second before the oldest judged call. The second makes sure that no call is
+        missed, because SQLite compares times as texts, whose lengths differ."""
         oldest: datetime = (
             self._judged.aggregate(oldest=Min("created_at"))["oldest"] or timezone.now()
         )
@@ -197,7 +199,7 @@ class _CallHistory:
 
     def find_unseen(self, after: After, values: Sequence[Any]) -> int | None:
         """Return the index of the first value that no earlier successful call in the run had; None
-        if all were seen."""
+        if earlier calls had all values."""
         done = self.past.list_succeeded(self.row, after)
         seen = {value for moment, value in done if moment < self._end}
         return next(

@@ -30,21 +30,21 @@ class ChangeKind(StrEnum):
     NO_LIMITS = "no_limits"
     ALLOW_HOST = "allow_host"
     FORBID_HOST = "forbid_host"
-    """Removes a host from the allowed hosts, so that calls to it ask."""
+    """Removes a host from the allowed hosts, so that calls to it need approval."""
     STOP = "stop"
     STANDING_GRANT = "standing_grant"
-    """Adds a standing grant, which approves calls about which the gate asks."""
+    """Adds a standing grant, which approves calls for which the gate requires approval."""
     APPROVAL_RULE = "approval_rule"
-    """Adds an approval rule, or replaces the one with its id."""
+    """Adds an approval rule, or replaces the rule with the same id."""
     NO_APPROVAL_RULE = "no_approval_rule"
     """Removes an approval rule."""
 
 
 OF_HOSTS = (ChangeKind.ALLOW_HOST, ChangeKind.FORBID_HOST)
-"""Changes to the allowed hosts, for the whole organization."""
+"""The changes to the allowed hosts, which are for the whole organization."""
 OF_CARDS = (ChangeKind.APPROVAL_RULE, ChangeKind.NO_APPROVAL_RULE)
-"""Changes to the people who must approve cards; they change no verdict. All other changes are about
-calls."""
+"""The changes to the people who must approve cards. These changes change no verdict; all other
+changes are about calls."""
 LABELS = {
     ChangeKind.GRANT: "Allow the tool",
     ChangeKind.REVOKE: "Disallow the tool",
@@ -65,7 +65,7 @@ class PolicyChange:
     """One rule change of a policy draft.
 
     Attributes:
-        employee_id: the employee whom the change concerns; None for all.
+        employee_id: the employee whom the change concerns; None for all employees.
         level: the new level, for LEVEL.
         condition: the added limit, for LIMIT.
         host: the host, for the changes in `OF_HOSTS`.
@@ -100,7 +100,7 @@ class PolicyChange:
         return ProposedGrant(self.tool, self.employee_id, None, self.params, self.conditions)
 
     def as_json(self) -> dict[str, Any]:
-        """Return the change as JSON; empty parts are left out."""
+        """Return the change as JSON, without its empty parts."""
         parts = {
             "kind": self.kind.value,
             "tool": self.tool,
@@ -138,7 +138,7 @@ class PolicyChange:
         )
 
     def concerns(self, employee_id: int) -> bool:
-        """Return True if the change is for this employee, or for all."""
+        """Return True if the change is for this employee, or for all employees."""
         return self.employee_id in (None, employee_id)
 
     def describe(self, employees: Mapping[int, str]) -> str:
@@ -177,8 +177,8 @@ def _load_employee_id(stored: Any) -> int | None:
 
 
 def apply_changes(rules: RecordedRules, changes: Iterable[PolicyChange]) -> RecordedRules:
-    """Return a copy of the rules with these changes, except standing grants and approval rules,
-    which are applied elsewhere."""
+    """Return a copy of the rules with these changes. Standing grants and approval rules are left
+    out, because they are applied elsewhere."""
     grants, policy = rules.grants, rules.policy
     for change in changes:
         if change.kind in OF_HOSTS:

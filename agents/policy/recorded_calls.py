@@ -26,7 +26,8 @@ from tools.toolbox.value_readings import TODAY
 
 ROWS_AT_ONCE = 2_000
 MAX_REMEMBERED = 10_000
-"""The most entries in the caches of judged calls and of rules; a full cache is cleared."""
+"""The most entries in the cache of judged calls, and in the cache of rules. A full cache is
+cleared."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class CallFilter:
     """A filter of recorded calls.
 
     Attributes:
-        organization_id: None for all organizations.
+        organization_id: the organization whose calls are selected; None for all organizations.
         first_id, last_id: the first and last id, inclusive; no end if `last_id` is None.
     """
 
@@ -44,7 +45,7 @@ class CallFilter:
     since: datetime | None = None
 
     def find(self) -> QuerySet[ToolCall]:
-        """Return the calls of this filter, oldest first."""
+        """Return the calls that the filter selects, oldest first."""
         calls = ToolCall.objects.filter(pk__gte=self.first_id)
         if self.organization_id is not None:
             calls = calls.filter(organization_id=self.organization_id)
@@ -80,7 +81,8 @@ class CallRow(NamedTuple):
 
 
 def read_calls(chosen: CallFilter, newest_first: bool = False) -> Iterator[CallRow]:
-    """Yield the calls of the filter, read in batches."""
+    """Yield the calls that the filter selects, read in batches, oldest first unless `newest_first`
+    is True."""
     found = Pass.objects.filter(run_id=OuterRef("run_id"), number=OuterRef("pass_number"))
     texts = {name: Cast(name, TextField()) for name in ("params", "judgment", "provenance")}
     columns = (
@@ -143,8 +145,8 @@ class RuleChange(Protocol):
     """A change to the rules under which calls are judged."""
 
     def find_scope(self, employee_id: int) -> Hashable:
-        """Return the changes that apply to the employee's calls, hashable; equal scopes share
-        verdicts."""
+        """Return the changes that apply to the employee's calls, in hashable form. Calls with the
+        same scope can share verdicts."""
 
     def apply(self, rules: RecordedRules, scope: Hashable) -> RecordedRules:
         """Return the changed rules for calls of this scope."""
@@ -153,17 +155,18 @@ class RuleChange(Protocol):
         """Return the proposed standing grants for the tool in this scope."""
 
     def rebuild_history(self, row: CallRow) -> ToolHistory | None:
-        """Return the history before the call, which may not be recorded; None if the change needs
-        none."""
+        """Return the history before the call, in case the history was not recorded; None if the
+        change needs no history."""
 
 
 PREAPPROVED = "answered"
-"""The verdict about a call that the gate asks about and a standing grant approves."""
+"""The verdict about a call for which the gate requires approval, and which a standing grant
+approves."""
 
 
 class _Reach(Enum):
-    """The calls to which a verdict applies, besides the judged one: calls that are equal apart from
-    their params, equal calls, or no other call."""
+    """The other calls to which a verdict applies: calls that differ only in their params, identical
+    calls, or no calls."""
 
     ANY_PARAMS = auto()
     SAME_PARAMS = auto()
@@ -172,10 +175,11 @@ class _Reach(Enum):
 
 
 class RecordedJudge:
-    """Judges recorded calls by their own snapshots and facts, under changed rules if a change is
-    given.
+    """Judges recorded calls by their own snapshots and facts. If a change is given, the rules are
+    changed by it.
 
-    Equal calls are judged once. Their params matter only where the rules limit them.
+    Identical calls are judged only once. The params of calls matter only where the rules limit
+    them.
     """
 
     def __init__(self, change: RuleChange | None = None) -> None:
@@ -185,7 +189,7 @@ class RecordedJudge:
         self._results = RunResults()
 
     def judge(self, row: CallRow) -> Judged:
-        """Judge a call again; damaged records give an outcome, not an exception."""
+        """Judge a call again. A damaged record gives an outcome, not an exception."""
         scope = self._change.find_scope(row.employee_id) if self._change else None
         short = (
             row.organization_id,
@@ -300,10 +304,11 @@ def _is_preapproved(
     grants: Sequence[GrantMatcher],
     results: RunResults,
 ) -> bool:
-    """Return True if one of these standing grants approves a call that the gate asks about.
+    """Return True if one of these standing grants approves a call for which the gate requires
+    approval.
 
     Raises:
-        MissingFact: that depends on the origin of values, which was not recorded.
+        MissingFact: the result depends on the origin of values, which was not recorded.
     """
     if not grants:
         return False

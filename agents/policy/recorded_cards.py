@@ -1,5 +1,5 @@
-"""Read recorded cards in batches, with the people who decided them and the approval rules of that
-time."""
+"""Read recorded cards in batches, with the people who decided them and the approval rules that
+applied then."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ class CardRow(NamedTuple):
     """A card as a database row, with its JSON columns as unparsed text.
 
     Attributes:
-        grant_id, maker_id: the standing grant that approved it, and the user who created it.
+        grant_id, maker_id: the standing grant that approved the card, and the user who created that
+            grant.
     """
 
     pk: int
@@ -66,11 +67,11 @@ class PastCard:
     Attributes:
         card: the card as rules compare it; with its requesters only if the ruling recorded them,
             see `add_requesters`.
-        person: the person who completed the approval, or created the standing grant that did; None
-            if the card was not approved.
-        votes: the votes that were cast before.
-        rules: the rules that matched the card: those of that time if it was approved, else the
-            current ones.
+        person: the person who completed the approval, or who created the standing grant that
+            approved the card; None if the card was not approved.
+        votes: the votes that were cast before that person's.
+        rules: the rules that matched the card. For an approved card, these are the rules of that
+            time, otherwise the current rules.
         is_kept: True if person, votes and rules were recorded with the approval; otherwise the
             current groups are used.
         has_requesters: True if the ruling recorded the requesters.
@@ -88,7 +89,7 @@ class PastCard:
 
 
 def find_cards(organization_id: int) -> QuerySet[Approval]:
-    """Return the organization's cards that ask for approval, without those that another card has
+    """Return the organization's cards that ask for approval, except those that another card has
     replaced."""
     cards = Approval.objects.filter(organization_id=organization_id, kind=ApprovalKind.APPROVAL)
     return cards.exclude(status=ApprovalStatus.SUPERSEDED)
@@ -116,8 +117,7 @@ def read_cards(cards: QuerySet[Approval]) -> Iterator[list[CardRow]]:
 
 @dataclass(frozen=True)
 class RulesOfToday:
-    """The current rules, tools and people, which are used where those of the past were not
-    recorded.
+    """The current rules, tools and people. They are used where the past ones were not recorded.
 
     Attributes:
         voters: the members of the organization, by user id.
@@ -128,8 +128,8 @@ class RulesOfToday:
     voters: Mapping[int, Voter]
 
     def recall(self, row: CardRow) -> PastCard:
-        """Return the card in its past state; if it was not approved, without votes, see
-        `load_votes`.
+        """Return the card in its past state. If the card was not approved, its votes are missing,
+        see `load_votes`.
 
         Raises:
             KeyError, TypeError, ValueError, AttributeError, OverflowError: the card's record is
@@ -166,7 +166,8 @@ class RulesOfToday:
         return PastCard(row, card, rules=tuple(rule for rule in self.rules if rule.matches(card)))
 
     def _find_person(self, row: CardRow) -> Voter:
-        """Return the person who approved the card alone, with their current groups."""
+        """Return the person who approved the card alone, or created the standing grant that
+        approved it, with their current groups."""
         user_id = row.decided_by_id if row.grant_id is None else row.maker_id
         known = self.voters.get(user_id or 0)
         return Voter(
@@ -175,7 +176,8 @@ class RulesOfToday:
 
 
 def _read_ruling(row: CardRow) -> Ruling | None:
-    """Return the ruling recorded with the approval, or with the approval by a standing grant."""
+    """Return the ruling recorded with the approval, or with the approval by a standing grant; None
+    if there is none."""
     if not row.is_approved:
         return None
     if row.grant_id is not None:
@@ -186,13 +188,14 @@ def _read_ruling(row: CardRow) -> Ruling | None:
 
 
 def read_judgment(row: CardRow) -> dict[str, Any]:
-    """Return the facts recorded with the card's call; empty if there are none, as for old calls."""
+    """Return the facts that were recorded with the card's call; empty if none were recorded, as for
+    old calls."""
     found = json.loads(row.judgment) if row.judgment else None
     return found if isinstance(found, dict) else {}
 
 
 def add_requesters(cards: Collection[PastCard]) -> list[PastCard]:
-    """Return the cards with their requesters, as far as those are still known."""
+    """Return the cards with those of their requesters who are still known."""
     wanted = [
         Approval(pk=each.row.pk, run_id=each.row.run_id, tool_call_id=each.row.call_id)
         for each in cards
@@ -212,8 +215,8 @@ def add_requesters(cards: Collection[PastCard]) -> list[PastCard]:
 def load_votes(
     cards: Collection[PastCard], voters: Mapping[int, Voter]
 ) -> dict[int, tuple[CastVote, ...]]:
-    """Load the votes on these cards by card id, in one query, without votes of people who have left
-    the organization."""
+    """Load the votes on these cards by card id, in one query. Votes of people who have left the
+    organization are left out."""
     ids = [each.row.pk for each in cards]
     if not ids:
         return {}

@@ -1,5 +1,5 @@
-"""Check recorded approvals by standing grants again, with the terms of the grants and the recorded
-facts of the calls."""
+"""Check recorded approvals by standing grants again, using the grants' terms and the calls'
+recorded facts."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from tools.toolbox.standing_grants import AskingCall, GrantTerms, find_mismatch,
 
 MAX_REMEMBERED = 1_000
 _KEPT = '"answer"'
-"""A text that every judgment with a recorded approval contains."""
+"""A text that occurs in every judgment with a recorded approval."""
 
 
 def find_granted(chosen: CallFilter) -> dict[int, int]:
-    """Return the id of the standing grant that approved each call of this filter, by call id, if
-    the call has started or may still start."""
+    """Return, by call id, the id of the standing grant that approved each call of this filter.
+    Calls that can no longer start are left out."""
     cards = Approval.objects.filter(
         standing_grant__isnull=False, status__in=USED, tool_call__in=chosen.find().order_by()
     )
@@ -35,14 +35,15 @@ def find_granted(chosen: CallFilter) -> dict[int, int]:
 
 
 class PreapprovalChecker:
-    """Checks again that standing grants approve recorded calls; the terms of each snapshot's grants
-    are read once."""
+    """Checks again whether standing grants approve recorded calls. The terms of each snapshot's
+    grants are read once."""
 
     def __init__(self) -> None:
         self._grants: dict[tuple[int, str], list[GrantTerms]] = {}
 
     def check(self, row: CallRow, granted: int | None) -> CheckedApproval | None:
-        """Check the approval of the call again; return None if no approval was recorded.
+        """Check the approval of the call again; return None if no approval was recorded, or if the
+        values of the call were erased.
 
         Args:
             granted: the id of the standing grant that approved the call, according to its card.

@@ -1,4 +1,5 @@
-"""Check approvals under approval rules again, with the rules and votes recorded with them."""
+"""Check approvals under approval rules again, using the rules and votes that were recorded with
+them."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from tools.toolbox.rulings import Ruling
 
 
 class RuledApproval(NamedTuple):
-    """A row of an approval with its ruling; JSON columns are unparsed text."""
+    """An approval with its ruling, as a database row; JSON columns are unparsed text."""
 
     call_id: int
     tool: str
@@ -33,15 +34,15 @@ class CheckedApproval:
     """The result of checking a recorded approval again.
 
     Attributes:
-        problem: the difference from the record, or the reason why the approval would not suffice;
-            None if there is none.
+        problem: the difference from the record, or the reason why the approval would not be
+            sufficient; None if there is no problem.
     """
 
     problem: str | None
 
 
 def read_ruled(chosen: CallFilter) -> Iterator[RuledApproval]:
-    """Yield the approvals of these calls that have a recorded ruling, read in batches."""
+    """Yield those approvals of these calls that have a recorded ruling, read in batches."""
     cards = Approval.objects.filter(ruling__isnull=False, tool_call__in=chosen.find().order_by())
     texts = (Cast(name, TextField()) for name in ("params", "tool_call__judgment", "ruling"))
     columns = ("tool_call_id", "tool_call__tool", "level", "run__employee_id")

@@ -1,5 +1,5 @@
 """Replay: judge recorded calls again by their own snapshots and facts, and report every verdict
-that differs.
+that is different now.
 
 A difference means that a record was changed, or that this version of the gate judges differently.
 """
@@ -26,9 +26,9 @@ from agents.policy.recorded_preapprovals import PreapprovalChecker, find_granted
 from agents.policy.recorded_rulings import CheckedApproval, check_ruling, read_ruled
 
 CALLS_AT_ONCE = 20_000
-"""The size of a part of a replay, in call ids; a process takes one part at a time."""
+"""The size of one part of a replay, as a number of call ids. A process takes one part at a time."""
 MAX_EXPLAINED = 5
-"""The most reasons why calls could not be replayed that one part lists."""
+"""The most reasons that one part lists for calls that could not be replayed."""
 
 
 @dataclass
@@ -79,8 +79,8 @@ class ReplayReport:
 
 
 def find_bounds(chosen: CallFilter, limit: int | None) -> CallFilter | None:
-    """Limit the filter to existing ids, and to the newest `limit` calls if given; None if there are
-    no calls."""
+    """Limit the filter to ids that exist, and to the newest `limit` calls if a limit is given.
+    Return None if there are no calls."""
     calls = chosen.find()
     found = calls.order_by().aggregate(first=Min("pk"), last=Max("pk"))
     if found["first"] is None:
@@ -93,8 +93,8 @@ def find_bounds(chosen: CallFilter, limit: int | None) -> CallFilter | None:
 
 
 def replay(chosen: CallFilter, processes: int = 1) -> Iterator[ReplayReport]:
-    """Replay the calls of a filter from `find_bounds`, and yield a report on each part; memory use
-    stays constant.
+    """Replay the calls of a filter from `find_bounds` in parts, and yield a report on each part.
+    Memory use stays constant.
 
     Args:
         processes: the number of processes that share the work; with 1, this process does it all.
@@ -115,7 +115,7 @@ def replay(chosen: CallFilter, processes: int = 1) -> Iterator[ReplayReport]:
 
 
 _judge = RecordedJudge()
-"""The judge of a worker process; its caches serve all parts that the process takes."""
+"""The judge of a worker process. Its caches serve all parts that the process takes."""
 
 
 def _start_process() -> None:

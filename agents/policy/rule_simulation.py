@@ -1,5 +1,5 @@
 """Simulate approval rules: judge recorded cards as if the rules of a policy draft had been in
-force, without changing anything.
+force. Nothing is changed.
 
 Each approval is judged with the people and the other rules of its time, so the result shows the
 effect of the policy draft alone.
@@ -39,7 +39,7 @@ from tools.toolbox.approval_rules import (
 )
 
 MAX_LISTED = 200
-"""The most changed cards that a report lists; further ones are only counted."""
+"""The most changed cards that a report lists; further cards are only counted."""
 MAX_REMEMBERED = 10_000
 
 
@@ -54,13 +54,13 @@ class CardOutcome(StrEnum):
     """The approvals before the last one, or before the denial or expiry, would have been
     sufficient."""
     PREAPPROVED = "answered"
-    """A standing grant approved the card, and still would have."""
+    """A standing grant approved the card, and would still have approved it."""
     PAUSED = "paused"
     """A standing grant approved the card, but people would have had to decide it."""
     OPEN = "open"
-    """The card was not approved, and would not have been."""
+    """The card was not approved, and would not have been approved."""
     ERASED = "erased"
-    """The rule needs values of the call that were erased."""
+    """The rule needs values of the call, but these were erased."""
     UNREADABLE = "unreadable"
     """The card's record is damaged."""
 
@@ -95,7 +95,8 @@ class JudgedCard:
 
     @property
     def is_alarming(self) -> bool:
-        """True if a person denied the card, and it would have been approved before that."""
+        """True if a person denied the card, although it would already have been approved before the
+        denial."""
         return self.outcome is CardOutcome.FEWER and self.row.status == ApprovalStatus.DENIED
 
 
@@ -149,10 +150,12 @@ class CardJudge:
         self._stuck: dict[tuple[object, ...], bool] = {}
 
     def judge(self, rows: Sequence[CardRow]) -> list[JudgedCard]:
-        """Judge the cards that the policy draft concerns, in their order; the others are left out.
+        """Judge the cards that the policy draft concerns, in their order; all other cards are left
+        out.
 
-        Costs no query if it concerns none; else one for votes, and those of `find_requesters` if a
-        rule excludes requesters. A damaged record gives an outcome, not an exception.
+        Costs no query if the policy draft concerns none of them; otherwise, one for the votes, and
+        the queries of `find_requesters` if a rule excludes requesters. A damaged record gives an
+        outcome, not an exception.
         """
         found = [each for row in rows if (each := self._recall(row)) is not None]
         past = {each.row.pk: each for each in found if isinstance(each, PastCard)}
@@ -199,8 +202,8 @@ class CardJudge:
             return JudgedCard(past.row, CardOutcome.UNREADABLE)
 
     def _compare(self, past: PastCard) -> tuple[CardOutcome, list[CastVote]]:
-        """Return the outcome, and the votes given toward the approvals that the card would have
-        needed."""
+        """Return the outcome, and the votes that would have counted toward the approvals that the
+        card would have needed."""
         card, votes, rules = (
             past.card,
             list(past.votes),
@@ -225,7 +228,7 @@ class CardJudge:
 
     def _is_stuck(self, past: PastCard) -> bool:
         """Return True if the current members could never meet one of the added rules, even after
-        its escalation."""
+        the rule has escalated."""
         added = self._changed.list_added(past.card)
         if not added:
             return False
@@ -248,7 +251,7 @@ class CardJudge:
 
 @dataclass
 class CardCounts:
-    """Cards that the policy draft concerns, counted by outcome.
+    """The numbers of cards that the policy draft concerns, by outcome.
 
     Attributes:
         stuck: the number of these that current members could not approve under the policy draft.
@@ -281,8 +284,8 @@ class RuleReport:
     Attributes:
         compared: the number of cards that were read.
         by_tool, by_employee: the counts for each tool, and for each employee's id.
-        kept, assumed: the approvals judged by recorded groups, and by current ones.
-        alarming, changed: the newest changed cards: those that a person denied, and the others.
+        kept, assumed: the number of approvals judged by recorded groups, and by current groups.
+        alarming, changed: the newest changed cards: the alarming ones, and all others.
     """
 
     compared: int = 0
@@ -297,7 +300,7 @@ class RuleReport:
 
     @property
     def listed(self) -> list[JudgedCard]:
-        """The changed cards that are listed, the alarming ones first."""
+        """The changed cards to list, with the alarming ones first."""
         return [*self.alarming, *self.changed][:MAX_LISTED]
 
     def add(self, judged: JudgedCard) -> None:

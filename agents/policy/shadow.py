@@ -1,8 +1,8 @@
-"""Shadow mode: a saved policy draft judges new calls beside the real rules, after the fact, and is
-never applied.
+"""Shadow mode: a saved policy draft judges new calls afterwards, in addition to the real rules, and
+is never applied.
 
-The sweeper compares the calls, so no pass waits for it. A call is compared once it is a minute old:
-ids are assigned before the commit, so among younger calls some ids may still be missing.
+The sweeper compares the calls, so no pass waits for this. A call is compared once it is a minute
+old: ids are assigned before the commit, so a younger call with a smaller id may not be visible yet.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ MAX_NAME = 80
 CALLS_AT_ONCE = 2_000
 SETTLED_AFTER = timedelta(minutes=1)
 _COMPARED_UNTIL = timedelta(days=1)
-"""The time after its end for which a policy draft is still compared, with calls that were not
-settled before."""
+"""The time after the end of shadow mode in which a policy draft is still compared with calls that
+were not settled at its end."""
 
 
 def list_policy_drafts(member: Membership) -> list[PolicyDraft]:
@@ -62,14 +62,14 @@ def find_policy_draft(member: Membership, policy_draft_id: int) -> PolicyDraft:
 
 
 def load_changes(policy_draft: PolicyDraft) -> tuple[PolicyChange, ...]:
-    """Return the changes of a policy draft."""
+    """Return the changes of a policy draft, with the current names of groups."""
     return name_rule_groups(
         policy_draft.organization_id, map(PolicyChange.from_json, policy_draft.changes)
     )
 
 
 def require_admin(member: Membership) -> None:
-    """Raise Forbidden unless the member is an admin.
+    """Check that the member is an admin.
 
     Raises:
         Forbidden
@@ -123,7 +123,7 @@ def delete_policy_draft(member: Membership, policy_draft_id: int) -> None:
 
 
 def start_shadow(member: Membership, policy_draft_id: int, days: int) -> None:
-    """Start shadow mode: the policy draft also judges new calls, for this many days.
+    """Start shadow mode: for this many days, the policy draft also judges new calls.
 
     Raises:
         Forbidden, NotFound, Invalid
@@ -134,7 +134,7 @@ def start_shadow(member: Membership, policy_draft_id: int, days: int) -> None:
         raise Invalid("days", f"Enter 1 to {MAX_SHADOW_DAYS} days.")
     own = PolicyDraft.objects.filter(organization_id=member.organization_id)
     if own.filter(shadow_until__gt=Now()).count() >= MAX_SHADOWS:
-        raise Conflict(f"{MAX_SHADOWS} policy drafts already run in shadow mode. Stop one first.")
+        raise Conflict(f"{MAX_SHADOWS} policy drafts are already in shadow mode. Stop one first.")
     newest = (
         ToolCall.objects.filter(organization_id=member.organization_id).aggregate(last=Max("pk"))[
             "last"
@@ -146,7 +146,7 @@ def start_shadow(member: Membership, policy_draft_id: int, days: int) -> None:
         until = Now() + timedelta(days=days)
         if not unused.update(shadow_from=Now(), shadow_until=until, last_call_id=newest, counts={}):
             raise Conflict(
-                "This policy draft has run in shadow mode before. Simulate it and save it again to run it again."
+                "This policy draft has already run in shadow mode. To run it again, simulate and save it again."
             )
         _audit(member, policy_draft, "policy_shadow_started", days=days)
 
@@ -174,8 +174,8 @@ def _audit(member: Membership, policy_draft: PolicyDraft, action: str, **more: o
 
 
 def compare_all() -> int:
-    """Compare the settled calls and decisions with every policy draft in shadow mode; return their
-    number."""
+    """Compare the settled calls and decisions with every policy draft in shadow mode; return the
+    number of comparisons."""
     running = PolicyDraft.objects.filter(shadow_until__gt=Now() - _COMPARED_UNTIL).order_by("pk")
     return sum(
         compare(policy_draft) + compare_cards(policy_draft)
@@ -187,7 +187,7 @@ def compare(policy_draft: PolicyDraft, most: int = CALLS_AT_ONCE) -> int:
     """Judge the next settled calls by the policy draft, and record the verdicts that differ; return
     the number of calls.
 
-    If two sweepers compare the same calls, only one of them counts these.
+    If two sweepers compare the same calls, only one of them counts the calls.
     """
     changes = load_changes(policy_draft)
     if not any(change.kind not in OF_CARDS for change in changes):
@@ -241,8 +241,8 @@ def compare_cards(policy_draft: PolicyDraft, most: int = CARDS_AT_ONCE) -> int:
 
 
 def _find_settled(policy_draft: PolicyDraft) -> CallFilter:
-    """Return a filter for the next settled calls: up to the first one that is too young, or newer
-    than the end of shadow mode."""
+    """Return a filter for the next settled calls. It ends before the first call that is too young,
+    or newer than the end of shadow mode."""
     calls = ToolCall.objects.filter(
         organization_id=policy_draft.organization_id, pk__gt=policy_draft.last_call_id
     )

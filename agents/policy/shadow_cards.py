@@ -1,7 +1,8 @@
 """Shadow mode of approval rules: compare decisions on cards with the rules of policy drafts, which
 are never applied.
 
-Each decision is compared once, the oldest first, with the groups at that time.
+Each decision is compared once, the oldest first, with the groups that were recorded with it, or
+else with the current groups.
 """
 
 from __future__ import annotations
@@ -23,17 +24,17 @@ STUCK = "stuck"
 UNSURE = "unsure"
 _DECIDED = (ApprovalStatus.APPROVED, ApprovalStatus.CONSUMED, ApprovalStatus.DENIED)
 _EARLY = timedelta(seconds=1)
-"""The time by which the search for decisions starts earlier: SQLite compares times as texts, whose
-lengths differ."""
+"""The time by which the search begins earlier, so that no decision is missed: SQLite compares times
+as texts, whose lengths differ."""
 
 
 def compare_decisions(
     policy_draft: PolicyDraft, changes: Iterable[PolicyChange], age: timedelta, most: int
 ) -> int:
-    """Judge the next decisions of at least this age by the policy draft, and record the changed
-    outcomes; return the number of decisions.
+    """Judge the next decisions that are at least this old by the policy draft, and record the
+    changed outcomes. Return the number of decisions.
 
-    If two sweepers compare the same decisions, only one of them counts these.
+    If two sweepers compare the same decisions, only one of them counts the decisions.
     """
     rows = _list_next(policy_draft, age, most)
     if not rows:

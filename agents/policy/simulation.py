@@ -1,5 +1,5 @@
-"""The simulator: judge recorded calls as if a policy draft had been in force, without changing
-anything."""
+"""The simulator: judge recorded calls as if a policy draft had been in force. Nothing is
+changed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from agents.policy.recorded_calls import (
 from agents.runs.models import CallStatus
 
 MAX_LISTED = 200
-"""The most changed calls that a report lists; further ones are only counted."""
+"""The most changed calls that a report lists; further calls are only counted."""
 RUNS_ALONE = ("auto", PREAPPROVED)
 
 
@@ -31,8 +31,8 @@ class ChangedCall:
     """A call whose verdict a policy draft would have changed.
 
     Attributes:
-        was_denied: a person denied the call.
-        is_alarming: a person denied the call, but it would have run automatically.
+        was_denied: True if a person denied the call.
+        is_alarming: True if a person denied the call, but it would have run automatically.
     """
 
     row: CallRow
@@ -52,8 +52,9 @@ class SimulationReport:
     """The outcome of a simulation.
 
     Attributes:
-        verdicts: the number of calls by their real verdict and that under the policy draft.
-        by_tool, by_employee: these numbers for each tool, and for each employee's id.
+        verdicts: the number of calls for each pair of a call's real verdict and its verdict under
+            the policy draft.
+        by_tool, by_employee: the same numbers for each tool, and for each employee's id.
         skipped: the number of calls that could not be judged, by reason.
         unknown: the number of calls for which the policy draft needs an unrecorded fact, by fact.
         alarming: the newest changed calls that are alarming.
@@ -84,7 +85,7 @@ class SimulationReport:
 
     @property
     def listed(self) -> list[ChangedCall]:
-        """The changed calls that are listed, the alarming ones first."""
+        """The changed calls to list, with the alarming ones first."""
         return [*self.alarming, *self.changed][:MAX_LISTED]
 
     def add(self, row: CallRow, judged: Judged) -> None:

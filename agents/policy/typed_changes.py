@@ -42,7 +42,7 @@ RULES_OVER_HISTORY = {
     Rule.SUM: "the sum of the parameter is at most",
     Rule.ONLY_AFTER: "an earlier call in this run had the same value",
 }
-"""Rules that the form offers as sentences of `limit_sentences`, with their own blanks."""
+"""The rules that the form offers as sentences of `limit_sentences`, with their blanks."""
 _BLANKS = ("param", "most", "period", "after", "same")
 
 
@@ -164,7 +164,7 @@ def _read_condition(tool: Tool, given: Mapping[str, str]) -> Condition:
 
 
 def _read_sentence(organization_id: int, tool: Tool, given: Mapping[str, str]) -> Condition:
-    """Read a limit over history from the fields of a form."""
+    """Read a limit over history from the fields of a form, and refuse wrong fields as Invalid."""
     catalog = {one.name: one for one in load_toolbox(organization_id).tools() if not one.is_system}
     catalog[tool.name] = tool
     row = {name: given.get(name, "").replace("\0", "")[:MAX_BLANK] for name in _BLANKS}

@@ -1,2 +1,2 @@
-"""Providers of models, with one protocol for all; `registry.build_provider` builds one from its
-configuration."""
+"""Providers of models, which all follow one protocol. `registry.build_provider` builds a provider
+from its configuration."""

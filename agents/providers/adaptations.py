@@ -1,7 +1,8 @@
-"""Adapt requests to what a model server refuses, for each address and model.
+"""Adapt requests to the fields and forms that a model server refuses, for each address and model.
 
 An adaptation is learned only from an error that names a field of the request and says that it is
-not supported; a value out of range is left to the admin. The run's page shows each adaptation.
+not supported; if only a value is out of range, the admin has to change it. The run's page shows
+each adaptation.
 """
 
 import re
@@ -15,13 +16,14 @@ Body = dict[str, Any]
 LONGEST_WORDS = 10_000
 """The most characters of an error that are searched."""
 MOST_AT_ONCE = 4
-"""The most adaptations that one request may learn."""
+"""The most adaptations that may be learned from one request."""
 _STATUSES = frozenset({400, 404, 405, 415, 422, 500, 501})
 _NEEDED = frozenset({"model", "messages", "tools", "tool_choice"})
 _PLAIN_WORDS = frozenset({"temperature", "stream"})
-"""Fields without an underscore that an error may name without quotes."""
+"""The fields without an underscore that an error may name without quotes."""
 _ECHOED = frozenset({"input", "ctx", "url", "failed_generation", "param", "loc"})
-"""Fields of an error that repeat the request, or name its fields exactly."""
+"""The fields of an error that repeat the request, or that contain nothing but the name of a
+field."""
 _UNSUPPORTED = re.compile(
     r"unsupported|n.t support|not? (?:\w+ )?support|not (?:permitted|allowed|available)|unrecogni[sz]ed|unknown"
     r"|unexpected|forbidden|deprecated|only the default|must be verified|extra (?:inputs|fields)|set \w+ ?(?:=|to)"
@@ -37,7 +39,7 @@ _ROLE = re.compile(
 
 @dataclass(frozen=True)
 class Adaptation:
-    """A change that is made to every request to one model.
+    """A change that is made to every later request to one model.
 
     Attributes:
         field: the field that was refused.
@@ -50,8 +52,8 @@ class Adaptation:
 
 
 def find_adaptation(status: int | None, error: Any, sent: Body) -> Adaptation | None:
-    """Return the adaptation that avoids this error to the body that was sent; None if no adaptation
-    does."""
+    """Return the adaptation that avoids this error for the body that was sent; None if there is no
+    such adaptation."""
     words = " ".join(islice(_list_words(error), LONGEST_WORDS))[:LONGEST_WORDS]
     if status not in _STATUSES or not _UNSUPPORTED.search(words):
         return None
@@ -77,7 +79,7 @@ def find_adaptation(status: int | None, error: Any, sent: Body) -> Adaptation | 
 
 
 def _list_words(error: Any) -> Iterator[str]:
-    """Yield the texts of an error, without those that repeat the request."""
+    """Yield the texts of an error, except those that repeat the request."""
     if isinstance(error, str):
         yield error[:2000]
     elif isinstance(error, dict):
@@ -104,7 +106,7 @@ def _list_named(error: Any, words: str, sent: Body) -> Iterator[str]:
 
 
 def _list_exact_names(error: Any) -> Iterator[str]:
-    """Yield the names in `param` of OpenAI's errors, and in `loc` of FastAPI's."""
+    """Yield the names in `param` of OpenAI's errors and in `loc` of FastAPI's errors."""
     if isinstance(error, dict):
         for name, value in error.items():
             if name == "param" and isinstance(value, str):
@@ -157,8 +159,8 @@ def _use_developer_role(body: Body) -> Body:
 
 
 def _merge_instructions(body: Body) -> Body:
-    """Put the instructions before the text of the first message, if that is a person's; else send
-    them as one."""
+    """Put the instructions before the text of the first message if a person wrote that message;
+    otherwise, send the instructions as a message of their own."""
     is_instruction = [each["role"] in ("system", "developer") for each in body["messages"]]
     parts = [
         each["content"]

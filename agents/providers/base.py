@@ -1,4 +1,4 @@
-"""The protocol of providers: requests, responses, settings and errors. Plain Python without
+"""The protocol of providers: requests, responses, settings and errors. It is plain Python without
 Django."""
 
 import threading
@@ -33,7 +33,7 @@ class CallOutcome:
 
 
 def no_outcomes() -> Sequence[CallOutcome]:
-    """Return no outcomes, for requests without earlier calls."""
+    """Return an empty list of outcomes, for requests without earlier calls."""
     return ()
 
 
@@ -43,10 +43,10 @@ class ModelRequest:
 
     Attributes:
         messages: the history in the format of Chat Completions.
-        tools: definitions with the internal dotted names.
+        tools: the definitions of the tools, with their internal dotted names.
         deadline: the value of `time.monotonic()` after which the provider gives up.
         closing: True to request an answer without calls.
-        outcomes: returns the earlier calls, for providers that need them.
+        outcomes: a function that returns the earlier calls, for providers that need them.
     """
 
     model: str
@@ -59,8 +59,8 @@ class ModelRequest:
 
 @dataclass(frozen=True)
 class RequestedCall:
-    """A call that the model requests, with the internal name of the tool (an unknown name stays
-    unchanged) and the arguments as raw JSON."""
+    """A call that the model requests. `tool` is the tool's internal name, or an unknown name
+    unchanged; `arguments` are raw JSON."""
 
     provider_call_id: str
     tool: str
@@ -69,7 +69,8 @@ class RequestedCall:
 
 @dataclass(frozen=True)
 class Usage:
-    """The tokens of one request and its response; estimated if the server did not report them.
+    """The tokens of one request and its response. They are estimated if the server did not report
+    them.
 
     Attributes:
         cached_tokens: the input tokens that the server had in its cache.
@@ -87,22 +88,22 @@ class Usage:
 
 @dataclass(frozen=True)
 class ContextWindow:
-    """The limit and the size of the request, in tokens, that a server named when it refused a
-    request as too long; 0 if unknown."""
+    """The limit and the size of the request, in tokens, as a server named them when it refused a
+    request as too long; 0 for a number that it did not name."""
 
     limit: int = 0
     requested: int = 0
 
 
 class LateUsage(Protocol):
-    """The usage of a complete response that its server may still report."""
+    """The usage of a complete response, if the response's server may still report it."""
 
     def then(self, take: Callable[[Usage], None]) -> None:
-        """Call `take` with the usage once it arrives, in any thread; do not call it if none
-        arrives."""
+        """Call `take` with the usage as soon as it arrives, in any thread. If no usage arrives,
+        `take` is never called."""
 
     def wait(self) -> Usage | None:
-        """Wait for the usage and return it, or None if it can no longer arrive."""
+        """Wait for the usage and return it; return None if it can no longer arrive."""
 
 
 class CutOff(StrEnum):
@@ -119,11 +120,13 @@ class ModelResponse:
     """A model's response.
 
     Attributes:
-        message: the message to store and send back unchanged; the ids of its calls are unique and
-            not empty.
+        message: the message to store, and to send back unchanged; each of its calls has an id that
+            is unique and not empty.
         thought: the text between <think> tags, which `message` and `text` do not contain.
-        late_usage: set while `usage` is an estimate that the server may still correct.
-        adaptations: the changes to the usual request, which the server refused, in words.
+        late_usage: the usage that the server may still report while `usage` is an estimate; None if
+            there is none.
+        adaptations: the changes to the usual request that were needed because the server refused
+            it, in words.
         learned: the adaptations that this request has learned.
     """
 
@@ -146,8 +149,8 @@ class ProviderError(Exception):
             bad_answer, bad_key, not_found, refused, context_too_long, bad_settings, bad_script,
             answer_cut, answer_filtered, call_as_text, missing_call, empty_answer.
         transient: True if a retry can help.
-        retry_after: the wait that the server asked for, in seconds.
-        most_tries: the most attempts at unusable responses; None for the usual number.
+        retry_after: the number of seconds that the server asked us to wait.
+        most_tries: the most attempts if responses are unusable; None for the usual number.
         usage: the usage of a complete or partial response that is unusable.
         duration_ms: the time from the request to the failure.
         text: the text of a response that was cut off.
@@ -174,7 +177,7 @@ class ProviderError(Exception):
 
 
 class ProviderStopped(Exception):
-    """The caller set `stopped`, so the response was abandoned; no part of it may be recorded.
+    """The response was abandoned because the caller set `stopped`. No part of it may be recorded.
 
     Attributes:
         usage: the usage of the received part.
@@ -191,19 +194,19 @@ class Provider(Protocol):
     def ask(
         self, request: ModelRequest, on_text: Callable[[str], None], stopped: threading.Event
     ) -> ModelResponse:
-        """Return the response for one pass; pass streamed text to `on_text` piece by piece.
+        """Return the response for one pass. Streamed text is passed to `on_text` piece by piece.
 
         Raises:
             ProviderError, ProviderStopped
         """
 
     def explain_refusal(self, seconds: float) -> str | None:
-        """Return the reason why connecting is not allowed; None if it is, or if finding the host
-        takes longer than `seconds`."""
+        """Return the reason why connecting is not allowed; None if it is allowed, or if finding the
+        host takes longer than `seconds`."""
 
     def check(self) -> str:
-        """Check that the provider works with these settings, with a request that costs nothing;
-        return a warning, or an empty text.
+        """Check with a request that costs nothing that the provider works with these settings.
+        Return a warning, or an empty text.
 
         Raises:
             ProviderError
@@ -216,7 +219,7 @@ class ModelSettings:
 
     Attributes:
         num_ctx: the context window in tokens, which only Ollama needs.
-        body: fields to merge into every request; they replace neither the conversation nor the
+        body: fields that are merged into every request; they cannot replace the conversation or the
             tools.
     """
 
@@ -231,12 +234,12 @@ class ProviderConfig:
     """The configuration of a provider.
 
     Attributes:
-        timeout_s: the longest silence while a response streams.
-        answer_timeout_s: the time limit for one complete response; the request's own deadline
-            applies too.
-        models: names that `check` looks for if the server lists its models.
+        timeout_s: the longest silence, in seconds, while a response streams.
+        answer_timeout_s: the time limit, in seconds, for one complete response; the request's own
+            deadline applies too.
+        models: the names of models that `check` looks for, if the server lists its models.
         scripts_dir: the folder with the files of scripts, for kind "scripted".
-        private_hosts: servers at private addresses that are allowed.
+        private_hosts: the servers at private addresses to which connections are allowed.
         options: max_retries (quick retries while nothing was received, default 1); for kind
             "openai" also stream and include_usage (both default true).
     """

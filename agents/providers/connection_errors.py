@@ -13,15 +13,17 @@ _NO_ROUTE = frozenset({errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN})
 
 
 def describe_connect_error(url: httpx2.URL, error: Exception) -> str:
-    """Describe an error that occurred while connecting, and the next step, in one sentence or two
-    without the last full stop."""
+    """Describe an error that occurred while connecting, and the next step. The text has one or two
+    sentences; the last period is left out."""
     address, place = f"{url.scheme}://{url.netloc.decode('ascii')}", url.netloc.decode("ascii")
     cause = error.args[0] if error.args else None
     if isinstance(error, httpcore2.ProxyError):
         return f"The proxy refuses the connection to {place}: {error}. Check HTTPS_PROXY, HTTP_PROXY and NO_PROXY"
     if isinstance(error, httpcore2.TimeoutException):
         advice = "Check that the server runs and that no firewall blocks it"
-        if url.scheme == "https":  # a server without TLS may wait for more
+        # A server without TLS may take the handshake for an unfinished request and wait for the
+        # rest.
+        if url.scheme == "https":
             advice += f". If it doesn't speak https, use http://{place}"
         return f"{place} does not respond. {advice}"
     if isinstance(cause, ssl.SSLError) or "SSL" in str(error):
@@ -43,8 +45,8 @@ def _describe_tls_error(host: str, place: str, cause: object) -> str:
 
 
 def describe_early_end(url: httpx2.URL, error: Exception) -> str:
-    """Describe a connection that ended, or was not HTTP, before a response began; the last full
-    stop is left out."""
+    """Describe a connection that ended before a response began, or that was not HTTP, and the next
+    step. The last period is left out."""
     address = f"{url.scheme}://{url.netloc.decode('ascii')}"
     advice = "Check that the address belongs to a model's server"
     if url.scheme == "http":

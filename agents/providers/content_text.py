@@ -7,7 +7,8 @@ _TEXT_TYPES = frozenset({"text", "output_text", "", None})
 
 
 def extract_text(content: Any) -> str:
-    """Return the text for people, without reasoning and other parts."""
+    """Return the text that is meant for people, without reasoning and other parts; empty if there
+    is none."""
     if isinstance(content, str):
         return content
     if isinstance(content, list):
@@ -16,7 +17,7 @@ def extract_text(content: Any) -> str:
 
 
 def is_text_part(part: Any) -> bool:
-    """Return True if a content part is text for people."""
+    """Return True if a part of the content is text that is meant for people."""
     return isinstance(part, str) or (
         isinstance(part, dict)
         and part.get("type") in _TEXT_TYPES

@@ -1,4 +1,4 @@
-"""Recognize kinds of server errors that the HTTP status alone does not distinguish."""
+"""Recognize those kinds of server errors that the HTTP status alone does not distinguish."""
 
 import re
 from dataclasses import dataclass
@@ -7,11 +7,11 @@ from typing import Any
 from agents.providers.base import ContextWindow
 
 BROKEN_CALL = "broken_call"
-"""The kind of error if the server cannot read a call that the model wrote; it is reported as
+"""The kind of error if the server cannot read a call that the model wrote. It is reported as
 `answer_cut`."""
 CONTEXT_TOO_LONG = "context_too_long"
 TOO_MUCH_AT_ONCE = "too_much_at_once"
-"""The kind of error if a request is larger than the account may send in a minute; it is reported as
+"""The kind of error if a request is larger than the account may send in a minute. It is reported as
 `context_too_long`."""
 _SMALLEST_WINDOW = 256
 
@@ -21,10 +21,10 @@ class ErrorKind:
     """A kind of error that model servers send.
 
     Attributes:
-        code: the kind's code; that of the ProviderError, but for the two exceptions above.
-        advice: the next step, as a sentence without a full stop.
-        statuses: the HTTP statuses with which servers send the error; empty for all that refuse a
-            request.
+        code: the kind's code; the ProviderError has the same code, except for the two kinds above.
+        advice: the next step, as a sentence without a period.
+        statuses: the HTTP statuses with which servers send the error; empty for all statuses that
+            refuse a request.
     """
 
     code: str
@@ -67,7 +67,7 @@ _KINDS = (
         "refused",
         r"only (?:supported|available) in v1/responses",
         r"not a chat model",
-        advice="Choose a model that responds over Chat Completions",
+        advice="Choose a model that supports Chat Completions",
     ),
     _kind(
         "refused",
@@ -153,8 +153,8 @@ def _has_status(kind: ErrorKind, status: int | None) -> bool:
 
 
 def find_window(error: Any, words: str) -> ContextWindow:
-    """Return the limit and the size of the request, in tokens, as an error about the length names
-    them."""
+    """Return the limit and the size of the request, in tokens, that an error about the length
+    names; 0 for an unknown number."""
     text = _join_digits(words)
     fields = error if isinstance(error, dict) else {}
     minute = _PER_MINUTE.search(text)

@@ -15,8 +15,8 @@ class ExpressionError(ValueError):
 
 
 class _Sandbox(ImmutableSandboxedEnvironment):
-    """Jinja's sandbox, but a key of a dict takes precedence over a method: `data.items` is the
-    field named items."""
+    """Jinja's sandbox with one change: a key of a dict takes precedence over a method, so that
+    `data.items` is the field named items."""
 
     def getattr(self, obj: Any, attribute: str) -> Any:
         is_key = isinstance(obj, dict) and attribute in obj
@@ -33,8 +33,8 @@ _FAULTS = (
 
 @dataclass(frozen=True)
 class ExpressionScope:
-    """The names that expressions can use. A missing one is an error if `strict`, else an empty
-    text."""
+    """The names that expressions can use. A missing name is an error if `strict` is True;
+    otherwise, it is an empty text."""
 
     names: Mapping[str, Any]
     strict: bool = True
@@ -45,10 +45,10 @@ class ExpressionScope:
 
 
 def render(value: Any, scope: ExpressionScope) -> Any:
-    """Evaluate every expression in a value; a text that is a single expression becomes that
-    expression's value.
+    """Evaluate every expression in a value. If a text consists of a single expression, it becomes
+    that expression's value.
 
-    Lists and dicts are traversed; keys are not evaluated.
+    Lists and dicts are traversed, but keys are not evaluated.
 
     Raises:
         ExpressionError: an expression fails, or uses a missing name of a strict scope.
@@ -63,7 +63,7 @@ def render(value: Any, scope: ExpressionScope) -> Any:
 
 
 def is_true(condition: bool | str | None, scope: ExpressionScope) -> bool:
-    """Return True if the condition of a `when` is met or missing."""
+    """Return True if the condition of a `when` is met, or if there is no condition."""
     if condition is None or isinstance(condition, bool):
         return condition is not False
     return bool(_evaluate(_wrap_condition(condition), scope))
@@ -100,15 +100,15 @@ def _evaluate(text: str, scope: ExpressionScope) -> Any:
         value = evaluate(scope.names)
         if isinstance(value, Iterator | ItemsView | KeysView | ValuesView):
             return list(value)  # filters such as map return iterators
-        return str(value) if isinstance(value, Undefined) else value  # raises if strict
+        return str(value) if isinstance(value, Undefined) else value  # in strict mode, `str` raises
     except _FAULTS as error:
         raise ExpressionError(f"{error} in {_quote(text)}") from error
 
 
 @functools.lru_cache(maxsize=4096)
 def _compile(text: str, sandbox: _Sandbox) -> Callable[[Mapping[str, Any]], Any]:
-    """Compile a text to a function: a single expression gives its own value, any other text gives a
-    text."""
+    """Compile a text to a function. The function of a single expression returns the expression's
+    value; that of any other text returns a text."""
     try:
         expression = _find_single_expression(sandbox.parse(text.strip()))
         if expression is None:

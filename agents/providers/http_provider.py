@@ -41,7 +41,8 @@ _WORTH_A_QUICK_RETRY = frozenset({"unreachable", "server_error"})
 
 @dataclass(frozen=True)
 class SentRequest:
-    """A request that the server accepted: its response has status 2xx and an unread body.
+    """A request that the server accepted. Its response has a status 2xx and a body that has not
+    been read.
 
     Attributes:
         adaptations, learned: see `ModelResponse`.
@@ -53,10 +54,10 @@ class SentRequest:
 
 
 class HttpProvider(ABC):
-    """A provider over HTTP; subclasses send the request and read the response.
+    """A provider over HTTP. Subclasses send the request and read the response.
 
-    A request is retried quickly, and only if nothing was received; longer waits are up to the
-    caller.
+    A request is retried only quickly, and only if nothing was received. The caller decides about
+    longer waits.
     """
 
     def __init__(self, config: ProviderConfig, base_url: str) -> None:
@@ -94,7 +95,7 @@ class HttpProvider(ABC):
         )
 
     def _read_response(self, response: httpx2.Response, reader: ResponseReader) -> RawResponse:
-        """Read the response, and close it unless another thread still reads the rest."""
+        """Read the response. Close it unless another thread is still reading the rest of it."""
         rest = None
         try:
             received = self._read(reader, response.iter_bytes())
@@ -113,13 +114,13 @@ class HttpProvider(ABC):
             return self._check()
 
     def explain_refusal(self, seconds: float) -> str | None:
-        """Return the reason why connecting to the provider's address is not allowed; None if it
-        is."""
+        """Return the reason why connecting to the provider's address is not allowed; None if it is
+        allowed, or if finding the host takes longer than `seconds`."""
         return explain_refusal(self._base_url, self._config.private_hosts, seconds)
 
     @abstractmethod
     def _send(self, request: ModelRequest, names: WireNames, scope: CancelScope) -> SentRequest:
-        """Send the request once, and again in each form that a refusal requires."""
+        """Send the request, and send it again in each form that a refusal requires."""
 
     @abstractmethod
     def _read(self, reader: ResponseReader, chunks: Iterator[bytes]) -> RawResponse:
@@ -148,7 +149,8 @@ class HttpProvider(ABC):
             scope.pause(RETRY_PAUSE_S * (0.5 + random.random()))
 
     def _read_json(self, response: httpx2.Response) -> Any:
-        """Return the JSON of the response to a check; raise ProviderError if it is not JSON."""
+        """Return the JSON of the response to a check. Raise ProviderError if the response is not
+        JSON."""
         try:
             return json.loads(response.read())
         except ValueError as error:
@@ -184,8 +186,8 @@ def check_address(base_url: str, api_key: str) -> None:
 
 
 def estimate_usage(request: ModelRequest, response: dict[str, Any]) -> Usage:
-    """Estimate the tokens of a request and its response from their lengths, if the server reports
-    none."""
+    """Estimate the tokens of a request and its response from their lengths, for servers that report
+    no usage."""
     asked = json.dumps([request.messages, request.tools], ensure_ascii=False)
     responded = json.dumps(response, ensure_ascii=False)
     tokens = [math.ceil(len(text) * TOKENS_PER_CHARACTER) for text in (asked, responded)]
@@ -195,11 +197,12 @@ def estimate_usage(request: ModelRequest, response: dict[str, Any]) -> Usage:
 def _keep_progress(
     error: ProviderError | ProviderStopped, request: ModelRequest, progress: ResponseProgress
 ) -> None:
-    """Add the usage and text of the received part to the error; an error after some text limits the
-    attempts."""
+    """Add the usage and the text of the received part to the error. If some text had arrived, allow
+    fewer attempts."""
     message = progress.build()
     if isinstance(error, ProviderError) and error.code == "answer_cut" and not message:
-        message = {"content": error.message}  # the server quotes the call that it could not read
+        # The server's error quotes the call that it could not parse, so its text is the response.
+        message = {"content": error.message}
     if error.usage is None and (
         progress.usage is not None or progress.has_content or message.get("content")
     ):
@@ -210,7 +213,8 @@ def _keep_progress(
 
 
 def merge_body(extra: dict[str, Any], ours: dict[str, Any]) -> dict[str, Any]:
-    """Merge both into a body: the fields in `ours` win, and are left out if they are empty."""
+    """Merge both dicts into a body. A field in `ours` replaces the same field in `extra`; if its
+    value is empty, the field is left out."""
     return {name: value for name, value in {**extra, **ours}.items() if name not in ours or value}
 
 
@@ -235,5 +239,6 @@ def build_unreadable_error(error: Exception, secret: str) -> ProviderError:
 
 
 def _find_used_ids(messages: list[dict[str, Any]]) -> frozenset[str]:
-    """Return the ids of earlier calls: some servers start from call_0 in every pass."""
+    """Return the ids of earlier calls. They must not be used again, although some servers start
+    from call_0 in every pass."""
     return frozenset(message["tool_call_id"] for message in messages if "tool_call_id" in message)

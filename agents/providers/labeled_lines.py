@@ -1,5 +1,5 @@
-"""Parse a text that consists only of labeled lines, such as YAML, or `Tool: x` above `Input:
-{…}`."""
+"""Parse a text that consists only of labeled lines, such as YAML, or a line `Tool: x` above a line
+`Input: {…}`."""
 
 import json
 import re
@@ -11,7 +11,8 @@ from agents.providers.relaxed_json import Pair, UnreadableError, join_items, rea
 MAX_LINES = 2_000
 MAX_DEPTH = 15
 MAX_VALUES = 40
-"""The most JSON values in a text: each costs a copy of the rest of the text."""
+"""The most JSON values in a text. The number is limited because each value costs a copy of the rest
+of the text."""
 _FENCE = re.compile(r"\s*(?:```|~~~)[^`]*")
 _BULLET = re.compile(r"(?:[-*+•]|\d{1,2}[.)])[ \t]{1,8}")
 _LABEL = re.compile(
@@ -81,7 +82,7 @@ class _LineReader:
         return self.read_block(inner.indent, depth + 1)
 
     def _read_labeled(self, line: _Line, depth: int) -> Pair | None:
-        """Read a label and its value; a line with only a name is the label of the next lines.
+        """Read a label and its value. A line with only a name is the label of the lines after it.
         Return None for any other line."""
         if (label := _LABEL.match(line.body[:200])) is not None:
             return Pair((label["key"], self._read_value(line, label.end(), depth)))
@@ -122,8 +123,8 @@ class _LineReader:
         return [line.body for line in self._lines[first : self._at]]
 
     def _read_json(self, position: int) -> Any:
-        """Read the JSON from this position to the end of one of the lines; in another notation,
-        read only this line."""
+        """Read JSON that begins at this position and ends at the end of a line. If the value is in
+        another notation, read only this line."""
         self._values += 1
         if self._values > MAX_VALUES:
             raise UnreadableError("too many values")
@@ -142,13 +143,14 @@ class _LineReader:
 
 
 def join_values(items: list[Any]) -> Any:
-    """Return the only value, or all values joined to a list or a dict."""
+    """Return the value if there is only one; otherwise, return all values joined into a list or a
+    dict."""
     return items[0] if len(items) == 1 and not isinstance(items[0], Pair) else join_items(items)
 
 
 def _join(items: list[Any]) -> Any:
-    """Join pairs to a dict, or a list of dicts if keys repeat; a single dict after a single label
-    becomes its arguments."""
+    """Join pairs into a dict, or into a list of dicts if keys repeat. If a single dict follows a
+    single label, it becomes the label's arguments."""
     objects: list[Any] = [{}]
     for item in items:
         if not isinstance(item, Pair):

@@ -1,5 +1,5 @@
-"""Read the rest of a stream in the background: some servers report the usage seconds after the
-response."""
+"""Read the rest of a stream in the background, because some servers report the usage seconds after
+the response."""
 
 import contextlib
 import threading
@@ -13,20 +13,20 @@ from agents.providers.transport import CancelScope
 from tools.network.transport import within
 
 GRACE_S = 0.25
-"""Seconds to wait for the end of a stream after its response: nearly all servers send both at
-once."""
+"""The number of seconds to wait for the end of a stream after its response. Nearly all servers send
+both at once."""
 LONGEST_GRACE_S = 2.0
-"""The most seconds to wait for servers that send a finish reason early and continue."""
+"""The most seconds to wait for a server that sends a finish reason early and then continues."""
 DRAIN_S = 0.2
 MAX_THREADS = 128
 _slots = threading.BoundedSemaphore(MAX_THREADS)
 
 
 class StreamRest:
-    """The rest of a stream, which a separate thread reads once the response is complete.
+    """The rest of a stream. A separate thread reads it once the response is complete.
 
     Args:
-        chunks: yields a pair for each event: the usage so far, and whether the server has announced
+        chunks: yields a pair for each event: the usage so far, and True if the server has announced
             the end.
         scope: limits the time for reading.
         close: closes the stream.
@@ -76,7 +76,7 @@ class StreamRest:
             take(self._usage)
 
     def wait(self) -> Usage | None:
-        """Wait for the end of the stream; return the usage, or None if it did not arrive."""
+        """Wait for the end of the stream; return the usage, or None if no usage arrived."""
         self._ended.wait()
         return self._usage
 

@@ -1,4 +1,4 @@
-"""Parse a text that consists only of XML-like elements, even if some are not closed."""
+"""Parse a text that consists only of XML-like elements, even if some of them are not closed."""
 
 import json
 import re
@@ -16,8 +16,8 @@ _PARAM = re.compile(r"(?:\w+:)?(?:param|parameter|arg|argument|input|property|fi
 
 
 class Markup(dict[str, Any]):
-    """An element that contains others, or has attributes; where a text is expected, it may be one
-    with markup."""
+    """An element that contains other elements or has attributes. Where a text is expected, it can
+    stand for a text with markup."""
 
 
 @dataclass
@@ -58,7 +58,7 @@ class _Element:
 
 
 def read_markup(text: str) -> Any:
-    """Return a dict of the text's elements by tag.
+    """Return a dict of the text's outermost elements by tag.
 
     Raises:
         UnreadableError: there is text outside the elements.
@@ -91,8 +91,8 @@ def _add_text(open_: list[_Element], text: str) -> None:
 
 
 def _close(open_: list[_Element], tag: str) -> None:
-    """Close the innermost element with this tag and all elements in it; ignore a tag that is not
-    open."""
+    """Close the innermost element with this tag and all elements inside it. Ignore a tag that is
+    not open."""
     if not any(element.tag == tag for element in open_[-20:]):
         return
     while len(open_) > 1:

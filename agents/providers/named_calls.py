@@ -1,5 +1,5 @@
-"""Find a call that a model wrote as plain text: a text that is nothing but the name of an offered
-tool and params that it takes.
+"""Find a call that a model wrote as plain text. Such a text consists of nothing but the name of an
+offered tool and params that this tool takes.
 
 The text is parsed in several notations, and the result is only compared with the tool's schema,
 never run. A text with other content, such as figures about a tool, is a response.
@@ -16,9 +16,11 @@ from agents.providers.markup import Markup, read_markup
 from agents.providers.relaxed_json import Pair, UnreadableError, read_relaxed
 
 FindOffered = Callable[[str], str | None]
-"""Returns the internal name of the offered tool with this wire or internal name."""
+"""A function that returns the internal name of the offered tool with this wire name or internal
+name; None if there is none."""
 FindSchema = Callable[[str], Mapping[str, Any] | None]
-"""Returns the schema of the params of the tool with this internal name; None if it is not known."""
+"""A function that returns the schema of the params of the tool with this internal name; None if the
+schema is not known."""
 
 _LONGEST_NAME = 300
 _MAX_DEPTH = 6
@@ -32,13 +34,13 @@ _BESIDE = re.compile(
     r"|final answer|server|server_?name|namespace)",
     re.I,
 )
-"""Keys next to a call that are not part of the call."""
+"""The keys beside a call that are not part of the call."""
 _AROUND = re.compile(
     r"(?:[\w:]*(?:tool|function|call|action|invoke|plugin)[\w:]*|tool use|tool call|calls|print|request|command"
     r"|message|response|output)",
     re.I,
 )
-"""Keys and tags that enclose a call, and labels before its name."""
+"""The keys and tags that enclose a call, and the labels before its name."""
 _INPUT = re.compile(r"(?:\w+[ _])?(?:input|args|arguments|params|parameters)", re.I)
 _SPECIAL_TOKEN = re.compile(
     r"<\|[^|<>\n]{1,40}\|>|</?s>|<(?:end_of_turn|eos)>|<\?xml[^<>\n]{0,80}\?>"
@@ -57,8 +59,8 @@ class Offered:
     find_schema: FindSchema
 
     def look_up(self, name: Any) -> "_Tool | None":
-        """Return the offered tool with this name, even if the model wrote usual additions around
-        the name; None without one."""
+        """Return the offered tool with this name, even if the model added something to the name, as
+        models often do. Return None if there is no such tool."""
         if not isinstance(name, str) or not 0 < len(name) < _LONGEST_NAME:
             return None
         for written in (
@@ -91,10 +93,10 @@ class _Tool:
         )
 
     def accepts(self, value: Any) -> bool:
-        """Return True if the value is a dict of params that fits the tool's schema, or a text of
-        one.
+        """Return True if the value is a dict of params that fits the tool's schema, or a text that
+        contains such a dict.
 
-        Any dict fits a tool whose params are not known, so such a tool must have been called by its
+        If a tool's params are not known, any dict fits. So such a tool must have been called by its
         wire name.
         """
         params = _read_params(value)
@@ -115,8 +117,8 @@ class _Tool:
         )
 
     def accepts_only(self, value: Any) -> bool:
-        """Return True if the value may be the tool's params, or a list of them, written without
-        their names."""
+        """Return True if the value, or the values of a list, may be the tool's params in their
+        order, written without their names."""
         values = value if isinstance(value, list) else [value]
         required = self.schema.get("required")
         least = len(required) if isinstance(required, list) else 0
@@ -135,7 +137,7 @@ def know_no_schema(_: str) -> None:
 
 def find_named_call(text: str, offered: Offered) -> str | None:
     """Return the internal name of the first called tool if the text is nothing but calls of offered
-    tools; else None."""
+    tools; None otherwise."""
     text = _FENCE.sub(lambda fence: fence[1] if offered.look_up(fence[1].strip()) else "", text)
     text = _SPECIAL_TOKEN.sub("", text).strip()
     if (speaker := _SPEAKER.match(text)) is not None:
@@ -177,8 +179,8 @@ def _read_relaxed(text: str) -> list[Any]:
 
 
 def _merge(objects: list[dict[str, Any]]) -> Any:
-    """Join dicts of one key each into one if all keys differ, because `tool: x, args: {…}` is one
-    call; else return the list."""
+    """Join dicts with one key each into one dict if all keys differ, because `tool: x, args: {…}`
+    is a single call. Otherwise, return the list."""
     keys = [key for each in objects for key in each]
     is_one = all(len(each) == 1 for each in objects) and len(set(keys)) == len(keys)
     return {key: value for each in objects for key, value in each.items()} if is_one else objects
@@ -217,8 +219,8 @@ def _find_in(value: Any, offered: Offered, depth: int) -> str | None:
 
 
 def _find_by_keys(value: dict[str, Any], offered: Offered) -> str | None:
-    """Return the name of the first tool if each key names a tool and each value has params that it
-    takes."""
+    """Return the name of the first tool if each key names a tool and each value has params that
+    this tool takes; None otherwise."""
     tools = [
         (offered.look_up(key), each) for key, each in value.items() if not _BESIDE.fullmatch(key)
     ]
@@ -237,7 +239,7 @@ def _is_called_with(tool: _Tool, value: Any) -> bool:
 
 def _find_by_value(value: dict[str, Any], offered: Offered) -> str | None:
     """Return the tool's name if exactly one value names a tool, and the other values are its
-    params, as a dict or one by one."""
+    params, as a dict or one by one; None otherwise."""
     named = [
         (key, tool)
         for key, each in value.items()
@@ -262,8 +264,8 @@ def _find_by_value(value: dict[str, Any], offered: Offered) -> str | None:
 
 
 def _has_input(params: dict[str, Any], tool: _Tool) -> bool:
-    """Return True if there is one value: a dict of the tool's params, or its only param under a
-    usual name."""
+    """Return True if there is only one value, and it is a dict of the tool's params, or its only
+    param under a usual name."""
     name, only = next(iter(params.items()))
     is_input = _INPUT.fullmatch(name) is not None
     is_object = (isinstance(only, dict) or is_input) and tool.accepts(only)
@@ -272,7 +274,7 @@ def _has_input(params: dict[str, Any], tool: _Tool) -> bool:
 
 def _find_inside(value: dict[str, Any], offered: Offered, depth: int) -> str | None:
     """Return the tool's name if the only value is a call, or a list of calls, and its key is a
-    usual one for calls."""
+    usual one for calls; None otherwise."""
     inner = [(key, each) for key, each in value.items() if not _BESIDE.fullmatch(key)]
     is_around = (
         len(inner) == 1 and isinstance(inner[0][1], dict | list) and _AROUND.fullmatch(inner[0][0])
@@ -282,7 +284,7 @@ def _find_inside(value: dict[str, Any], offered: Offered, depth: int) -> str | N
 
 def _get_name(value: Any) -> Any:
     """Return the name in a dict or list that contains nothing else, as in `{"function": {"name":
-    "x"}}`."""
+    "x"}}`; return any other value unchanged."""
     if isinstance(value, list):
         return value[0] if len(value) == 1 else value
     return (
@@ -313,8 +315,8 @@ def _read_params(value: Any) -> Mapping[str, Any] | None:
 
 
 def _fits(schema: Any, value: Any) -> bool:
-    """Return True if the value may be for a param with this schema; in most notations, all values
-    are texts."""
+    """Return True if the value may belong to a param with this schema. In most notations, all
+    values are texts."""
     kind = schema.get("type") if isinstance(schema, Mapping) else None
     kinds = kind if isinstance(kind, list) else [kind]
     return value is None or any(_is_of_kind(each, value) for each in kinds)

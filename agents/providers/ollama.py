@@ -1,5 +1,5 @@
-"""The provider for Ollama's own `/api/chat`, because Ollama's version of Chat Completions ignores
-settings."""
+"""The provider for Ollama's own `/api/chat`. It does not use Ollama's version of Chat Completions,
+because that version ignores settings."""
 
 import functools
 import json
@@ -32,7 +32,7 @@ MAX_NAMED = 10
 
 
 class OllamaEndpoint:
-    """An Ollama server by address and key, with the connections to it."""
+    """An Ollama server, identified by its address and key, with the connections to it."""
 
     def __init__(self, base_url: str, api_key: str, private_hosts: PrivateHosts) -> None:
         self._api_key = api_key
@@ -45,7 +45,7 @@ class OllamaEndpoint:
         )
 
     def post(self, path: str, content: bytes) -> httpx2.Response:
-        """Send the body; return the response with its body still unread.
+        """Send the body; return the response, whose body has not been read yet.
 
         Raises:
             ProviderError: the status is not 2xx.
@@ -56,7 +56,8 @@ class OllamaEndpoint:
         )
 
     def get(self, path: str) -> httpx2.Response:
-        """Request the path; return the response with its body still unread."""
+        """Request the path; return the response, whose body has not been read yet. Errors are the
+        same as in `post`."""
         return self._send_request(self._client.build_request("GET", path))
 
     def _send_request(self, request: httpx2.Request) -> httpx2.Response:
@@ -141,8 +142,8 @@ class OllamaProvider(HttpProvider):
 
 
 def _build_options(settings: ModelSettings) -> dict[str, Any]:
-    """Return the settings as Ollama's `options`, merged with those of the body; empty if no setting
-    is given."""
+    """Return the settings as Ollama's `options`, merged with the options in the configured body;
+    empty if no setting is given."""
     settings_by_name = {
         "temperature": settings.temperature,
         "num_predict": settings.max_tokens,
@@ -163,8 +164,8 @@ def _find_pulled_models(tags: Any) -> list[str] | None:
 
 
 def _add_tag(model: str) -> str:
-    """Return the model's name in lower case, with `:latest` if it has no tag, because Ollama treats
-    these as equal."""
+    """Return the model's name in lower case, with `:latest` if it has no tag. To Ollama, both names
+    mean the same model."""
     name = model.lower()
     return name if ":" in name.rpartition("/")[2] else f"{name}:latest"
 

@@ -1,4 +1,4 @@
-"""Convert the history for Ollama, in whose format content is text, arguments are objects, and
+"""Convert the history for Ollama. In its format, content is text, arguments are objects, and
 results name their tool."""
 
 import json
@@ -11,7 +11,8 @@ Message = dict[str, Any]
 
 
 def convert_messages(messages: list[Message]) -> list[Message]:
-    """Convert messages of Chat Completions to those of `/api/chat`; other fields stay unchanged."""
+    """Convert messages of Chat Completions to messages of `/api/chat`; other fields stay
+    unchanged."""
     return list(_convert(messages))
 
 

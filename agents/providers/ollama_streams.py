@@ -1,4 +1,4 @@
-"""Read a response of Ollama, one JSON object per line, into an assistant message."""
+"""Read a response of Ollama, which has one JSON object per line, into an assistant message."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -18,7 +18,7 @@ from agents.providers.streamed_message import StreamedMessage
 
 
 def read_chat(reader: ResponseReader, chunks: Iterator[bytes]) -> RawResponse:
-    """Read the response, which is a single line if it is not streamed.
+    """Read the response. If it is not streamed, it is a single line.
 
     Raises:
         ProviderError: the response is incomplete or unreadable.
@@ -56,7 +56,7 @@ def read_chat(reader: ResponseReader, chunks: Iterator[bytes]) -> RawResponse:
 
 
 class _ChatMessage:
-    """Collects the pieces of a message; unlike in Chat Completions, each call arrives complete."""
+    """Collects the pieces of a message. Unlike in Chat Completions, each call arrives complete."""
 
     def __init__(self, reader: ResponseReader) -> None:
         self._reader = reader

@@ -1,4 +1,5 @@
-"""The provider for OpenAI and all other servers with Chat Completions, through OpenAI's SDK."""
+"""The provider for OpenAI, and for all other servers that offer Chat Completions, through OpenAI's
+SDK."""
 
 import functools
 import threading
@@ -38,8 +39,8 @@ NO_TOOLS = (
 
 
 class OpenAIEndpoint:
-    """A server by address and key: the SDK's client with its connections, and the adaptations
-    learned for each model."""
+    """A server, identified by its address and key, with the SDK's client and the adaptations that
+    were learned for each model."""
 
     def __init__(self, base_url: str, api_key: str, private_hosts: PrivateHosts) -> None:
         self.api_key = api_key
@@ -70,7 +71,7 @@ class OpenAIEndpoint:
                 self._adaptations.put(model, (*known, adaptation))
 
     def post(self, content: bytes) -> httpx2.Response:
-        """Send the body; return the response with its body still unread.
+        """Send the body; return the response, whose body has not been read yet.
 
         Raises:
             ProviderError: the status is not 2xx.
@@ -86,7 +87,8 @@ class OpenAIEndpoint:
         )
 
     def get(self, path: str) -> httpx2.Response:
-        """Request the path; return the response with its body still unread. Errors as in `post`."""
+        """Request the path; return the response, whose body has not been read yet. Errors are the
+        same as in `post`."""
         return self._send(
             lambda: self.client.get(path, cast_to=object, stream=True, stream_cls=Stream[object])
         )
@@ -118,7 +120,7 @@ class OpenAIProvider(HttpProvider):
     """The provider for Chat Completions.
 
     Some servers and models refuse fields, streams or roles that others need. Then the request is
-    repeated in another form, and the endpoint remembers that for the model.
+    repeated in another form, and the endpoint remembers this form for the model.
     """
 
     def __init__(self, config: ProviderConfig) -> None:
@@ -152,8 +154,8 @@ class OpenAIProvider(HttpProvider):
 
     @override
     def _check(self) -> str:
-        """Request the list of models; if the server has none, send a request that it refuses
-        without cost."""
+        """Request the list of models. If the server has no such list, send a request that it
+        refuses without cost."""
         try:
             self._read_json(self._endpoint.get("/models"))
         except ProviderError as error:
@@ -163,8 +165,8 @@ class OpenAIProvider(HttpProvider):
         return NO_TOOLS if self._drops_tools() else ""
 
     def _drops_tools(self) -> bool:
-        """Return True if llama.cpp's `/props` says that it silently drops tools; other servers have
-        no such page."""
+        """Return True if llama.cpp says in `/props` that it silently drops tools. Other servers
+        have no such page."""
         try:
             props = self._read_json(self._endpoint.get(_find_root(self._base_url) + "/props"))
         except ProviderError:
@@ -201,8 +203,8 @@ def _find_root(base_url: str) -> str:
 
 
 def _find_support(props: Any) -> Any:
-    """Return `supports_tools` from llama.cpp's properties, which newer versions have in
-    `chat_template_caps`."""
+    """Return `supports_tools` from llama.cpp's properties, or from their part `chat_template_caps`,
+    where newer versions have it; None if it is missing."""
     abilities = props.get("chat_template_caps") if isinstance(props, dict) else None
     places = [
         place
@@ -215,8 +217,8 @@ def _find_support(props: Any) -> Any:
 def _adapt(
     body: dict[str, Any], known: tuple[Adaptation, ...]
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Apply the known adaptations to the body; return it, and the words of those that changed
-    it."""
+    """Apply the known adaptations to the body; return the body, and the words of the adaptations
+    that changed it."""
     changes: list[str] = []
     for adaptation in known:
         adapted = adaptation.apply(body)

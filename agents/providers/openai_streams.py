@@ -1,5 +1,5 @@
-"""Read a response of Chat Completions, an event stream or one JSON object, into an assistant
-message."""
+"""Read a response of Chat Completions, which is an event stream or one JSON object, into an
+assistant message."""
 
 import contextlib
 import threading
@@ -27,7 +27,7 @@ _EVENT_STREAM_STARTS = (b"data", b"event", b"id", b"retry", b":")
 
 
 def read_completion(reader: ResponseReader, chunks: Iterator[bytes]) -> RawResponse:
-    """Read the response, in either form.
+    """Read the response, as an event stream or as one JSON object.
 
     Raises:
         ProviderError: the response is incomplete or unreadable.
@@ -90,7 +90,7 @@ class _EventStream:
         self._is_returned = False
 
     def add_event(self, event: bytes) -> None:
-        """Add an event; once the response was returned, only the event's usage counts."""
+        """Add an event. Once the response has been returned, only the event's usage counts."""
         if self.is_done or event.startswith(b"[DONE]"):
             self.is_done = True
             return
@@ -106,7 +106,8 @@ class _EventStream:
             self.finish_reason = _read_finish_reason(choice) or self.finish_reason
 
     def finish(self, events: Iterator[bytes]) -> RawResponse:
-        """Return the response; if the stream does not end soon, let a thread read the rest."""
+        """Return the response. If the stream does not end soon, let another thread read the
+        rest."""
         scope = self._reader.scope
         rest = StreamRest(self._read_rest(events), scope.copy(), self._reader.close)
         has_ended = rest.start()
@@ -129,8 +130,8 @@ class _EventStream:
 
 
 def is_complete(message: dict[str, Any]) -> bool:
-    """Return True if a message without a finish reason looks complete: it has whole calls, or text
-    besides reasoning."""
+    """Return True if a message without a finish reason looks complete, because it has whole calls,
+    or text besides reasoning."""
     calls = message.get("tool_calls") or []
     if calls:
         functions = [call["function"] for call in calls]
@@ -144,12 +145,12 @@ def is_complete(message: dict[str, Any]) -> bool:
 
 
 def _read_finish_reason(choice: dict[str, Any]) -> str:
-    """Return the finish reason; "error" if the choice has an error."""
+    """Return the finish reason, or "error" if the choice contains an error."""
     return "error" if choice.get("error") else str(choice.get("finish_reason") or "")
 
 
 def _split_events(start: bytes, chunks: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield the data of each server-sent event; the blank line after the last event may be
+    """Yield the data of each server-sent event. The blank line after the last event may be
     missing."""
     data: list[bytes] = []
     for line in split_lines(start, chunks):
@@ -184,8 +185,8 @@ def _parse_usage(completion: dict[str, Any]) -> Usage | None:
 
 
 def _find_cached_tokens(usage: dict[str, Any]) -> int:
-    """Return the number of cached input tokens, from OpenAI's field, DeepSeek's, or that of small
-    servers."""
+    """Return the number of cached input tokens, from the field of OpenAI, of DeepSeek, or of small
+    servers; 0 if no field has a number."""
     details = usage.get("prompt_tokens_details")
     counts = (
         details.get("cached_tokens") if isinstance(details, dict) else None,

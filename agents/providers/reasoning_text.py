@@ -19,14 +19,14 @@ _FENCE = "```"
 
 
 class ReasoningSplitter:
-    """Separates reasoning from a text that arrives in pieces; the time is linear in the text's
+    """Separates reasoning from a text that arrives in pieces, in time that is linear in the text's
     length."""
 
     def __init__(self) -> None:
         self.blocks: list[str] = []
         self.content_begins = 0
         """The length of the visible text that turned out to be reasoning, because a closing tag
-        without an opening one followed it."""
+        followed it without an opening tag."""
         self._pending = ""
         self._open_block: list[str] | None = None
         self._opened_line = False
@@ -39,8 +39,8 @@ class ReasoningSplitter:
         self._in_fence = False
 
     def add(self, text: str) -> str:
-        """Add a piece; return the text that is known not to be reasoning, which may include text of
-        earlier pieces."""
+        """Add a piece; return the text that is now known not to be reasoning. This text may include
+        parts of earlier pieces."""
         if "<" not in text and not self._pending and self._open_block is None:
             self._untracked.append(text)
             return text
@@ -57,7 +57,7 @@ class ReasoningSplitter:
         return "".join(visible)
 
     def finish(self) -> str:
-        """End the text; return held-back text that turned out not to be reasoning."""
+        """End the text; return the text that was held back and turned out not to be reasoning."""
         visible: list[str] = []
         self._take(self._pending, visible)
         self._pending = ""
@@ -90,14 +90,14 @@ class ReasoningSplitter:
             self._open_block, self._opening_tag, self._opened_line = [], tag, self._line_is_blank
 
     def _close_unopened(self) -> None:
-        """Treat the text so far as reasoning: with some servers, the prompt already contains the
-        opening tag."""
+        """Treat the text so far as reasoning, because with some servers, the prompt already
+        contains the opening tag."""
         if not self.blocks and not self.content_begins:
             self.content_begins = self._length
         self._line_is_blank = True
 
     def _track_position(self, text: str) -> None:
-        """Track lines and code blocks up to a tag."""
+        """Track lines and code blocks in the text before a tag."""
         self._untracked.clear()
         if not text:
             return
@@ -137,7 +137,8 @@ def split_reasoning(text: str) -> SplitReasoning:
 
 
 def extract_reasoning(message: dict[str, Any]) -> str:
-    """Remove the reasoning from the content of an assistant message, in place, and return it."""
+    """Remove the reasoning from the content of an assistant message, in place, and return it; empty
+    if there is none."""
     content = message.get("content")
     split = split_reasoning(extract_text(content))
     if split.content == extract_text(content):
@@ -151,8 +152,8 @@ def extract_reasoning(message: dict[str, Any]) -> str:
 
 
 def _find_unfinished_tag(text: str, position: int) -> int:
-    """Return the position of an unfinished tag at the end of the text, else the length of the
-    text."""
+    """Return the position of an unfinished tag at the end of the text; if there is none, return the
+    length of the text."""
     start = text.rfind("<", max(position, len(text) - _LONGEST_TAG + 1))
     if start >= 0 and any(tag.startswith(text[start:].lower()) for tag in ("<think>", "</think>")):
         return start

@@ -14,7 +14,8 @@ _HTTP_PROVIDERS = {
 
 
 def build_provider(config: ProviderConfig) -> Provider:
-    """Build the provider of this kind; cheap, because connections and parsed scripts are cached.
+    """Build the provider of this kind. This is cheap, because connections and parsed scripts are
+    cached.
 
     Raises:
         ProviderError: the kind does not exist, or the configuration can never work.
@@ -32,8 +33,8 @@ def build_provider(config: ProviderConfig) -> Provider:
 
 
 def preload_providers() -> None:
-    """Load the SDK and the certificates now, so that a worker's first run does not wait; web
-    processes do not need them."""
+    """Load the SDK and the certificates now, so that a worker's first run does not wait for them.
+    Web processes do not need them."""
     for kind in _HTTP_PROVIDERS:
         _load_class(kind)
     load_system_trust()

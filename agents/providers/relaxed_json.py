@@ -1,4 +1,5 @@
-"""Parse JSON-like text, such as JavaScript, Python calls and command lines, without running it.
+"""Parse text that resembles JSON, such as JavaScript, Python calls and command lines, without
+running it.
 
 A call in the text becomes a dict with the called name as its only key: `find(q="a")` is read as
 `{"find": {"q": "a"}}`.
@@ -20,7 +21,7 @@ _KEYWORDS = frozenset({"await", "const", "let", "var", "return"})
 _ANNOUNCEMENT = frozenset(
     {"calling", "invoking", "running", "executing", "using", "tool", "function", "the", "with"}
 )
-"""Words with which a model announces a call, next to the name and outside brackets."""
+"""The words with which a model announces a call, beside the call's name and outside brackets."""
 _WORDS = {"true": True, "True": True, "false": False, "False": False, "null": None, "None": None}
 _NUMBER = re.compile(r"-?\d{1,15}(\.\d{1,15})?")
 _END = ("", "")
@@ -31,7 +32,7 @@ class UnreadableError(ValueError):
 
 
 class Pair(tuple[str, Any]):
-    """A key and its value, not yet joined to a dict."""
+    """A key and its value, not yet joined into a dict."""
 
 
 class _Word(str):
@@ -39,7 +40,7 @@ class _Word(str):
 
 
 def read_relaxed(text: str) -> list[Any]:
-    """Return the values and pairs in the text; brackets that are not closed end with the text.
+    """Return the values and pairs in the text. A bracket that is not closed ends with the text.
 
     Raises:
         UnreadableError: the text has another structure, such as words of a sentence.
@@ -48,7 +49,8 @@ def read_relaxed(text: str) -> list[Any]:
 
 
 def join_items(items: list[Any]) -> Any:
-    """Return a dict if all items are pairs; else a list, in which each pair is a dict."""
+    """Return a dict if all items are pairs; otherwise, return a list in which each pair is a
+    dict."""
     if items and all(isinstance(item, Pair) for item in items):
         return dict(items)
     return [dict([item]) if isinstance(item, Pair) else item for item in items]
@@ -76,7 +78,8 @@ class _TokenReader:
         return self._next[0] == "sign" and self._next[1] in signs
 
     def read_items(self, closing: str, depth: int) -> list[Any]:
-        """Read up to and including the closing bracket, or to the end of the text."""
+        """Read the items up to the closing bracket, which is read too, or up to the end of the
+        text."""
         if depth > MAX_DEPTH:
             raise UnreadableError("too deep")
         items: list[Any] = []
@@ -99,7 +102,8 @@ class _TokenReader:
         return items
 
     def _read_options(self, depth: int) -> list[Any]:
-        """Read the arguments of a command after its name: pairs, or options such as `--q "a"`."""
+        """Read the arguments of a command, after its name. They are pairs, or options such as `--q
+        "a"`."""
         options: list[Any] = []
         while self._next != _END and not self._is_sign("}", "]", ")"):
             if self._is_sign(",", ";"):

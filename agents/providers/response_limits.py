@@ -1,12 +1,12 @@
-"""Limit a response while it streams: cut off a model that repeats itself or never ends."""
+"""Limit a response while it streams, to cut off a model that repeats itself or never ends."""
 
 from agents.providers.base import ProviderError
 
 MAX_CHARACTERS = 1_000_000
-"""The most characters of one response, with its reasoning and the params of its calls."""
+"""The most characters of one response, including its reasoning and the params of its calls."""
 BLOCK = 200
-"""The length of the end of the text whose repetition is searched; it may repeat a shorter unit
-itself."""
+"""The number of characters at the end of the text that are searched for in the text before them.
+These characters may themselves repeat a shorter unit."""
 REPETITIONS = 20
 LONGEST_UNIT = 2_000
 _STEP = 1_000
@@ -44,9 +44,8 @@ class ResponseLimits:
 
 
 def is_repeating(text: str) -> bool:
-    """Return True if the text ends with the same unit at least 20 times, over at least 4,000
-    characters, and is no table.
-    """
+    """Return True if the text ends with at least 20 repetitions of the same unit, over at least
+    4,000 characters, and is not a table."""
     last = text.rfind(text[-BLOCK:], 0, len(text) - 1)
     unit = len(text) - BLOCK - last
     length = max(unit, BLOCK) * REPETITIONS
@@ -57,8 +56,8 @@ def is_repeating(text: str) -> bool:
 
 
 def _is_table(text: str) -> bool:
-    """Return True if every whole row has cells between bars, tabs, commas or semicolons, or if the
-    text has only numbers between these."""
+    """Return True if every whole row has cells between bars, tabs, commas or semicolons, or if only
+    numbers stand between these separators."""
     has_letters = any(letter.isalpha() for letter in text)
     rows = [row.strip() for row in text.splitlines()[1:-1] if row.strip()]
     has_rows = bool(rows) and all(

@@ -1,5 +1,5 @@
-"""Read responses: the parts that all formats share, such as lines, JSON objects, streamed text and
-errors."""
+"""Read responses. This module has what all formats share, such as lines, JSON objects, streamed
+text and errors."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ from agents.providers.wire_json import read_json
 from tools.contract import make_storable
 
 MAX_TOKENS = 10_000_000
-"""The most tokens that one response can count: a higher number is wrong, and could overflow a run's
+"""The most tokens that one response can count. A higher number is wrong, and could overflow a run's
 sum."""
 _LONGEST_START = 5
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -24,9 +24,9 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 @dataclass(frozen=True)
 class RawResponse:
-    """An assistant message as received, with the usage if the server reported it.
+    """An assistant message as it was received, with the usage if the server reported it.
 
-    If the stream continues, `rest` reads and closes it.
+    If the stream continues, `rest` reads the rest of it and closes it.
     """
 
     message: dict[str, Any]
@@ -37,7 +37,7 @@ class RawResponse:
 
 @dataclass
 class ResponseProgress:
-    """The part of a response that has been received, which is kept and counted if the rest never
+    """The part of a response that has been received. It is kept and counted if the rest never
     arrives.
 
     Attributes:
@@ -64,7 +64,7 @@ class ResponseProgress:
 
 
 def _list_texts(piece: Any) -> Iterator[str]:
-    """Yield the texts of a piece: of the response, of its reasoning, and of the params of its
+    """Yield the texts in a piece: those of the response, of its reasoning, and of the params of its
     calls."""
     if not isinstance(piece, dict):
         return
@@ -89,12 +89,12 @@ def _list_params(calls: list[Any]) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class ResponseReader:
-    """The tools for reading one response.
+    """Everything that is needed to read one response.
 
     Attributes:
         is_offered: returns True for the complete wire name of an offered tool.
-        secret: the API key, which no error contains.
-        close: ends the connection; called by whoever reads last.
+        secret: the API key, which is removed from every error.
+        close: ends the connection; the last reader calls it.
         progress: records each piece that arrives.
     """
 
@@ -106,7 +106,7 @@ class ResponseReader:
     progress: ResponseProgress
 
     def note(self, piece: Any) -> None:
-        """Record a piece of the message; if it has content, the time limit for silence starts
+        """Record a piece of the message. If it has content, the time limit for silence starts
         again.
 
         Raises:
@@ -119,7 +119,7 @@ class ResponseReader:
         """Parse a text that is a JSON object.
 
         Raises:
-            ProviderError: the text is something else, or the object reports an error.
+            ProviderError: the text is not a JSON object, or the object reports an error.
         """
         try:
             value = read_json(text.decode())
@@ -134,7 +134,7 @@ class ResponseReader:
         return value
 
     def build_unreadable_error(self, body: bytes, address_hint: str) -> ProviderError:
-        """Build the error for a body that no model server sends."""
+        """Build the error for a body that a model server would never send."""
         if not body:
             return build_response_error("The model's server responded with an empty body")
         if body.startswith(b"<"):
@@ -150,8 +150,8 @@ class ResponseReader:
 
 
 class TextRelay:
-    """Passes on streamed text without reasoning, in a form that can be stored: half a surrogate
-    pair waits for the other half."""
+    """Passes on streamed text without reasoning, in a form that can be stored. Half of a surrogate
+    pair is held back until the other half arrives."""
 
     def __init__(self, on_text: Callable[[str], None]) -> None:
         self._on_text = on_text
@@ -165,12 +165,12 @@ class TextRelay:
         self._pass_on(text[: len(text) - len(self._half)])
 
     def finish(self) -> None:
-        """Pass on the rest at the end: a lone surrogate, and text that only looked like
+        """At the end, pass on what was held back: a lone surrogate, and text that only looked like
         reasoning."""
         self._pass_on(self._half + self._strip_gap(self._splitter.finish()))
 
     def _strip_gap(self, text: str) -> str:
-        """Remove the blank lines after reasoning."""
+        """Remove the blank lines that follow reasoning."""
         return text.lstrip() if self._splitter.blocks and not self._has_passed_on else text
 
     def _pass_on(self, text: str) -> None:
@@ -180,8 +180,8 @@ class TextRelay:
 
 
 def read_first_bytes(chunks: Iterator[bytes]) -> bytes:
-    """Return the first bytes, five or more unless the body is shorter, without a byte order mark
-    and leading white space."""
+    """Return the first bytes of the body, without a byte order mark and leading white space. These
+    are at least five bytes, unless the body is shorter."""
     start = b""
     for chunk in chunks:
         start = (start + chunk).removeprefix(_BYTE_ORDER_MARK).lstrip()
@@ -191,8 +191,8 @@ def read_first_bytes(chunks: Iterator[bytes]) -> bytes:
 
 
 def split_lines(start: bytes, chunks: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield the lines of `start` and the chunks after it, without LF or CRLF; the last line may be
-    empty."""
+    """Yield the lines of `start` and of the chunks after it, without LF or CRLF. The last line may
+    be empty."""
     unfinished: list[bytes] = []
     chunk: bytes | None = start
     while chunk is not None:
@@ -208,8 +208,8 @@ def split_lines(start: bytes, chunks: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def parse_token_count(value: Any) -> int:
-    """Return a number of tokens from a server's report, between 0 and MAX_TOKENS; 0 if it is not a
-    number."""
+    """Return the number of tokens in a server's report, limited to between 0 and MAX_TOKENS; 0 if
+    the value is not a number."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return 0
     return int(max(0, min(value, MAX_TOKENS)))

@@ -40,11 +40,12 @@ def build_response(
     used_ids: frozenset[str],
     tools: Sequence[Mapping[str, Any]] = (),
 ) -> ModelResponse:
-    """Build the response; its message stays verbatim, except for parts that no server would accept.
+    """Build the response. Its message stays verbatim, except for parts that no server would accept.
 
-    Malformed arguments become "{}" in the message, while the call has them raw. An id is replaced
-    if it is missing, too long, or already used in the message or the conversation (`used_ids`).
-    Characters that no database can store are replaced, too, and reasoning is extracted.
+    Malformed arguments become "{}" in the message, while the call keeps the raw text. An id is
+    replaced if it is missing, too long, or already used in the message or the conversation
+    (`used_ids`). Characters that no database can store are replaced, too, and reasoning is
+    extracted.
 
     Args:
         tools: the definitions of the offered tools, for recognizing a call written as text.
@@ -88,7 +89,7 @@ def _find_call(
 
 def _find_cut_off(reason: str, message: dict[str, Any], usage: Usage) -> CutOff:
     if reason == "malformed_function_call":
-        what = "The model's response could not be used: the model asked for a call that its server cannot read"
+        what = "The model's response could not be used: it contains a tool call that its server could not parse"
         raise build_useless_error("answer_cut", what, usage, MAX_TRIES_IF_BROKEN)
     if reason in _BROKEN:
         text = split_reasoning(extract_text(message.get("content"))).content.strip()
@@ -116,7 +117,8 @@ def _list_entries(tool_calls: Any) -> list[dict[str, Any]]:
 
 
 def _repair_call(entry: dict[str, Any], names: WireNames, used: set[str]) -> RequestedCall:
-    """Repair the entry in place, so that it can be sent back; return the call that it requests."""
+    """Repair the entry in place, so that it can be sent back to the server. Return the call that
+    the entry requests."""
     function = entry["function"]
     call_id = entry.get("id")
     if not isinstance(call_id, str) or not 0 < len(call_id) <= LONGEST_ID or call_id in used:

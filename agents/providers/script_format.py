@@ -1,4 +1,5 @@
-"""Load and check the YAML files of scripts for scripted employees; errors name the place."""
+"""Load and check the YAML files of scripts for scripted employees. Errors name the place of each
+fault."""
 
 import functools
 import re
@@ -40,7 +41,7 @@ class _ScriptPart(BaseModel):
 
 
 class ScriptedFailure(_ScriptPart):
-    """A simulated failure: it happens `times` times in each process for this pass and task, or
+    """A simulated failure. For this pass and task, it happens `times` times in each process, or
     always if `times` is not given."""
 
     code: str = Field(min_length=1)
@@ -55,8 +56,8 @@ class ScriptedFailure(_ScriptPart):
 
 
 class ScriptedCall(_ScriptPart):
-    """A call, or one for each item of `for_each`; `arguments` replaces `params` by raw text, to
-    imitate a model that writes bad JSON."""
+    """A call, or one call for each item of `for_each`. With `arguments`, the raw text replaces
+    `params`, to imitate a model that writes bad JSON."""
 
     tool: str = Field(min_length=1)
     params: Annotated[dict[str, Any], _HAS_EXPRESSIONS] = Field(default_factory=dict)
@@ -66,7 +67,7 @@ class ScriptedCall(_ScriptPart):
 
 
 class ScriptedPass(_ScriptPart):
-    """The text and calls of one pass; if it has no calls, the next pass follows at once."""
+    """The text and the calls of one pass. If there are no calls, the next pass follows at once."""
 
     text: Annotated[str, _HAS_EXPRESSIONS] = ""
     delay_ms: int = Field(0, ge=0, le=600_000)
@@ -76,8 +77,8 @@ class ScriptedPass(_ScriptPart):
 
 
 class Script(_ScriptPart):
-    """The passes and the answer for tasks that match the regular expression `task`, in RE2's
-    syntax."""
+    """The passes and the answer for those tasks that match the regular expression `task`, which is
+    in RE2's syntax."""
 
     task: str
     title: str = ""
@@ -100,13 +101,13 @@ class _ScriptFile(_ScriptPart):
 
 
 def load_scripts(folder: Path, name: str) -> tuple[Script, ...]:
-    """Load the scripts of a file of this installation.
+    """Load the scripts from one of this installation's files.
 
     Args:
         name: the file's name, without its folder and `.yaml`.
 
     Raises:
-        LookupError: there is no such file; the text lists existing ones.
+        LookupError: there is no such file; the text lists the existing ones.
         ValueError: the text names the places and the faults.
     """
     try:

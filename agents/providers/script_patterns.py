@@ -1,5 +1,5 @@
-"""Search tasks for the regular expressions of scripts with RE2, whose time is linear in the length
-of the text."""
+"""Search tasks for the regular expressions in scripts. RE2 runs the searches, in time linear in the
+text's length."""
 
 import functools
 from typing import Any
@@ -13,7 +13,8 @@ _MEMORY = 2**20
 
 
 def check_pattern(pattern: str) -> None:
-    """Raise ValueError, with a text for the pattern's author, if RE2 cannot search for it."""
+    """Raise ValueError, with a text for the pattern's author, if RE2 cannot search for the
+    pattern."""
     if len(pattern) > MAX_PATTERN:
         raise ValueError(f"the regular expression is longer than {MAX_PATTERN} characters")
     try:
@@ -29,8 +30,8 @@ def check_pattern(pattern: str) -> None:
 
 
 def find_groups(pattern: str, text: str) -> dict[str, Any] | None:
-    """Return the named groups of the first match; None without a match."""
-    # RE2 refuses texts with lone surrogates.
+    """Return the named groups of the first match; None if nothing matches."""
+    # Replace lone surrogates, because RE2 refuses texts that contain them.
     found = _compile(pattern).search(text.encode("utf-8", "replace").decode())
     return None if found is None else dict(found.groupdict())
 

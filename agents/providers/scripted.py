@@ -1,8 +1,8 @@
 """A provider that plays YAML scripts in place of a model, so that the demo needs no key and tests
 are predictable.
 
-As the model's name, an employee has the name of a file with scripts in this installation, without
-`.yaml`.
+The model of an employee with this provider is the name of a script file in the installation,
+without `.yaml`.
 
 ```yaml
 scripts:
@@ -84,8 +84,8 @@ _failed_lock = threading.Lock()
 
 @dataclass(frozen=True)
 class _ScriptPosition:
-    """The position of a conversation in its script; `is_over` if a person has written another
-    message after the answer."""
+    """The position of a conversation in its script. `is_over` is True if a person has written
+    another message after the answer, other than a request to continue."""
 
     script: Script
     message_index: int
@@ -106,7 +106,7 @@ class _Playback:
     text: list[str]
 
     def say(self, text: str, delay_ms: int = 0) -> None:
-        """Stream the text in pieces of one or a few words, spread over the delay."""
+        """Stream the text in pieces of whole words, spread evenly over the delay."""
         lead = "\n\n" if text and self.text else ""
         words = re.findall(r"\s*\S+\s*?(?=\s|$)|\s+$", text)
         size = 1 + len(words) // MAX_PIECES
@@ -120,8 +120,8 @@ class _Playback:
             self.text.append(text)
 
     def wait(self, seconds: float) -> None:
-        """Wait; raise ProviderStopped if the request is stopped, and ProviderError if it is
-        late."""
+        """Wait for these seconds. Raise ProviderStopped if the request is stopped, and
+        ProviderError if its deadline comes first."""
         left = self.deadline - time.monotonic()
         if self.stopped.wait(max(0.0, min(seconds, left))):
             raise ProviderStopped
@@ -134,8 +134,8 @@ class _Playback:
 
 
 class ScriptedProvider:
-    """A provider that follows a script, as the module describes; faults in a script have the code
-    "bad_script"."""
+    """A provider that follows a script, as the module's docstring describes. A fault in a script
+    raises a ProviderError with the code "bad_script"."""
 
     def __init__(self, config: ProviderConfig) -> None:
         self._config = config
@@ -178,8 +178,8 @@ class ScriptedProvider:
     def _play(
         self, position: _ScriptPosition, scope: ExpressionScope, playback: _Playback
     ) -> list[dict[str, Any]]:
-        """Play passes until one requests calls; return these calls, or an empty list after the last
-        pass."""
+        """Play passes until a pass requests calls; return these calls, or an empty list after the
+        last pass."""
         for number in range(position.next_pass, len(position.script.passes)):
             place = f"{position.script.shown_title!r}, pass {number + 1}"
             part = position.script.passes[number]
@@ -216,8 +216,8 @@ class ScriptedProvider:
 
 
 def _fail(failure: ScriptedFailure, place: tuple[str, str, int]) -> None:
-    """Raise the failure, unless it has already happened `times` times at this place, which is the
-    script, the task and the pass."""
+    """Raise the failure, unless it has already happened `times` times at this place. A place is a
+    script, a task and the number of a pass."""
     if failure.times is not None:
         with _failed_lock:
             if _failed_times[place] >= failure.times:
@@ -238,8 +238,8 @@ def _build_script_error(fault: str) -> ProviderError:
 def _find_position(
     scripts: Sequence[Script], messages: Sequence[dict[str, Any]], playback: _Playback
 ) -> _ScriptPosition | None:
-    """Find the newest message that matches a script, and the position in that script; None without
-    one."""
+    """Find the newest message that matches a script, and the position in that script; None if no
+    message matches."""
     for index in range(len(messages) - 1, -1, -1):
         if messages[index].get("role") != "user":
             continue
@@ -254,8 +254,8 @@ def _find_position(
 
 
 def _find_progress(since: Sequence[dict[str, Any]]) -> tuple[int, bool]:
-    """Return the number of the next pass, and True if the script is over: a person has written
-    after the answer.
+    """Return the number of the next pass, and True if the script is over because a person has
+    written after the answer.
 
     An answer alone does not end the script, because a run that used all its passes may be
     continued.
@@ -309,7 +309,8 @@ def _build_scope(position: _ScriptPosition, request: ModelRequest) -> Expression
 
 
 def _expand_call(call: ScriptedCall, scope: ExpressionScope) -> list[tuple[str, str]]:
-    """Return the calls that this entry describes, each as tool and raw arguments."""
+    """Return the calls that an entry of a script describes, each as the tool's name and the raw
+    arguments."""
     if call.for_each is None:
         return [_build_call(call, scope)] if is_true(call.when, scope) else []
     items = render(call.for_each, scope)

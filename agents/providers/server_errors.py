@@ -1,4 +1,4 @@
-"""Translate the errors of model servers to ProviderErrors, with a code, a sentence, and whether a
+"""Translate the errors of model servers into ProviderErrors, with a code, a sentence, and whether a
 retry can help."""
 
 import email.utils
@@ -47,7 +47,7 @@ _MEANINGS = {
     "refused": "The model's server refused the request",
     CONTEXT_TOO_LONG: "The conversation is longer than the model accepts",
     TOO_MUCH_AT_ONCE: "The request is larger than the account's limit per minute",
-    BROKEN_CALL: "The model asked for a call that its server cannot read",
+    BROKEN_CALL: "The model's response contains a tool call that its server could not parse",
     "answer_filtered": "A content filter of the model's server refused the request",
     "bad_answer": "The model's server responded with an error",
 }
@@ -66,8 +66,8 @@ class ModelServerError(ProviderError):
     """An error that a model server sent.
 
     Attributes:
-        status: the HTTP status; for an error sent with status 200, the status that fits it, or
-            None.
+        status: the HTTP status; for an error sent with status 200, the status that fits it, or None
+            if no status does.
         body: the decoded JSON, or the text.
     """
 
@@ -139,8 +139,8 @@ def _build_error(status: int | None, body: Any, shown: str, secret: str) -> Mode
 
 
 def _describe_kind(error: ModelServerError, kind: ErrorKind | None, words: str) -> ModelServerError:
-    """Add the details of its kind to the error: the limit that the server named, or the number of
-    attempts."""
+    """Add to the error what is known about its kind: the context limit that the server named, or
+    the most attempts."""
     if error.code == CONTEXT_TOO_LONG:
         error.window = find_window(_unwrap_error(error.body), words)
     elif kind is not None and kind.code == BROKEN_CALL:
@@ -149,8 +149,8 @@ def _describe_kind(error: ModelServerError, kind: ErrorKind | None, words: str) 
 
 
 def parse_retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds until the server allows a retry, from Retry-After (seconds or a date) or
-    retry-after-ms."""
+    """Return the seconds until the server allows a retry, from retry-after-ms or Retry-After
+    (seconds or a date); None if neither header has a valid value."""
     milliseconds = _parse_number(headers.get("retry-after-ms"))
     if milliseconds is not None:
         return min(milliseconds / 1000, MAX_RETRY_AFTER_S)
@@ -173,7 +173,8 @@ def _parse_number(value: str | None) -> float | None:
 
 
 def _unwrap_error(body: Any) -> Any:
-    """Return the error inside the body; Gemini sends a list with one error."""
+    """Return the error inside the body, or the body itself if it contains no error. Gemini sends a
+    list with one error."""
     if isinstance(body, list) and len(body) == 1:
         body = body[0]
     return body["error"] if isinstance(body, dict) and body.get("error") else body

@@ -122,7 +122,7 @@ class _StreamedCall:
 
     def is_followed_by(self, piece: _CallPiece, is_offered: Callable[[str], bool]) -> bool:
         """Return True if the piece begins another call, although its index or id points to this
-        one."""
+        call."""
         if piece.id and self.id and piece.id != self.id:
             return True
         if not piece.name or not self._name:
@@ -193,7 +193,8 @@ def _merge_lists(old: list[Any], new: list[Any]) -> list[Any]:
 
 
 def _is_same_item(other: Any, item: Any) -> bool:
-    """Return True if two list items are pieces of the same one: their index and type are equal."""
+    """Return True if two list items are pieces of the same item: they have the same index and
+    type."""
     if (
         not isinstance(other, dict)
         or not isinstance(item, dict)

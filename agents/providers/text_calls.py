@@ -1,9 +1,9 @@
 """Find a tool call that a model wrote as text, because its server cannot parse the model's notation
 of calls.
 
-Such a call is never run. It is recognized by the place of an offered tool's name: after a marker of
-calls, such as `<tool_call>`, or in a text, or the last part of one, that is nothing but a call as
-JSON or code. Names in code spans, quotations, and code blocks followed by prose do not count.
+Such a call is never run. It is recognized by an offered tool's name after a marker of calls, such
+as `<tool_call>`, or because the text, or its last part, is nothing but a call as JSON or code.
+Names in code spans, quotations, and code blocks followed by prose do not count.
 """
 
 import json
@@ -22,10 +22,10 @@ from agents.providers.named_calls import (
 )
 
 MAX_EXAMINED = 40
-"""The most names of tools that are examined in one text, from each end."""
+"""The most tool names that are examined at each end of a text."""
 MAX_READ = 20_000_000
-"""The most characters that are read in search of the beginning of a call: the text is read to its
-end from each candidate."""
+"""The most characters that are read in search of a call's beginning. A limit is needed because the
+text is read to its end from each candidate."""
 _MOST_PARTS = 8
 _LONGEST_PARAMS = 20_000
 _NEAR = 300
@@ -57,8 +57,8 @@ _BEFORE_CODE = re.compile(
 )
 _HEAD = re.compile(r"(?:functions?\.|(call:))?")
 _NUMBER_OF_CALL = re.compile(r"^:\d+|^\[ARGS\]")
-"""The rest of some models' calls if the server drops their special tokens:
-`functions.data__find:0{…}`."""
+"""The text between the tool's name and the params in some models' calls if the server drops their
+special tokens, such as `:0` in `functions.data__find:0{…}`."""
 _AFTER_CODE = " \t\r\n])},;|"
 _BROKEN_JSON = re.compile(r"[\"']?\w{1,30}[\"']?\s*:\s*[\"'](?:functions?\.)?$")
 _AFTER_BROKEN = re.compile(r"[\"']\s*,\s*[\"']?\w{1,30}[\"']?\s*:\s*[\"']?[{\[]")
@@ -67,7 +67,7 @@ _IDENTITY = re.compile(
 )
 _DECODER = json.JSONDecoder(strict=False)
 _INPUT = re.compile(r"(?:action|tool|function)_?input", re.I)
-"""Keys for the only input of a call, which may be any value."""
+"""Keys whose value is a call's input, which need not be a dict."""
 _WRAPPED = ("function", "function_call", "tool_call", "tool_calls", "tool_uses", "calls", "action")
 
 
@@ -114,8 +114,8 @@ def find_text_call(
 
 
 def _find_announced(text: str, find_offered: FindOffered) -> str | None:
-    """Return the tool that is called after a marker in the text, outside quotations; None without
-    one."""
+    """Return the tool that is called after a marker in the text, outside quotations; None if there
+    is none."""
     prose = _hide_quotations(text)
     names = _list_names(prose, find_offered)
     if (
@@ -149,7 +149,7 @@ def _unwrap(text: str) -> str:
 
 
 def _find_open(lines: list[str], fences: set[int]) -> Iterator[tuple[bool, str]]:
-    """Yield each line, after True if it belongs to a code block."""
+    """Yield a pair for each line: True if the line belongs to a code block, and the line itself."""
     is_open = False
     for number, line in enumerate(lines):
         if number in fences:
@@ -171,7 +171,7 @@ def _split_last_block(text: str) -> tuple[str, str]:
 
 
 def _hide_quotations(text: str) -> str:
-    """Replace code blocks, code spans and quoted lines by spaces."""
+    """Replace code blocks, code spans and quoted lines with spaces."""
     fences = list(_FENCE.finditer(text))
     blocks = (
         (opening.start(), closing.end())
@@ -185,7 +185,7 @@ def _hide_quotations(text: str) -> str:
 
 
 def _blank(text: str, places: Iterable[tuple[int, int]]) -> str:
-    """Replace the text at these sorted places by spaces, but keep the line breaks."""
+    """Replace the text at these sorted places with spaces, but keep the line breaks."""
     parts, position = [], 0
     for start, end in places:
         parts += [text[position:start], re.sub(r"[^\n]", " ", text[start:end])]
@@ -194,8 +194,8 @@ def _blank(text: str, places: Iterable[tuple[int, int]]) -> str:
 
 
 def _find_code_spans(line: str) -> Iterator[tuple[int, int]]:
-    """Yield the code spans of a line: from a run of backticks to the next one of the same
-    length."""
+    """Yield the start and end of each code span in a line. A span reaches from a run of backticks
+    to the next run of the same length."""
     runs = [found.span() for found in _TICKS.finditer(line)]
     later: dict[int, int] = {}
     closing: list[int | None] = [None] * len(runs)
@@ -211,15 +211,15 @@ def _find_code_spans(line: str) -> Iterator[tuple[int, int]]:
 
 
 def _list_names(text: str, find_offered: FindOffered) -> list[_Named]:
-    """List the names of offered tools in the text; only the first and last ones if there are
-    many."""
+    """List the names of offered tools in the text; if there are many, only the first and the last
+    names."""
     names = [named for found in _NAME.finditer(text) if (named := _find_named(found, find_offered))]
     return names if len(names) <= 2 * MAX_EXAMINED else names[:MAX_EXAMINED] + names[-MAX_EXAMINED:]
 
 
 def _find_named(found: re.Match[str], find_offered: FindOffered) -> _Named | None:
     """Return the longest part of a dotted name that names an offered tool, as in
-    `functions.data__find` or `data__find.call`; None without one."""
+    `functions.data__find` or `data__find.call`; None if no part does."""
     dots = [
         -1,
         *(place for place, letter in enumerate(found[0][:_NEAR]) if letter == "."),
@@ -235,8 +235,8 @@ def _find_named(found: re.Match[str], find_offered: FindOffered) -> _Named | Non
 
 
 def _is_announced(text: str, name: _Named) -> bool:
-    """Return True if the name follows a marker of calls, or is inside one, and the call begins a
-    line or ends the text."""
+    """Return True if the name follows a marker of calls or is inside the marker, and the call
+    begins a line or ends the text."""
     begin = max(0, name.start - _NEAR)
     near = text[begin : name.start]
     after = text[name.end : name.end + _NEAR]
@@ -284,7 +284,7 @@ def _stands_alone(text: str, at_marker: int) -> bool:
 
 def _find_last_call(text: str, names: list[_Named], find_offered: FindOffered) -> str | None:
     """Return the tool if the text, from shortly before one of the names to the end, is nothing but
-    a call."""
+    a call; None otherwise."""
     left = MAX_READ
     for begin, is_line in dict.fromkeys(_list_beginnings(text, names)):
         last = text[begin:].strip()
@@ -326,13 +326,14 @@ def _find_first_value(text: str, find_offered: FindOffered) -> str | None:
 
 
 def _find_values_called(text: str, find_offered: FindOffered) -> str | None:
-    """Return the first tool if the text is nothing but JSON values, each of them a call."""
+    """Return the tool of the first call if the text is nothing but JSON values, each of them a
+    call; None otherwise."""
     called = [_find_called(value, find_offered) for value in _parse_values(text)]
     return called[0] if called and all(called) else None
 
 
 def _find_only_call(text: str, find_offered: FindOffered) -> str | None:
-    """Return the first tool if the text is nothing but calls."""
+    """Return the tool of the first call if the text is nothing but calls; None otherwise."""
     if text[:1] in ("{", "[") and next(_parse_values(text), None) is not None:
         return _find_values_called(text, find_offered)
     names = _list_names(text[: 2 * _NEAR], find_offered)
@@ -383,7 +384,8 @@ def _parse_values(text: str) -> Iterator[Any]:
 
 
 def _find_called(value: Any, find_offered: FindOffered, depth: int = 0) -> str | None:
-    """Return the first tool if the JSON value has the form of a call, or of a list of calls."""
+    """Return the tool of the first call if the JSON value has the form of a call or of a list of
+    calls; None otherwise."""
     if isinstance(value, list):
         found = [_find_called(each, find_offered, depth + 1) for each in value] if depth < 4 else []
         return found[0] if found and all(found) else None
@@ -409,7 +411,8 @@ def _look_up(name: str, find_offered: FindOffered) -> str | None:
 
 
 def _are_params(value: Any) -> bool:
-    """Return True if the value may be params: a dict that is not a schema, or a text of one."""
+    """Return True if the value may be a call's params: a dict that is not a schema, the text of
+    such a dict, or an empty value."""
     if isinstance(value, str):
         text = value.strip()
         try:
@@ -422,8 +425,8 @@ def _are_params(value: Any) -> bool:
 
 
 def _find_closing(text: str) -> int | None:
-    """Return the position after the parentheses with which the text begins; None if it begins
-    differently."""
+    """Return the position after the parentheses with which the text begins; None if the text begins
+    differently, or the parentheses are not closed."""
     opening = re.match(r"(?:\.call)?\s?\(", text)
     if opening is None:
         return None

@@ -2,8 +2,8 @@
 there is one, with the guards of `tools.network.transport`.
 
 A read checks the cancel scope of its thread ten times a second, so it ends when the run is stopped
-or the deadline passes, even if a server sends slowly. This needs no second thread and no closing of
-sockets during a read.
+or the deadline passes, even if a server sends slowly. Neither a second thread nor closing the
+socket during a read is needed.
 """
 
 import math
@@ -91,7 +91,7 @@ class CancelScope(RequestGuard):
         return f"The model's server did not finish its response within {waited:.1f} s"
 
     def copy(self) -> "CancelScope":
-        """Return a copy with the same limits, for another thread."""
+        """Return a scope for another thread, with the same deadline and the same `stopped`."""
         return CancelScope(self.deadline, self.stopped)
 
     def pause(self, seconds: float) -> None:
@@ -102,8 +102,7 @@ class CancelScope(RequestGuard):
 
 def explain_refusal(base_url: str, private_hosts: PrivateHosts, seconds: float) -> str | None:
     """Return the reason why this address is not allowed for models; None if it is allowed, or if
-    its host is not found within `seconds`.
-    """
+    its host is not found within `seconds`."""
     url = httpx2.URL(base_url)
     try:
         _build_backend(url, private_hosts).look_up(get_host(url), get_port(url), seconds)
@@ -129,7 +128,7 @@ def _build_backend(
 
 @contextmanager
 def _translating_errors(url: httpx2.URL, responded: bool) -> Iterator[None]:
-    """Translate errors of the guard and the network to ProviderErrors that name the address."""
+    """Translate errors of the guard and the network into ProviderErrors that name the address."""
     address = f"{url.scheme}://{url.netloc.decode('ascii')}"
     try:
         yield
@@ -220,7 +219,7 @@ class GuardedTransport(httpx2.BaseTransport):
 
 def _find_proxy(base_url: str) -> httpcore2.Proxy | None:
     """Return the proxy for this address from HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and NO_PROXY; None
-    without one."""
+    if there is none."""
     target = urllib.parse.urlsplit(base_url)
     proxies = urllib.request.getproxies()
     address = proxies.get(target.scheme) or proxies.get("all")

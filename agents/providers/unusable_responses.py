@@ -6,7 +6,7 @@ CALL_AS_TEXT = "call_as_text"
 MISSING_CALL = "missing_call"
 EMPTY_RESPONSE = "empty_answer"
 MAX_TRIES = 2
-"""Attempts if another request rarely gives a better response."""
+"""The most attempts if another request rarely gives a better response."""
 MAX_TRIES_IF_BROKEN = 3
 _HINTS = {
     CALL_AS_TEXT: "Your last response was a tool call written as text, so nothing was run. Call the tool through your "
@@ -38,7 +38,7 @@ def build_useless_error(
 
 
 def build_text_call_error(tool: str, usage: Usage) -> ProviderError:
-    """Build the error for a call of the tool written as text."""
+    """Build the error for a call of the tool that the model wrote as text."""
     message = f"The model wrote its call of {tool} as text, so nothing was run. {_REMEDY}"
     return build_useless_error(CALL_AS_TEXT, message, usage, MAX_TRIES)
 

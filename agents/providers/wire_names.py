@@ -112,18 +112,18 @@ def get_plain_wire_name(name: str) -> str:
 
 
 def _is_within(offered: str, called: str, *, is_dotted: bool = False) -> bool:
-    """Return True if the called name contains the offered one as a whole.
+    """Return True if the called name contains the offered name as a whole.
 
-    Next to it, letters, digits, `_` and `-` would belong to the name of another tool, and so would
-    dots next to a dotted name.
+    Next to the offered name, letters, digits, `_` and `-` would belong to the name of another tool,
+    and so would dots next to a dotted name.
     """
     before = r"(?:^functions\.|(?<![\w.-]))" if is_dotted else r"(?<![\w-])"
     return re.search(rf"{before}{re.escape(offered)}(?![\w.-])", called) is not None
 
 
 def _digest(name: str, tries: int) -> str:
-    """Return eight hexadecimal digits that differ with each attempt: names can be crafted to
-    collide."""
+    """Return eight hexadecimal digits for the name. They differ with each attempt, because names
+    can be crafted to collide."""
     return hashlib.sha256(f"{name}{' ' * tries}".encode("utf-8", "surrogatepass")).hexdigest()[:8]
 
 

@@ -1,2 +1,1 @@
-"""Readers of logs: they write what follows from events after the events' commit, once and in
-order."""
+"""Readers of logs: code that acts on each row of a log once, after the row is committed."""

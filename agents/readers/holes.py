@@ -1,7 +1,7 @@
 """Holes in a log: ids that are missing because their transaction is still open or was rolled back.
 
-Ids are assigned before the commit, so a row may appear after others with higher ids. On PostgreSQL,
-a transaction locks the table for writing before it gets an id, and keeps that lock until after its
+Ids are assigned before the commit, so a row may appear after rows with higher ids. On PostgreSQL, a
+transaction locks the table for writing before it gets an id, and keeps that lock until after its
 commit. So a transaction that does not hold the lock when a row is found missing can no longer add
 it. SQLite has one writer at a time, so no row appears late.
 """
@@ -47,7 +47,7 @@ class Hole(NamedTuple):
     writers: Sequence[str]
 
     def shrink(self, found: Collection[int], writers: Writers) -> list[Hole]:
-        """Return the rest of the hole, without ids that were found and with the writers that are
+        """Return the ranges of the hole that are still missing, with those of its writers that are
         still open."""
         waits_for = sorted(writers.ids.intersection(self.writers))
         inside = sorted(pk for pk in found if self.first <= pk <= self.last)
@@ -58,7 +58,7 @@ class Hole(NamedTuple):
 
 
 def find_writers(log: type[Model]) -> Writers:
-    """Find the other transactions that may still add ids which are missing now."""
+    """Find the other transactions that may still add the ids that are missing now."""
     if connection.vendor != "postgresql":
         return Writers(frozenset(), 0.0)
     with connection.cursor() as cursor:

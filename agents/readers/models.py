@@ -8,9 +8,9 @@ class ReaderCursor(models.Model):
 
     Attributes:
         reader: the reader's name.
-        position: the id up to which all rows were read or skipped, except those in holes.
+        position: the id up to which all rows were read or skipped, except rows in holes.
         holes: the ranges of missing ids that may still appear, each as a `Hole`. The reader waits
-            for those after the position.
+            for the holes after the position.
     """
 
     reader = models.CharField(max_length=40, unique=True)

@@ -24,9 +24,9 @@ from agents.runs.engine.timing import timing
 logger = logging.getLogger(__name__)
 
 AT_ONCE = 200
-"""The most rows in one transaction, which on SQLite keeps other writers waiting."""
+"""The most rows that are read in one transaction: on SQLite, other writers wait until it ends."""
 PATIENCE_S = 5.0
-"""Seconds that a reader waits for a missing row; if the row comes later, it is read out of
+"""The seconds for which a reader waits for a missing row; if the row comes later, it is read out of
 order."""
 
 
@@ -99,7 +99,8 @@ def find_oldest_cursor(log: type[Model]) -> int:
 
 
 def _find_place(cursor: ReaderCursor | None) -> int:
-    """Return the id before the first row that the reader may still read; 0 if it has not begun."""
+    """Return the id before the first row that the reader may still read; 0 if the reader has not
+    begun."""
     if cursor is None:
         return 0
     return min([cursor.position, *(Hole(*each).first - 1 for each in cursor.holes)])
@@ -115,7 +116,8 @@ def skip_unread() -> None:
 
 
 def _read(reader: Reader) -> bool:
-    """Read the next batch; skip an unreadable row, so that it never blocks others."""
+    """Read the reader's next batch; return True if there may be more rows. A row that cannot be
+    read is skipped, so that it does not block the rows after it."""
     has_more = False
     with log_and_continue(f"reading for {reader.name}") as failure:
         has_more = _read_batch(reader, AT_ONCE)
@@ -178,8 +180,8 @@ def _list_ids(log: type[Model], after: int) -> QuerySet[Any, int]:
 
 
 def _advance(cursor: ReaderCursor, log: type[Model], most: int) -> list[int]:
-    """Move the cursor; return the ids of at most `most` rows to read: first those that appeared
-    late, then the next ones."""
+    """Move the cursor; return the ids of at most `most` rows to read: first the rows that appeared
+    late, then the next rows."""
     ahead = _list_ids(log, cursor.position)
     ids = list(ahead[:most])
     if not cursor.holes and not list_gaps(cursor.position, ids):

@@ -18,8 +18,8 @@ from agents.restores.models import RestoredLimit
 
 
 class LimitOutcome(StrEnum):
-    """The values that an admin can choose for a line: the restored ones, the newer ones, or the
-    stricter of both."""
+    """The values that an admin can choose for a line: the restored values, the newer values, or the
+    stricter of both for each field."""
 
     RESTORED = "restored"
     NEWER = "newer"
@@ -28,8 +28,8 @@ class LimitOutcome(StrEnum):
 
 @dataclass(frozen=True)
 class ShownField:
-    """A value as the page shows it: as restored, and as it was before the restore if that
-    differs."""
+    """A field of a line as the page shows it: the restored value, and the value before the restore
+    if that differs."""
 
     label: str
     restored: str
@@ -39,7 +39,7 @@ class ShownField:
 
 @dataclass(frozen=True)
 class ShownLine:
-    """A line of the page: one restored row.
+    """A line of the page, about one row that the restore brought back or left out.
 
     Attributes:
         outcomes: the possible outcomes with their labels; the strictest comes first.
@@ -56,7 +56,7 @@ class ShownLine:
 
 
 def list_lines(organization_id: int) -> list[ShownLine]:
-    """List the lines that are not confirmed yet, those with differences first."""
+    """List the lines that are not confirmed yet, lines with differences first."""
     rows = RestoredLimit.objects.filter(organization_id=organization_id)
     return sorted(map(_show, rows), key=lambda shown: (not shown.differs, shown.line.pk))
 
@@ -122,7 +122,7 @@ def _apply(member: Membership, line: RestoredLimit, outcome: str) -> None:
         is_newer = outcome == LimitOutcome.NEWER
         values = line.newer if is_newer else kind.find_stricter(line.restored, line.newer)
         current = kind.read_values(row)
-        # The row was changed since the restore, and confirming must not relax that change.
+        # If the row was changed since the restore, confirming must not relax that change.
         if current != line.restored:
             values = {**values, **kind.find_stricter(values, current)}
         _refuse_own_loss(member, row, values)

@@ -61,8 +61,8 @@ class LimitKind:
         return {field.name: field.read_value(row) for field in self.fields}
 
     def write_values(self, row: Model, values: Values) -> None:
-        """Set the values and save the row; a column without a value, because an older version
-        stored them, stays unchanged."""
+        """Set the values and save the row; a column stays unchanged if an older version stored no
+        value for it."""
         saved_first = row._state.adding
         for field in sorted(self.fields, key=lambda field: saved_first and field.write is not None):
             if field.name in values:
@@ -70,7 +70,7 @@ class LimitKind:
         row.save()
 
     def find_stricter(self, restored: Values, newer: Values) -> Values:
-        """Return the stricter value of each field that both have."""
+        """Return the stricter value of each field that is in both."""
         both = [field for field in self.fields if field.name in restored.keys() & newer.keys()]
         return {
             field.name: field.stricter(restored[field.name], newer[field.name]) for field in both
@@ -339,7 +339,7 @@ KINDS = (
         ),
     ),
 )
-"""All kinds, in the order of the page: groups come before the rules that name them."""
+"""All kinds of limits, in the order of the page: groups come before the rules that name them."""
 BY_NAME = {kind.name: kind for kind in KINDS}
 
 

@@ -46,7 +46,7 @@ def read_newer_limits() -> NewerLimits:
 
 
 def write_lines(newer: NewerLimits | None = None) -> None:
-    """Replace all lines by new ones, which admins have to confirm."""
+    """Replace all lines with new lines, which admins have to confirm."""
     RestoredLimit.objects.all().delete()
     for organization in Organization.objects.order_by("pk"):
         known = newer.organizations.get(_identify(organization)) if newer else None
@@ -82,7 +82,7 @@ def _read_rows(organization: Organization, kind: LimitKind) -> _Rows:
 def _build_lines(
     organization: Organization, kind: LimitKind, theirs: _Rows | None
 ) -> Iterator[RestoredLimit]:
-    """Build the lines of one kind; a permitting row that the backup lacks gets none."""
+    """Build the lines of one kind. A permitting row that the backup lacks gets no line."""
     ours = _read_rows(organization, kind)
     newer = theirs or {}
     lost = {pk: row for pk, row in newer.items() if pk not in ours and kind.restricts}

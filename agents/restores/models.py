@@ -12,8 +12,9 @@ class RestoredLimit(models.Model):
         kind: the name of a `LimitKind` (agents/restores/limits.py).
         row_id: the id of the limiting row.
         name: the description of the row, for people.
-        restored: the values in the backup; None if the row was not in it.
-        newer: the values in the database before the restore; None if it had no such row.
+        restored: the values in the backup; None if the backup did not have the row.
+        newer: the values in the database before the restore; None if that database did not have the
+            row.
         is_compared: True if the database before the restore was a newer one of the same
             organization.
     """

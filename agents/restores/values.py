@@ -24,7 +24,7 @@ class LimitField:
 
     Attributes:
         stricter: returns the stricter value; for incomparable values, the newer one.
-        read, write: for a value that is not a plain column.
+        read, write: read and write the value if it is not a plain column.
         is_secret: True if the page shows only whether the value has changed.
         words: describes the value for people; `describe_value` by default.
     """
@@ -116,7 +116,7 @@ def _describe_tool(name: str, values: Mapping[str, Any]) -> str:
 
 
 def take_newer(_: Any, newer: Any) -> Any:
-    """Return the newer value, because neither is stricter."""
+    """Return the newer value, because neither value is stricter."""
     return newer
 
 
@@ -143,7 +143,7 @@ def take_off(restored: Any, newer: Any) -> Any:
 
 
 def take_common(restored: Sequence[Any], newer: Sequence[Any]) -> list[Any]:
-    """Return the items that both have."""
+    """Return the items that are in both lists."""
     return [value for value in newer if value in restored]
 
 

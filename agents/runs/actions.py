@@ -34,8 +34,8 @@ _RESERVED_PREFIXES = {
     TRIGGER_REQUEST_PREFIX: Origin.TRIGGER,
     ASK_REQUEST_PREFIX: Origin.ASK,
 }
-"""Prefixes of client request ids that only one origin may use: an id that someone else took would
-keep a schedule's run from starting."""
+"""Prefixes of client request ids, each reserved for one origin. Otherwise, somebody could take an
+id and so keep a schedule's run from starting."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class TypedMessage:
     """A message that a person sends to an employee.
 
     Attributes:
-        client_id: the sender's own id for the message, unique in its run; empty without one.
+        client_id: the sender's own id for the message, unique in its run; empty if there is none.
     """
 
     sender: Membership
@@ -57,10 +57,10 @@ class Submission:
 
     Attributes:
         mode: the mode of the run; the employee's own if empty.
-        client_request_id: a repeated id starts no other run; see _RESERVED_PREFIXES.
+        client_request_id: a repeated id starts no second run; see _RESERVED_PREFIXES.
         schedule_id, scheduled_for, missed: the schedule that starts the run, for the run's first
             event.
-        trigger: the name of the trigger that starts the run, for the same event.
+        trigger: the name of the trigger that starts the run, also for the run's first event.
         attachment: text from outside that follows the task; with it, no part of the message counts
             as typed by a person.
     """
@@ -160,7 +160,7 @@ def _refuse_lost_mode(employee: Employee, mode: str) -> None:
         return
     name = employee.name
     raise Conflict(
-        f"{name} works in the mode {employee.mode!r}, which no tool names. Choose another one for {name}."
+        f"{name}'s mode {employee.mode!r} is no longer available. Choose another mode for {name}."
     )
 
 
@@ -273,7 +273,8 @@ def _clean_client_id(sent: str) -> str:
 
 
 def _was_sent(run: Run, message: TypedMessage) -> bool:
-    """Return True if an earlier request has added this message; call it under the run's lock."""
+    """Return True if an earlier request has added this message; call it under the run's lock. Raise
+    Conflict if the id belongs to another message."""
     if not message.client_id:
         return False
     found = Message.objects.filter(run=run, client_message_id=message.client_id).first()

@@ -18,7 +18,7 @@ from agents.providers.base import Usage
 from agents.runs.models import Pass, Run
 
 ANY_MODEL = "*"
-"""The key in prices for every model without its own price."""
+"""The key in a provider's prices that stands for every model without a price of its own."""
 MICROS = 1_000_000
 
 
@@ -180,11 +180,11 @@ class Budget:
 
 
 def check_budgets(run: Run) -> None:
-    """Check before a model call that the run has budget left; `run` has its employee and
-    organization loaded.
+    """Check before a model call that no budget for the run is used up, whether it is the run's, the
+    employee's or the organization's. `run` has its employee and organization loaded.
 
-    Costs no query without a monthly budget, one query with one, and two more if minutes are
-    limited.
+    Costs one query if a month's tokens or costs are limited, two more if its minutes are, and
+    otherwise none.
 
     Raises:
         BudgetExhausted
@@ -225,7 +225,7 @@ def list_run_budgets(run: Run) -> list[Budget]:
 def list_employee_budgets(
     employee: Employee, organization: Organization, month: Month
 ) -> list[Budget]:
-    """Return the month's budgets that limit the employee's runs: its own, then the
+    """Return the month's budgets that limit the employee's runs: the employee's own, then the
     organization's."""
     sums = _sum_usage(employee, organization, month)
     found = [
@@ -283,7 +283,7 @@ class _MonthUsage:
 
 def _sum_usage(employee: Employee, organization: Organization, month: Month) -> dict[str, Any]:
     """Sum the usage of the employee and of the organization in one query; no query if neither has a
-    budget."""
+    monthly budget of tokens or costs."""
     own, all_employees = (
         _MonthUsage.is_limited_for(employee),
         _MonthUsage.is_limited_for(organization),

@@ -37,14 +37,14 @@ from tools.toolbox.param_values import ABSENT, add_amounts, find_values
 
 @dataclass(frozen=True)
 class Occasion:
-    """The occasion on which a call is judged.
+    """The circumstances in which a call is judged.
 
     Attributes:
         now: the end of the counted periods; the database's time if None.
         call_id: the judged call itself, if it is already stored; it is not counted.
         beside: other calls that are not stored yet and will start without approval.
-        is_start: the judged call is approved and about to start; other approved calls are not
-            counted, only those that need no approval.
+        is_start: True if the judged call is approved and about to start. Then other approved calls
+            that wait are not counted, only waiting calls that need no approval.
     """
 
     now: datetime | None = None
@@ -59,8 +59,8 @@ _OPEN = [status for status in RunStatus if status not in ENDED]
 
 @dataclass(frozen=True)
 class EmployeeCalls:
-    """The earlier calls of a run's employee, in all its runs; `find_unseen` considers only this
-    run."""
+    """The earlier calls of a run's employee, in all the employee's runs; `find_unseen` considers
+    only the calls of `run`."""
 
     run: Run
     occasion: Occasion = NOW
@@ -103,9 +103,10 @@ class EmployeeCalls:
     def _find_counted(
         self, tool: str, period: Period
     ) -> tuple[QuerySet[ToolCall], QuerySet[ToolCall]]:
-        """Find the calls that started in the period, and those that will start.
+        """Find the calls that started in the period, and the calls that will start without another
+        verdict.
 
-        Both conditions use an index: on the start of calls, and on open runs.
+        Each of the two queries uses an index: one on the start of calls, one on open runs.
         """
         calls, runs = (
             self._of_organization(tool),
@@ -136,8 +137,8 @@ class EmployeeCalls:
 
 
 def lock_counts(employee_id: int, tools: Collection[str]) -> None:
-    """Lock the employee's grants of these tools until the transaction ends, so that nobody else
-    counts calls of these tools."""
+    """Lock the employee's grants of these tools until the transaction ends, so that no other
+    transaction counts calls of these tools."""
     grants = Grant.objects.filter(employee_id=employee_id, tool__in=tools).order_by("pk")
     list(grants.select_for_update(no_key=True).values_list("pk"))
 

@@ -1,4 +1,5 @@
-"""The description of an event in words, which panel, playback, transcript and webhooks show."""
+"""The description of an event in words, for the panel, the playback, the transcript and
+webhooks."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ class Description:
     """An event prepared for display, from its payload alone.
 
     Attributes:
-        words: what happened, without the following texts.
+        words: what happened, without the texts in the other fields.
         brief: a shorter form of `words`, if they are long.
         spoken: the text for a screen reader, which follows the title of a call; empty if there is
             none, or if it depends on the call's row.

@@ -1,5 +1,5 @@
-"""Describe each type of event in words and facts, for panel, playback, transcript and webhooks.
-Only webhooks show the events of organizations."""
+"""Describe each type of event in words and facts, for the panel, the playback, the transcript and
+webhooks. Only webhooks show the events of organizations."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ Describer = Callable[[Payload, EventRedaction], "Description"]
 _Fact = event_facts.FactKind
 
 DECISIONS = frozenset({ApprovalStatus.APPROVED, ApprovalStatus.DENIED, ApprovalStatus.ANSWERED})
-"""The states of a card that a person has chosen; the reasons for other states are Gadget's."""
+"""The states that a person's decision gives a card; Gadget writes the reasons for all other
+states."""
 CARD_LOOKS = {
     ApprovalStatus.APPROVED: ("good", "check"),
     ApprovalStatus.ANSWERED: ("good", "check"),
@@ -50,7 +51,7 @@ def describe(
     """Describe the event; the redaction leaves out parts of its texts, inputs and results.
 
     An unknown type gets a neutral line without facts: during an update, processes of the new
-    version write events that this one does not know.
+    version write events that this version does not know.
     """
     write = DESCRIBERS.get(event.type)
     if write is None:
@@ -294,8 +295,8 @@ def _describe_request(payload: Payload, redaction: EventRedaction) -> Descriptio
 
 
 def _describe_decision(payload: Payload, redaction: EventRedaction) -> Description:
-    """Describe the end of a card; people's reasons are redacted as texts, Gadget's as inputs, which
-    they may repeat."""
+    """Describe the end of a card. A person's reason is redacted as a text; Gadget's reason is
+    redacted as inputs are, because it may repeat them."""
     by, status = payload.get("decided_by") or "", ApprovalStatus(payload["status"])
     look, icon = CARD_LOOKS.get(status, ("bad", "ban"))
     redact = redaction.redact_text if status in DECISIONS else redaction.redact_summary
@@ -341,8 +342,8 @@ def _describe_reply(payload: Payload, redaction: EventRedaction) -> Description:
 
 
 def _describe_resolution(payload: Payload, redaction: EventRedaction) -> Description:
-    """Describe how the unknown outcome of a call was resolved; a late report says so only in its
-    reason."""
+    """Describe how the unknown outcome of a call was resolved. The words for a late report are
+    empty except in the brief form, because its reason says everything."""
     words = "" if payload["outcome"] == "late_report" else event_words.say_resolution(payload)
     return Description(
         words,
@@ -389,7 +390,7 @@ def _redact_params(payload: Payload, redaction: EventRedaction) -> Any:
 
 @dataclass(frozen=True)
 class _OrganizationFact:
-    """The words for a kind of fact of an organization.
+    """The words for a kind of fact about an organization.
 
     Attributes:
         kind: the kind of fact for other systems; None for a fact that concerns only one person.
@@ -431,7 +432,7 @@ TEXT_EVENTS: dict[str, Describer] = {
     EventType.ASSISTANT_THOUGHT: _describe_thought,
     EventType.MESSAGE_ADDED: _describe_message,
 }
-"""The events of passes, and of the texts of people and the employee."""
+"""The events of passes, and of texts by people and the employee."""
 NOTE_EVENTS: dict[str, Describer] = {
     EventType.ANSWER_CUT: _describe_cut,
     EventType.ANSWER_UNUSABLE: _describe_unusable,
@@ -465,7 +466,7 @@ ORGANIZATION_EVENTS: dict[str, Describer] = {
         (NoticeKind.GRANT_ENDED, "A standing grant ended", "clock", _Fact.GRANT_ENDED),
         (NoticeKind.TRIGGER_REFUSED, "A trigger refuses messages", "x", _Fact.TRIGGER_REFUSED),
         (NoticeKind.WEBHOOK_OFF, "A webhook was switched off", "ban", _Fact.WEBHOOK_DISABLED),
-        (NoticeKind.CHANNEL_LOST, "An address of a person no longer works", "x", None),
+        (NoticeKind.CHANNEL_LOST, "A person's address no longer works", "x", None),
     )
 }
 """The events of organizations: one for each of ORGANIZATION_KINDS."""
@@ -476,4 +477,4 @@ DESCRIBERS: dict[str, Describer] = {
     **CALL_EVENTS,
     **ORGANIZATION_EVENTS,
 }
-"""The function that describes each type of event."""
+"""The functions that describe events, by the event's type."""

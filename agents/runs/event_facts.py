@@ -11,7 +11,7 @@ from agents.runs.models import ApprovalStatus, RunStatus
 from tools.contract import ErrorCode
 
 UNKNOWN_CARD = "unknown_outcome"
-"""The name of the kind of cards about unknown outcomes."""
+"""The kind of cards about unknown outcomes, as facts name it."""
 _OUTCOMES = ("succeeded", "failed", "not_done")
 """The outcomes of a call that can become known late."""
 
@@ -41,7 +41,7 @@ class EventFact:
     """A fact for other systems.
 
     Attributes:
-        ids: ids, kinds and times, never a value.
+        ids: ids, kinds, statuses, times and the like, but no texts or data.
         values: everything else.
     """
 
@@ -91,7 +91,8 @@ def list_question(payload: Payload) -> Facts:
 def list_decision(payload: Payload) -> Facts:
     """List the facts about a closed card; if the card was replaced, its ask stays open.
 
-    Questions that were answered are left out: `list_reply` handles the event with the text.
+    Answered questions are left out, because `list_reply` lists them, from the event that has the
+    answer's text.
     """
     if payload["status"] == ApprovalStatus.ANSWERED and not is_dismissal(payload):
         return ()
@@ -113,8 +114,8 @@ def list_decision(payload: Payload) -> Facts:
 def is_dismissal(payload: Payload) -> bool:
     """Return True if a person dismissed the card.
 
-    Older events lack the field, but of the two ways to become ANSWERED, only a dismissal has a
-    reason.
+    Older events lack the field `dismissed`. But only a dismissed card has a reason: a card that
+    became ANSWERED by an answer has none.
     """
     is_answered = payload["status"] == ApprovalStatus.ANSWERED
     return is_answered and bool(payload.get("dismissed") or payload.get("reason"))
@@ -159,7 +160,7 @@ def list_late_effect(payload: Payload) -> Facts:
 
 
 def list_organization_fact(kind: FactKind, payload: Payload, summary: str) -> Facts:
-    """List the fact of an organization, which belongs to no run."""
+    """List a fact about an organization, which belongs to no run."""
     reason = {"reason": payload["reason"]} if payload.get("reason") else {}
     return (EventFact(kind, dict(payload.get("ids", {})), {"summary": summary, **reason}),)
 

@@ -1,4 +1,4 @@
-"""Write the sentences in descriptions of events that combine several fields of an event."""
+"""Write the sentences that combine several of an event's fields, for the descriptions of events."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from agents.runs.models import ExitReason, RunStatus
 UNUSABLE = ("answer_cut", "answer_filtered", "call_as_text", "missing_call", "empty_answer")
 """The codes of provider errors about a received response."""
 LABELED_REASONS = (ExitReason.MAX_PASSES, ExitReason.ANSWER_CUT, ExitReason.ANSWER_FILTERED)
-"""The exit reasons that are shown by their label, which says more than their value."""
+"""The exit reasons that are shown by their labels, which say more than their values."""
 MANY_MISSED = 100
 """The number at which a schedule stops counting missed runs."""
 RESOLUTIONS = {
@@ -46,8 +46,8 @@ def _say_missed(number: int) -> str:
 
 
 def say_title(payload: Mapping[str, Any], title: str) -> str:
-    """Describe the run's new title, or without one the usage of the request, as in `Naming the run
-    used 900 + 5 tokens`."""
+    """Describe the run's new title or, if there is none, the usage of the request, as in `Naming
+    the run used 900 + 5 tokens`."""
     return f"Named: {title}" if title else f"Naming the run used {say_tokens(payload)}"
 
 
@@ -74,7 +74,7 @@ def say_delay(payload: Mapping[str, Any]) -> str:
     return (
         "The response was unusable"
         if payload["code"] in UNUSABLE
-        else "The model could not be asked"
+        else "The request to the model failed"
     )
 
 
@@ -91,9 +91,9 @@ def say_unusable(payload: Mapping[str, Any]) -> str:
 
 
 def say_adaptation(payload: Mapping[str, Any]) -> str:
-    """Describe the adaptation of a request, as in `The model's server refused the usual form. Sent
-    without temperature.`"""
-    return f"The model's server refused the usual form. Sent {_join(payload['changes'])}."
+    """Describe the adaptation of a request, as in `The model's server refused the request. Sent
+    again without temperature.`"""
+    return f"The model's server refused the request. Sent again {_join(payload['changes'])}."
 
 
 def say_usage(payload: Mapping[str, Any]) -> str:
@@ -104,8 +104,7 @@ def say_usage(payload: Mapping[str, Any]) -> str:
 
 def say_exit_reason(payload: Mapping[str, Any]) -> str:
     """Explain the end of a run, as in `Out of passes: the employee was asked to answer with what it
-    had.`; empty if the run was answered or cancelled.
-    """
+    had.`; empty if the run was answered or cancelled."""
     reason = str(payload["exit_reason"])
     if reason in (ExitReason.FINAL_ANSWER, ExitReason.CANCELLED):
         return ""
@@ -136,8 +135,8 @@ def say_use(payload: Mapping[str, Any]) -> str:
 
 
 def say_waits(payload: Mapping[str, Any]) -> str:
-    """List what a run waits for, as in `2 decisions, an answer and Kim`; empty if no action is
-    needed."""
+    """List what a run waits for, as in `2 decisions, an answer and Kim`; empty if it waits for
+    neither people nor colleagues."""
     decisions = payload.get("decisions", len(payload["approval_ids"]))
     parts = [_one_or_more(decisions, "a decision", "decisions")]
     parts += [

@@ -30,7 +30,7 @@ class RunEvent:
 
     @property
     def payload(self) -> dict[str, Any]:
-        """The fields for the event's row, without optional ones that were left at None."""
+        """The fields for the event's row, without optional fields that are None."""
         return {
             field.name: value
             for field in fields(self)
@@ -99,7 +99,7 @@ class RunStopped(RunEvent):
 
 @dataclass(frozen=True)
 class RunResumed(RunEvent):
-    """The run continues, such as after a wait, a stop or the loss of its worker."""
+    """The run continues, for example after a wait, a stop or the loss of its worker."""
 
     type = EventType.RUN_RESUMED
     by: str
@@ -117,12 +117,11 @@ class CancelRequested(RunEvent):
 
 @dataclass(frozen=True)
 class RunFinished(RunEvent):
-    """The run ended; `cost` is None without a known price, and `outcome` says what the run
-    achieved.
+    """The run ended; `cost` is None if no price is known, and `outcome` says what the run achieved.
 
     Attributes:
         problem: a sentence on why the run failed; empty for most runs. Events of older versions
-            lack it.
+            lack the field.
     """
 
     type = EventType.RUN_FINISHED
@@ -230,7 +229,7 @@ class ToolFinished(RunEvent):
 
 @dataclass(frozen=True)
 class ToolSkipped(RunEvent):
-    """A call was skipped, because it repeats an earlier one."""
+    """A call was skipped, because it repeats an earlier call."""
 
     type = EventType.TOOL_SKIPPED
     call_id: str
@@ -280,7 +279,8 @@ class LateEffect(RunEvent):
 
 @dataclass(frozen=True)
 class ApprovalRequested(RunEvent):
-    """A card asks for a decision; its line always shows the card's current state.
+    """A card asks for a decision; the event's line in the panel always shows the card's current
+    state.
 
     Attributes:
         preapproved: True if a standing grant approves the card at once, so that nobody has to
@@ -310,7 +310,7 @@ class ApprovalRequested(RunEvent):
 
 @dataclass(frozen=True)
 class ApprovalVoted(RunEvent):
-    """A person approved a card that needs more people, or withdrew that approval."""
+    """A person approved a card that needs more approvals, or withdrew that approval."""
 
     type = EventType.APPROVAL_VOTED
     approval_id: str

@@ -114,7 +114,7 @@ def _judge_call(context: RunContext, wanted: ManualCall) -> tuple[Tool, Verdict]
     tool, verdict = context.judge(wanted.tool, dict(wanted.params))
     if tool is not None and not can_run_by_hand(tool, tool.level.value):
         raise Conflict(
-            f"{tool.title} cannot be tried: it has {tool.level} level, and only read tools can"
+            f"{tool.title} cannot be tried: it has {tool.level} level, and only read tools can be tried"
         )
     if verdict.error is not None:
         raise _convert_error(verdict.error)
@@ -147,7 +147,8 @@ def _build_call(run: Run, tool: Tool, verdict: Verdict) -> ToolCall:
 
 
 def _build_request(tool: Tool, verdict: Verdict) -> dict[str, Any]:
-    """Build the response in which a model would request this call: each pass needs one."""
+    """Build the response in which a model would request this call, because each pass needs a
+    response."""
     function = {"name": tool.name, "arguments": canonical_json(verdict.params)}
     return {
         "role": "assistant",

@@ -67,7 +67,7 @@ class ProviderDelayed(RunEvent):
 
 @dataclass(frozen=True)
 class HistoryShortened(RunEvent):
-    """A request was shortened further than the previous one."""
+    """A request was shortened further than the previous request."""
 
     type = EventType.HISTORY_SHORTENED
     pass_number: int

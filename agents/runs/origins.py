@@ -1,4 +1,5 @@
-"""A registry for apps that start runs: each provides the people and the texts behind its runs."""
+"""A registry for apps that start runs: each app provides the people and the texts behind
+its runs."""
 
 from __future__ import annotations
 

@@ -150,8 +150,8 @@ class RunValues:
         )
 
     def _find_uploaded(self, paths: Iterable[str]) -> frozenset[str]:
-        """Return those of the paths whose file a person has uploaded, or an employee has filled
-        with texts from outside."""
+        """Return the paths whose file a person has uploaded, or an employee has filled with texts
+        from outside."""
         subjects = {path: _name_subject(path) for path in paths}
         keys = {path: _make_file_key(path) for path in paths}
         uploads = AuditEntry.objects.filter(
@@ -237,8 +237,8 @@ def _list_values(node: Any) -> Iterator[str]:
 
 
 def _list_recipients(tool: Tool, params: Mapping[str, Any]) -> frozenset[str]:
-    """List the recipients of a call's params: the hosts that they name and the connected source, or
-    else the tool."""
+    """List the recipients of a call's params: the hosts that they name and the connected source or,
+    if there is neither, the tool."""
     try:
         hosts = find_hosts(tool, dict(params)) or frozenset()
     except ToolError:
@@ -270,7 +270,7 @@ def _list_family(root: Run) -> list[int]:
 
 
 def _load_call_texts(organization_id: int, runs: list[int]) -> tuple[list[_CallTexts], bool]:
-    """Load the calls with results of these runs, oldest first, and True if older ones had to be
+    """Load the calls with results of these runs, oldest first, and True if older calls had to be
     left out."""
     calls = ToolCall.objects.filter(
         organization_id=organization_id, run_id__in=runs, result__isnull=False
@@ -372,7 +372,7 @@ def _make_file_key(path: str) -> str:
 
 
 def _load_known(rows: QuerySet[Any], column: str, wanted: Iterable[str]) -> set[str]:
-    """Return those of the wanted values that occur in the column."""
+    """Return the wanted values that occur in the column."""
     chosen = (rows.filter(**{f"{column}__in": chunk}) for chunk in _split_rows(sorted(wanted)))
     return {value for each in chosen for value in each.values_list(column, flat=True)}
 

@@ -1,4 +1,4 @@
-"""Redact parts of events, such as for an exported playback."""
+"""Redact parts of events, for example for an exported playback."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class EventRedaction:
     """The parts of events to redact.
 
     Attributes:
-        values: redact inputs and results of calls, with the sentences, summaries and progress that
-            repeat them.
-        texts: redact texts of the employee and of people, such as the task, messages, reasons and
-            answers.
+        values: True to redact inputs and results of calls, with the sentences, summaries and
+            progress that repeat them.
+        texts: True to redact texts of the employee and of people, such as the task, messages,
+            reasons and answers.
         find_tool: finds a tool by name; only field names that its schemas have are kept.
     """
 
@@ -35,21 +35,21 @@ class EventRedaction:
     find_tool: Callable[[str], Tool | None] = find_no_tool
 
     def redact_inputs(self, tool_name: str, params: dict[str, Any]) -> Any:
-        """Return the inputs of a call, redacted if values are."""
+        """Return the inputs of a call, redacted if `values` is set."""
         tool = self.find_tool(tool_name) if self.values else None
         return redact_fields(params, tool.schema if tool else None) if self.values else params
 
     def redact_data(self, tool_name: str, data: Any) -> Any:
-        """Return the data of a result, redacted if values are."""
+        """Return the data of a result, redacted if `values` is set."""
         tool = self.find_tool(tool_name) if self.values else None
         return redact_fields(data, tool.output_schema if tool else None) if self.values else data
 
     def redact_summary(self, text: str) -> str:
-        """Return a text that may repeat inputs or results, redacted if values are."""
+        """Return a text that may repeat inputs or results, redacted if `values` is set."""
         return _redact_words(text) if self.values else text
 
     def redact_text(self, text: str) -> str:
-        """Return a text of a person or the employee, redacted if texts are."""
+        """Return a text of a person or the employee, redacted if `texts` is set."""
         return _redact_words(text) if self.texts else text
 
 
@@ -57,8 +57,8 @@ NOTHING_REDACTED = EventRedaction()
 
 
 def redact_fields(value: Any, schema: Mapping[str, Any] | None) -> Any:
-    """Redact a value; dicts keep only the names of fields that the schema has, because others may
-    be values themselves."""
+    """Redact a value. Dicts keep only the names of fields that the schema has, because other names
+    may be values themselves."""
     root = schema or {}
     return _redact_value(value, [root], root)
 

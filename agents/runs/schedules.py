@@ -1,4 +1,4 @@
-"""Create, pause, resume and cancel schedules for people, and fire due ones for the sweeper.
+"""Create, pause, resume and cancel schedules for people, and fire due schedules for the sweeper.
 
 A time fires at most once, with any number of sweepers: the schedule's row is locked, checked again,
 and moved to its next time in the commit that starts the run.
@@ -29,9 +29,9 @@ from tools.schedules.cron_times import parse_cron
 from tools.schedules.descriptions import describe_times
 from tools.schedules.models import Schedule
 
-CLOCK_WAS_AHEAD = "The clock was ahead when the next time was set, so it was computed again."
+CLOCK_WAS_AHEAD = "The clock was ahead when the next time was set, so that time was computed again."
 MAX_MISSED = 100
-"""The number at which counting missed times stops."""
+"""The number of missed times at which counting stops."""
 
 
 def create(member: Membership, employee_id: int, task: str, when: tuple[str, str]) -> Schedule:
@@ -42,7 +42,7 @@ def create(member: Membership, employee_id: int, task: str, when: tuple[str, str
 
     Raises:
         Forbidden, NotFound
-        Conflict: the employee is not active, an equal schedule exists, or there are too many
+        Conflict: the employee is not active, an identical schedule exists, or there are too many
             schedules.
         Invalid: the task, the cron expression or the time zone is wrong.
     """
@@ -114,7 +114,7 @@ def cancel(member: Membership, schedule_id: int) -> Schedule:
 
 
 def fire(schedule_id: int) -> bool:
-    """Start the run of a due time and move the schedule to its next time, in one commit; return
+    """Start the run for a due time and move the schedule to its next time, in one commit; return
     False if no time is due.
 
     One run makes up for all missed times.
@@ -131,8 +131,8 @@ def fire(schedule_id: int) -> bool:
 
 
 def correct_time(schedule_id: int) -> bool:
-    """Recompute the next time if it is later than the expression allows, and notify the schedule's
-    creator; return False otherwise.
+    """Recompute the schedule's next time if it is later than the expression allows, and notify the
+    schedule's creator; return False otherwise.
 
     A time that has already fired does not fire again, because its run has that time's request id.
     """
@@ -163,7 +163,7 @@ def pause_after_restore(why: str) -> int:
     """Pause all active schedules after a restore, because people may have cancelled them since the
     backup; return their number.
 
-    Their creators are notified.
+    The creators of the schedules are notified.
     """
     count = 0
     for pk in Schedule.objects.filter(is_active=True).order_by("pk").values_list("pk", flat=True):
@@ -185,8 +185,8 @@ def _switch_off(schedule: Schedule, problem: str) -> None:
 
 
 def _skip_time(schedule: Schedule, why: str, next_at: datetime | None) -> None:
-    """Move the schedule to its next time without starting a run; without a next time, switch it
-    off."""
+    """Move the schedule to its next time without starting a run; if there is no next time, switch
+    it off."""
     time = schedule.next_at.isoformat() if schedule.next_at else ""
     schedule.next_at, schedule.is_active, schedule.problem = next_at, next_at is not None, why[:300]
     schedule.save(update_fields=["next_at", "is_active", "problem"])
@@ -290,7 +290,7 @@ def _find_next_time(schedule: Schedule, moment: datetime) -> datetime | None:
 
 
 def _count_missed(schedule: Schedule, time: datetime, now: datetime) -> int:
-    """Count the times that have passed since this one, up to MAX_MISSED."""
+    """Count the times that have passed since the given time, up to MAX_MISSED."""
     count, following = 0, schedule.times.next_after(time)
     while following is not None and following <= now and count < MAX_MISSED:
         count, following = count + 1, schedule.times.next_after(following)

@@ -25,7 +25,7 @@ POLL_S = 0.2
 
 @dataclass(frozen=True)
 class TaskCard:
-    """A card that waits for a person, in the run itself or in a colleague's run to which it
+    """A card that waits for a person, in the run itself or in a colleague's run to which the run
     delegated."""
 
     id: int
@@ -61,8 +61,8 @@ def run_task(member: Membership, employee: str, task: str, timeout_s: float = 60
     """Assign the task to the employee with this name, and wait until the run ends or waits for
     people.
 
-    After the timeout, return its current state; the run continues. A worker must run in another
-    thread or process.
+    After the timeout, return the run's current state; the run continues. A worker must run in
+    another thread or process.
 
     Raises:
         Forbidden, NotFound, Invalid, Conflict: as for `submit`.

@@ -1,7 +1,7 @@
 """Store the rules of a judgment as a policy snapshot, once under their hash, and load them again.
 
-A snapshot is only a record. No verdict depends on it, so if storing one fails, that is logged and
-work continues. A process remembers which snapshots are stored: a pass under known rules costs no
+A snapshot is only a record. No verdict depends on it, so a failure to store it is logged, and work
+continues. A process remembers which snapshots are stored: a pass under known rules costs no
 statement, and a pass under new rules costs one.
 """
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from agents.runs.models import ExitReason, Outcome, RunStatus
 
 DELAYED = "delayed"
-"""The reason of a queued run that will call its model again later."""
+"""The reason that is shown for a queued run that will call its model again later."""
 WAITS = {
     "decision": "a decision",
     "answer": "an answer",
@@ -69,8 +69,8 @@ def label_status(status: str, reason: str = "", outcome: str = "") -> StatusLabe
     passes` or `Finished without changes`.
 
     Args:
-        reason: the exit reason of an ended run; otherwise `delayed` or one of `WAITS`, others are
-            ignored.
+        reason: the exit reason of an ended run; otherwise `delayed` or one of `WAITS` (others are
+            ignored).
         outcome: the outcome of an ended run; empty if unknown.
     """
     if status in ACTIVE:

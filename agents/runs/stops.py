@@ -1,5 +1,5 @@
-"""Stops: an operator can stop everything, an employee or a tool at once, and only an admin can
-resume it.
+"""Stops: an operator can stop everything, an employee or a tool at once. An admin can resume it,
+and so can the operator within UNDO_TIME.
 
 A stop is stored in the row of the organization, employee or tool. From its commit on, stopped runs
 get no driver. Then each open run records the stop under its own lock, without which no call can
@@ -39,7 +39,8 @@ yet; None if it can."""
 
 @dataclass(frozen=True)
 class _StopAction:
-    """Stopping or resuming: its name in the audit, and the least role that may do it."""
+    """Stopping or resuming: its name in the audit, the lowest role that may do it, and the words
+    for a refusal."""
 
     action: str
     role: Role
@@ -47,14 +48,14 @@ class _StopAction:
 
 
 UNDO_TIME = timedelta(minutes=2)
-"""The time in which people can resume what they have stopped themselves, even if they are no
+"""The time in which people can resume what they have stopped themselves, even if they are not
 admins."""
 _STOP = _StopAction("stopped", Role.OPERATOR, "stop anything")
 _RELEASE = _StopAction("released", Role.ADMIN, "resume what was stopped")
 
 
 def stop_everything(member: Membership) -> None:
-    """Stop all runs of the organization: they start nothing until an admin resumes them.
+    """Stop all runs of the organization: they start nothing until they are resumed.
 
     Raises:
         Forbidden
@@ -92,7 +93,7 @@ def release_everything(member: Membership) -> None:
 
 
 def stop_employee(member: Membership, employee_id: int) -> Employee:
-    """Stop an employee: its runs start nothing until an admin resumes it.
+    """Stop an employee: its runs start nothing until it is resumed.
 
     Raises:
         Forbidden, NotFound
@@ -130,7 +131,7 @@ def release_employee(member: Membership, employee_id: int) -> Employee:
 
 
 def stop_tool(member: Membership, tool: str) -> None:
-    """Stop a tool in the organization: its calls are refused until an admin resumes it.
+    """Stop a tool in the organization: its calls are refused until it is resumed.
 
     Raises:
         Forbidden, NotFound
@@ -173,8 +174,8 @@ def release_tool(member: Membership, tool: str) -> None:
 
 
 def refuse_stopped(employee: Employee) -> None:
-    """Raise Conflict with the reason if this employee is stopped; its organization is loaded
-    already."""
+    """Raise Conflict with the reason if this employee is stopped; its organization must be
+    loaded."""
     if (stop := _find_stop(employee)) is not None:
         raise Conflict(
             f"{stop.why} Nothing can be started until an admin lifts the stop.", stopped=True
@@ -188,8 +189,8 @@ def apply_to_all(organization_id: int) -> None:
 
 
 def apply(run_id: int, wait: bool = False) -> bool:
-    """Record on the run, under its lock, if it is stopped or may continue; return False if nothing
-    changed.
+    """Record on the run, under its lock, whether it is stopped or may continue; return False if
+    nothing changed.
 
     Raises:
         Run.DoesNotExist: without `wait`, the run is locked.
@@ -220,7 +221,7 @@ def _publish(tx: Transaction, stop: Objection | None) -> None:
         return
     tx.publish(RunResumed(MACHINE, "The stop was lifted."))
     if run.status == RunStatus.QUEUED and (run.next_wake_at is None or run.next_wake_at <= tx.now):
-        tx.requeue()  # not while a run pauses for its provider: it waits for the end of the pause
+        tx.requeue()  # a run that pauses for its provider waits until the pause ends
     elif run.status in PARKED and not next_step.wake_if_possible(tx, is_announced=True):
         ending.park(tx, needs_attention=run.status == RunStatus.NEEDS_ATTENTION)
 
@@ -231,7 +232,7 @@ def _ring_inbox(member: Membership) -> None:
 
 
 def _apply_to_runs(runs: QuerySet[Run]) -> None:
-    """Apply the stops to these runs, executing ones first; leave a run that cannot be locked to the
+    """Apply the stops to these runs, executing runs first; leave a run that cannot be locked to the
     sweeper."""
     for pk in _running_first(runs.exclude(status__in=ENDED)):
         with suppress(Run.DoesNotExist, OperationalError):
@@ -261,8 +262,8 @@ def _find_employee(member: Membership, employee_id: int) -> Employee:
 
 
 def may_release(member: Membership, stopped: Organization | Employee | ToolRule | None) -> bool:
-    """Return True if the member may resume this: as an admin, or soon after they stopped it
-    themselves."""
+    """Return True if the member may lift this stop: as an admin, or as the person who stopped it,
+    within UNDO_TIME."""
     if member.may(_RELEASE.role):
         return True
     if stopped is None or stopped.stopped_at is None or stopped.stopped_by != _name(member):

@@ -1,4 +1,4 @@
-"""Give runs titles: `system.titleRun` asks the employee's model in parallel to the run, without
+"""Give runs titles: `system.titleRun` asks the employee's model in parallel with the run, without
 delaying it.
 
 The request is abandoned when the run is cancelled or fails, or when the employee, the organization
@@ -31,9 +31,9 @@ _TIMEOUT_S = 30.0
 
 def title_run(run_id: int) -> bool:
     """Ask the model for the run's title and store it; return False if the run gets none, for
-    example because it has one or the response is unusable.
+    example because it already has a title or the response is unusable.
 
-    The run then keeps the beginning of its task as its title.
+    A run without a title keeps the beginning of its task.
     """
     context = load_context(run_id)
     log_for_organization(context.run.organization_id)
@@ -105,7 +105,7 @@ def _ask(context: RunContext, used: list[Usage], stopped: threading.Event, promp
         if isinstance(error, ProviderError) and error.usage is not None:
             used.append(error.usage)
         raise ToolError(
-            ErrorCode.OPERATION_FAILED, "The model could not be asked.", attempted=False
+            ErrorCode.OPERATION_FAILED, "The request to the model failed.", attempted=False
         ) from error
     late = response.late_usage.wait() if response.late_usage is not None else None
     used.append(late or response.usage)

@@ -30,8 +30,8 @@ def hash_account(organization: Organization, tool: Tool) -> str:
     Gadget.
 
     A connected source uses the credentials of its service; plugins and open-world tools may use any
-    credentials, so all of them count. Equal accounts of two organizations have different hashes.
-    Costs a query for a tool of a connected source.
+    credentials, so all credentials count. The same account has different hashes in two
+    organizations. Costs a query for a tool of a connected source.
     """
     if not (tool.is_from_outside or tool.open_world):
         return ""

@@ -1,6 +1,7 @@
 """End standing grants whose tool, account or level has changed since their creation.
 
-The gate ends them when it compares a card with them; the sweeper ends those whose tool is not used.
+The gate ends such a standing grant when it compares a card with it. The sweeper ends the others,
+whose tools may not be in use.
 """
 
 from __future__ import annotations
@@ -20,8 +21,7 @@ from tools.toolbox.standing_grants import find_change
 
 def end_changed() -> int:
     """End the standing grants in force whose tool, account or level has changed; return their
-    number.
-    """
+    number."""
     hash_once = lru_cache(hash_account)
     rows = (
         StandingGrant.objects.filter(IN_FORCE)
@@ -49,7 +49,8 @@ def _find_change(row: StandingGrant, tool: Tool, account: str) -> Objection | No
 
 
 def _find_level(organization: Organization, employee_id: int | None, tool: Tool) -> Level:
-    """Return the tool's level, or the higher one set by an admin, for the employee or for all."""
+    """Return the tool's level, or the higher level that an admin has set for the employee or for
+    all employees."""
     rules = (
         load_organization_rules(organization.pk)
         if employee_id is None

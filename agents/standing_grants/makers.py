@@ -21,7 +21,7 @@ class PreapprovedCall(NamedTuple):
 
     Attributes:
         ruled: the call's card as approval rules compare it.
-        card: the call's card, or an unsaved one with the run and the calling call, for finding the
+        card: the call's card, or an unsaved card with the run and the calling call, for finding the
             requesters.
     """
 
@@ -31,8 +31,8 @@ class PreapprovedCall(NamedTuple):
 
 @dataclass(frozen=True)
 class MakerRights:
-    """The rights of makers to decide some calls alone; without rules, every maker may decide every
-    call."""
+    """The rights of makers to decide some calls alone; if there are no rules, every maker may
+    decide every call."""
 
     calls: Sequence[RuledCard]
     rules: Collection[RuleTerms] = ()
@@ -63,8 +63,8 @@ def find_rights(
 ) -> MakerRights:
     """Find the rights of these standing grants' makers to decide these calls alone.
 
-    Costs no query if the organization has no rule; else three, and those of `find_requesters` if a
-    matching rule excludes requesters.
+    Costs no query if the organization has no rule, and otherwise three queries. If a matching rule
+    excludes requesters, it also costs the queries of `find_requesters`.
 
     Args:
         organization: the current row of the organization.

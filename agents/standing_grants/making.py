@@ -61,8 +61,8 @@ def list_usable(organization_id: int) -> QuerySet[StandingGrant]:
 def make_grant_once(
     member: Membership, proposal: ProposedGrant, client_grant_id: str
 ) -> tuple[StandingGrant, bool]:
-    """Create a standing grant; return it and True, or the one that the member has created with the
-    same id and False.
+    """Create a standing grant, and return it and True; or return the standing grant that the member
+    has already created with the same id, and False.
 
     Raises:
         Conflict: the id belongs to a standing grant with other terms, or too many are in force.
@@ -72,7 +72,7 @@ def make_grant_once(
         return made, False
     try:
         return make_grant(member, proposal, client_grant_id), True
-    except IntegrityError:  # an equal request was faster
+    except IntegrityError:  # a concurrent identical request created it first
         if made := find_made_before(member, proposal, client_grant_id):
             return made, False
         raise
@@ -81,8 +81,8 @@ def make_grant_once(
 def find_made_before(
     member: Membership, proposal: ProposedGrant, client_grant_id: str
 ) -> StandingGrant | None:
-    """Return the standing grant that an earlier request of the member with this id created; None
-    without one.
+    """Return the standing grant that an earlier request of the member with this id created; None if
+    there is none.
 
     Raises:
         Conflict: the terms of that standing grant differ.
@@ -113,7 +113,7 @@ def _has_terms(made: StandingGrant, proposal: ProposedGrant) -> bool:
 def make_grant(
     member: Membership, proposal: ProposedGrant, client_grant_id: str = ""
 ) -> StandingGrant:
-    """Create a standing grant; only admins can create one for all employees.
+    """Create a standing grant; only admins can create a standing grant for all employees.
 
     Args:
         client_grant_id: the member's own id for the standing grant, or empty.
@@ -241,7 +241,9 @@ def _check_scope(member: Membership, proposal: ProposedGrant) -> None:
         .first()
     )
     if run is None or proposal.employee_id not in (None, run.employee_id):
-        raise Invalid("run", f"There is no run {proposal.run_id} of this employee.")
+        raise Invalid(
+            "run", f"There is no run {proposal.run_id} that this standing grant can apply to."
+        )
     if run.status in ENDED:
         raise Invalid("run", f"Run {proposal.run_id} has ended.")
 

@@ -35,9 +35,9 @@ class StandingGrant(models.Model):
             any value.
         conditions: JSON of `tools.toolbox.conditions.Condition`.
         client_grant_id: the maker's own id for the standing grant, so that a repeated request
-            creates no second one.
-        ended_at, ended_because: when and why it ended without being revoked, such as after a change
-            of the tool.
+            creates no second standing grant.
+        ended_at, ended_because: when and why it ended without being revoked, for example after a
+            change of the tool.
     """
 
     organization = models.ForeignKey(

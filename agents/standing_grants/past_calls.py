@@ -42,8 +42,8 @@ class PastCall:
     facts: EarlierFacts | None = None
 
     def as_asking_call(self, terms: GrantTerms, tool: Tool) -> AskingCall:
-        """Return the call for the comparison with these terms, as if tool and account had not
-        changed since."""
+        """Return the call for the comparison with these terms, as if the tool and its account had
+        not changed since the call."""
         return AskingCall(
             tool=self.tool,
             definition=terms.definition,
@@ -151,7 +151,8 @@ def find_covered_cards(organization_id: int, proposal: ProposedGrant, tool: Tool
 
 
 def load_past_cards(organization_id: int, tool: str, run_id: int | None = None) -> list[Approval]:
-    """Load the newest cards of the tool, at most 500 of the last 90 days, without replaced ones."""
+    """Load the newest cards of the tool, at most 500 from the last 90 days, without
+    replaced cards."""
     here = Q() if run_id is None else Q(run_id=run_id)
     rows = Approval.objects.filter(
         here,

@@ -29,11 +29,11 @@ class Pause:
 
 
 def find_pauses(organization: Organization, grants: Iterable[StandingGrant]) -> dict[int, Pause]:
-    """Find, by grant id, the pauses of these standing grants by an approval rule or the two-person
-    rule.
+    """Find the pauses of these standing grants, by grant id. An approval rule or the two-person
+    rule can pause a standing grant.
 
     Costs one query for the rules and, if there are any, two more. Under the two-person rule,
-    standing grants for a single run cost those of `find_requesters`, too.
+    standing grants for a single run also cost the queries of `find_requesters`.
     """
     rules, rows = load_rules(organization), list(grants)
     if not rules or not rows:
@@ -48,7 +48,7 @@ def find_pauses(organization: Organization, grants: Iterable[StandingGrant]) -> 
         )
         if unmet is not None:
             found[row.pk] = Pause(
-                f"Approval rule “{unmet.name}”: {maker} could not decide these calls alone.",
+                f"Approval rule “{unmet.name}”: {maker} cannot approve these calls alone.",
                 is_complete=True,
             )
         elif organization.four_eyes:
@@ -82,7 +82,7 @@ def _find_in_own_run(grants: Iterable[StandingGrant]) -> set[int]:
 def _describe(maker: str, *, is_complete: bool) -> Pause:
     if is_complete:
         return Pause(
-            f"Two-person rule: {maker} requested this run, so someone else decides its calls.",
+            f"Two-person rule: {maker} requested this run, so someone else must approve its calls.",
             is_complete,
         )
     return Pause(f"Two-person rule: it never approves calls that {maker} requested.", is_complete)

@@ -1,4 +1,5 @@
-"""Approve cards with standing grants: when a call is recorded, and again when it starts."""
+"""Approve cards with standing grants when calls are recorded, and check these approvals again when
+the calls start."""
 
 from __future__ import annotations
 
@@ -115,7 +116,7 @@ def build_call(asking: AskingCard, organization: Organization) -> AskingCall:
     """Build the call for the comparison with standing grants.
 
     Args:
-        organization: its current row; the run's own may be older.
+        organization: the organization's current row; the row loaded with the run may be older.
     """
     call = asking.card.tool_call
     return AskingCall(
@@ -266,11 +267,11 @@ def find_objection(asking: AskingCard) -> PreapprovalObjection | None:
 def reserve_uses(
     run: Run, preapprovals: Sequence[tuple[GrantPreapproval, Approval]]
 ) -> list[GrantPreapproval]:
-    """For each preapproval that approves its card, reserve a use of the first matching standing
-    grant with uses left.
+    """Reserve a use of the first matching standing grant with uses left, for each preapproval that
+    approves its card.
 
-    Return the preapprovals; without a use left, a preapproval is withheld. The standing grants stay
-    locked until the commit. Those whose maker has lost the right to decide are ended.
+    Return the preapprovals; if no use is left, a preapproval is withheld. The standing grants stay
+    locked until the commit. Standing grants whose maker has lost the right to decide are ended.
     """
     wanted = {
         each.pk
@@ -334,7 +335,7 @@ class LockedGrants:
 
 
 def lock_in_force(run: Run, ids: Collection[int]) -> LockedGrants:
-    """Lock those of these standing grants that are in force."""
+    """Lock the standing grants with these ids that are in force."""
     makers = Membership.objects.filter(
         organization=OuterRef("organization"),
         user=OuterRef("made_by"),
@@ -361,7 +362,7 @@ def _find_rights(locked: Sequence[StandingGrant], calls: Sequence[PreapprovedCal
 
 
 def end_grants(grants: QuerySet[StandingGrant], because: str) -> int:
-    """End those of these standing grants that are in force, each with an entry in the audit; return
+    """End the given standing grants that are in force, each with an entry in the audit; return
     their number."""
     ended = 0
     with transaction.atomic():

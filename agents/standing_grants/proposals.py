@@ -55,7 +55,7 @@ class ProposedGrant:
         """Return the terms for the comparison with past cards: with the current tool, but without
         an account.
 
-        Finding the account may cost a query, and past cards do not record theirs.
+        Finding the account may cost a query, and past cards do not record their account.
         """
         return GrantTerms(
             pk=0,
@@ -71,7 +71,8 @@ class ProposedGrant:
 
 
 def propose_from_card(card: Approval) -> ProposedGrant:
-    """Propose a standing grant for calls of the same employee that equal this card's call.
+    """Propose a standing grant for calls of the same employee with the same values as this card's
+    call.
 
     Raises:
         Invalid: a param's name cannot be a path.
@@ -135,7 +136,7 @@ def read_causes(judgment: Mapping[str, Any] | None) -> tuple[Cause, ...]:
 
 
 def find_tool(organization_id: int, name: str, employee_id: int | None) -> Tool | None:
-    """Return the tool in the version that the employee uses, or without an employee in the newest
+    """Return the tool in the version that the employee uses or, for no employee, in the newest
     version; None if it is not installed."""
     pinned: dict[str, str] = {}
     if employee_id is not None:

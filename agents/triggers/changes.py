@@ -34,7 +34,7 @@ class TriggerTerms:
 
     Attributes:
         filters: conditions as JSON, with rules of FILTER_RULES.
-        secret: a secret from the other system; if empty, a new trigger gets a generated one.
+        secret: a secret from the other system; if empty, a new trigger gets a generated secret.
     """
 
     name: str
@@ -94,7 +94,8 @@ def make_trigger(member: Membership, terms: TriggerTerms) -> tuple[Trigger, str]
 
 
 def edit_trigger(member: Membership, trigger_id: int, terms: TriggerTerms) -> Trigger:
-    """Change the terms of a trigger, which then works on behalf of this member; its address stays.
+    """Change the terms of a trigger, which then works on behalf of this member; its address stays
+    the same.
 
     Raises:
         Forbidden, NotFound, Invalid
@@ -114,7 +115,7 @@ def edit_trigger(member: Membership, trigger_id: int, terms: TriggerTerms) -> Tr
 
 
 def switch_trigger(member: Membership, trigger_id: int, *, is_active: bool) -> Trigger:
-    """Switch a trigger off, or on again, after which it works on behalf of this member."""
+    """Switch a trigger off or on. A trigger that was switched on works on behalf of this member."""
     member.require(Role.OPERATOR, "switch a trigger")
     with transaction.atomic():
         trigger = _lock(member, trigger_id)
@@ -140,7 +141,7 @@ def renew_secret(member: Membership, trigger_id: int) -> tuple[Trigger, str]:
 
 
 def remove_trigger(member: Membership, trigger_id: int) -> None:
-    """Remove a trigger; its runs stay visible, its messages are hidden but kept."""
+    """Remove a trigger; its runs stay visible, and its messages are hidden but kept."""
     member.require(Role.OPERATOR, "remove a trigger")
     with transaction.atomic():
         trigger = _lock(member, trigger_id)

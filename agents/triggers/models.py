@@ -42,11 +42,11 @@ class Trigger(models.Model):
         task: the template of the task, with placeholders such as `{{ payload.issue.title }}`.
         filters: conditions on the payload, as `tools.toolbox.conditions.Condition.as_json`; all
             must match.
-        repeat_hours: the hours in which equal bodies start only one run, for schemes without
-            message ids.
+        repeat_hours: the number of hours during which identical bodies start only one run, for
+            schemes without message ids.
         max_queued: the most runs that may wait for a worker at a time.
-        created_by: the person on whose behalf it works: the last who created, saved or switched it
-            on.
+        created_by: the person on whose behalf the trigger works, who last created it, saved it or
+            switched it on.
         made_by, task_by, secret_by: the people who created it, last wrote its task, and last set or
             saw its secret; they count as requesters of the runs.
         part_authors: the id of the person who last changed each of PARTS; they count as requesters,
@@ -118,7 +118,8 @@ class ReceivedMessage(models.Model):
             whose behalf it acts.
         payload: the body; empty if the message was refused because its sender proved nothing.
         template: the trigger's task when the run started.
-        replay_of, by: for a message sent again, the original message and the person.
+        replay_of, by: for a message sent again, the original message and the person who sent it
+            again.
     """
 
     trigger = models.ForeignKey(

@@ -10,7 +10,7 @@ from agents.triggers.models import ReceivedMessage
 
 
 def load_acts(run_ids: Collection[int]) -> dict[int, list[Act]]:
-    """Load, by run id, the people behind the run's trigger, and those who sent its message
+    """Load, by run id, the people behind the run's trigger, and the people who sent its message
     again."""
     rows = ReceivedMessage.objects.filter(run_id__in=run_ids).values_list("run_id", "requesters")
     return {

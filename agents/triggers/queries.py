@@ -13,8 +13,8 @@ _NAME = ("username",)
 
 
 class TriggerWithPeople(NamedTuple):
-    """An active trigger with its organization, its employee and the people behind it; those that
-    are missing have no id."""
+    """An active trigger with its organization, its employee and the people behind it. An employee
+    or a person that is missing has no id."""
 
     trigger: Trigger
     organization: Organization

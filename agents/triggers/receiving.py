@@ -1,5 +1,5 @@
-"""Receive messages to triggers: check and filter them, and start one run for each, even if it is
-sent several times."""
+"""Receive messages to triggers: check and filter them, and start one run for each message, even if
+the message is sent several times."""
 
 import json
 import time
@@ -35,7 +35,7 @@ Joined = TypeVar("Joined", bound=Model)
 
 LARGEST_PAYLOAD = 256 * 1024
 MAX_PER_MINUTE = 3_000
-"""The most messages of one trigger in one process."""
+"""The most messages of one trigger that a process receives per minute."""
 MAX_NOTED_REFUSALS = 20
 """The most refusals of unproved messages that are stored per minute and trigger, so that a stranger
 cannot fill the table."""
@@ -43,8 +43,8 @@ TOLD_EVERY = timedelta(hours=1)
 """The shortest time between two facts about the refusals of a trigger; people get one notice a
 day."""
 KEPT = 200
-"""The most messages that started nothing, with content, that are stored for a trigger, and the most
-without content."""
+"""The number of messages that are kept for a trigger although they started nothing. Messages with
+and without content are counted separately."""
 WAIT_S = 60
 """Seconds after which a sender may retry while too many runs wait."""
 
@@ -75,7 +75,7 @@ class Taken:
 
 
 def receive(public_id: str, headers: Mapping[str, str], body: bytes) -> Taken:
-    """Receive a message: start its run, return the run of an equal message, or filter it out.
+    """Receive a message: start its run, return the run of an identical message, or filter it out.
 
     Raises:
         NotFound: there is no trigger with this id, or it is switched off.
@@ -198,8 +198,8 @@ def _start_or_refuse(trigger: Trigger, payload: Any, key: str, window: timedelta
     )
     newest_first = same_key.order_by("-pk").annotate(now=Now())
     earlier = list(newest_first.values_list("received_at", "run_id", "now"))
-    # Derived from the same rows: of two equal messages at the same time, only one can then start a
-    # run.
+    # The generation comes from the same rows, so of two identical messages at the same time only
+    # one can start a run.
     generation = f":{len(earlier)}" if window else ""
     repeated = [
         run_id for received_at, run_id, now in earlier if not window or received_at > now - window
@@ -226,7 +226,7 @@ def _start_or_refuse(trigger: Trigger, payload: Any, key: str, window: timedelta
 def _start(
     received: ReceivedMessage, member: Membership, payload: Any, generation: str = ""
 ) -> Run:
-    """Start the run and store its message in one transaction; if an equal request has started a
+    """Start the run and store its message in one transaction; if an identical request has started a
     run, return that run."""
     trigger = received.trigger
     if trigger.employee_id is None:
@@ -328,8 +328,8 @@ def _read_scalar(text: Any) -> Any:
 
 
 def _note_refusal(trigger: Trigger, reason: str, proved: ReceivedMessage | None = None) -> None:
-    """Store a refusal; if the message was proved, with its content, so that a person can send it
-    again."""
+    """Store a refusal, with the message's content if the message was proved, so that a person can
+    send it again."""
     if proved is None and count_or_wait(f"trigger-refusals:{trigger.pk}", MAX_NOTED_REFUSALS):
         return
     received = (
@@ -361,8 +361,8 @@ def _tell_refusal(trigger: Trigger, reason: str) -> None:
 
 
 def _note(trigger: Trigger, received: ReceivedMessage) -> None:
-    """Store a message that started nothing, and delete the oldest ones beyond KEPT, separately for
-    messages with and without content."""
+    """Store a message that started nothing, and delete the oldest such messages beyond KEPT,
+    separately for messages with and without content."""
     received.trigger = trigger
     received.save(force_insert=True)
     others = ReceivedMessage.objects.filter(trigger=trigger).exclude(status=ReceivedStatus.STARTED)

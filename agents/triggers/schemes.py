@@ -13,7 +13,7 @@ from agents.triggers.models import Scheme
 from tools.toolbox.objections import Objection
 
 TOLERANCE_S = 300
-"""The most seconds by which a signed time may be earlier or later than ours."""
+"""The most seconds by which a signed time may be earlier or later than this server's time."""
 STANDARD_PREFIX = "whsec_"
 
 
@@ -49,7 +49,7 @@ class SchemeTraits:
 
     Attributes:
         body, age, id: how the scheme proves the body, the age and the id of a message.
-        id_header: the header with the sender's id of a message; empty without one.
+        id_header: the header with the sender's id of a message; empty if the scheme has none.
         find_objection: returns the reason to refuse a request; None only for a valid proof.
     """
 
@@ -107,7 +107,7 @@ def _check_standard(incoming: Incoming, proof: Proof) -> Objection | None:
 
 
 def _get_standard(incoming: Incoming, name: str) -> str:
-    """Return a header of Standard Webhooks, under the standard's name, or under Svix's if the
+    """Return a header of Standard Webhooks, under the standard's name, or under Svix's name if the
     standard's id is missing."""
     prefix = "webhook" if "webhook-id" in incoming.headers else "svix"
     return incoming.headers.get(f"{prefix}-{name}", "")
@@ -206,7 +206,7 @@ def _sign_hex(secret: str, signed: bytes) -> str:
 
 
 def _is_same(given: str, expected: str) -> bool:
-    """Compare in constant time."""
+    """Compare two texts in constant time."""
     return hmac.compare_digest(given.encode("utf-8", "replace"), expected.encode())
 
 

@@ -31,7 +31,7 @@ def check_template(template: str) -> None:
         Invalid
     """
     places = [place.strip() for place in _PLACE.findall(template)]
-    # Placeholders without closing braces are invalid, too.
+    # Include placeholders without closing braces, so that they are refused as invalid.
     places += [f"{rest} …" for rest in _PLACE.sub("", template).split("{{")[1:]]
     if len(places) > MAX_PLACES:
         raise Invalid(
@@ -46,7 +46,7 @@ def check_template(template: str) -> None:
 
 
 def fill_template(template: str, payload: Any) -> str:
-    """Return the template with the payload's values in its placeholders, each in one line and of
+    """Return the template with the payload's values in its placeholders, each on one line and of
     limited length."""
     return _PLACE.sub(lambda found: _show(_look_up(found[1].strip(), payload)), template)
 

@@ -83,7 +83,7 @@ def create_environment(**options: Any) -> Environment:
 
 
 _SOME_ID = 987654321
-"""An id that occurs in no other part of an address."""
+"""An id that does not occur anywhere else in an address."""
 
 
 def build_url(name: str, *args: object, **kwargs: object) -> str:
@@ -96,7 +96,8 @@ def build_url(name: str, *args: object, **kwargs: object) -> str:
 
 @lru_cache(maxsize=256)
 def _split_address(name: str, _prefix: str, urlconf: str | None) -> tuple[str, str]:
-    """Split an address around its id; cached, because a list can have a thousand addresses."""
+    """Split an address around its id; the result is cached, because a list can have a thousand
+    addresses."""
     before, _, after = reverse(name, urlconf=urlconf, args=(_SOME_ID,)).partition(str(_SOME_ID))
     return before, after
 

@@ -35,13 +35,13 @@ def icon(name: str) -> SafeString:
 
 
 def visible(value: object) -> SafeString:
-    """Show text in one line, with hidden characters as tokens; use it for all text that others
+    """Show text on one line, with hidden characters as tokens; use it for all text that others
     wrote."""
     return safe_text.render_text(str(value), keep="")
 
 
 def one_line(value: object) -> SafeString:
-    """Show text of several lines in one line, with a space for each line break."""
+    """Show text of several lines on one line, with a space for each line break."""
     return visible(LINE_BREAKS.sub(" ", str(value)))
 
 
@@ -56,13 +56,13 @@ def visible_lines(value: object) -> SafeString:
 
 
 def json_value(value: Any) -> SafeString:
-    """Show a JSON value; a long one is folded, with its length."""
+    """Show a JSON value; a long value is folded, with its length."""
     return safe_text.render_value(value)
 
 
 def attribute_value(value: Any) -> SafeString | str:
-    """Show the value of a record's attribute; large numbers get separators, which a year does not
-    need."""
+    """Show the value of a record's attribute; large numbers get separators, but numbers in the size
+    of a year do not."""
     return (
         f"{value:,}"
         if type(value) in (int, float) and abs(value) >= FIRST_SEPARATED
@@ -74,7 +74,7 @@ def sentence(value: str, ids: Mapping[str, str] | None = None) -> SafeString:
     """Show a card's sentence with its names as chips.
 
     Args:
-        ids: the ids of names that may occur in it, by name.
+        ids: the ids of names that may occur in the sentence, by name.
     """
     return safe_text.render_sentence(value, ids)
 
@@ -115,12 +115,13 @@ def plural(count: int, many: str = "s", one: str = "") -> str:
 
 
 def duration(milliseconds: int | None) -> str:
-    """Format a duration: `340 ms`, `1.2 s` or `3 min 5 s`; empty if it has not ended."""
+    """Format a duration: `340 ms`, `1.2 s` or `3 min 5 s`; empty for None."""
     return "" if milliseconds is None else durations.format_duration(milliseconds)
 
 
 def moment(at: datetime | None) -> SafeString | str:
-    """Show a time as `5 min ago` or `in 3 h` up to a day, then as a date; the exact time on hover.
+    """Show a time as `5 min ago` or `in 3 h` up to a day, then as a date, with the exact time on
+    hover.
 
     A script keeps it up to date and converts it to the reader's zone.
     """
@@ -161,7 +162,7 @@ def time_since(since: datetime) -> str:
 
 
 def clock(at: time | None) -> str:
-    """Show a time of day in the form's format, such as `08:30`; empty for none."""
+    """Show a time of day in the form's format, such as `08:30`; empty for None."""
     return "" if at is None else f"{at:%H:%M}"
 
 

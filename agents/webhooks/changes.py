@@ -32,7 +32,7 @@ MAX_WEBHOOKS = 20
 MAX_ADDRESS = 500
 MAX_SECRETS = 4
 OVERLAP = timedelta(days=1)
-"""The time for which an old secret stays valid besides the new one."""
+"""The time for which an old secret stays valid alongside the new secret."""
 KEPT = timedelta(days=30)
 """The time for which ended deliveries are kept."""
 
@@ -92,7 +92,7 @@ def make_webhook(member: Membership, terms: WebhookTerms) -> tuple[Webhook, str]
 
 
 def edit_webhook(member: Membership, webhook_id: int, terms: WebhookTerms) -> Webhook:
-    """Change the webhook; if its address changes, waiting deliveries go to the new one, and its
+    """Change the webhook. If its address changes, waiting deliveries go to the new address, and its
     failures are forgotten.
 
     Raises:
@@ -134,7 +134,7 @@ def switch_webhook(member: Membership, webhook_id: int, *, is_active: bool) -> W
 
 
 def rotate_secret(member: Membership, webhook_id: int) -> tuple[Webhook, str]:
-    """Give a webhook a new secret, and return both; the old secret stays valid for a day.
+    """Give a webhook a new secret, and return both. The old secret stays valid for a day.
 
     Raises:
         Forbidden, NotFound
@@ -168,10 +168,11 @@ def remove_webhook(member: Membership, webhook_id: int) -> None:
 
 
 def forget_old_deliveries(at_once: int = 1_000) -> int:
-    """Delete deliveries that ended more than 30 days ago, and those of removed webhooks; return
-    their number.
+    """Delete deliveries that ended more than 30 days ago, and deliveries of removed webhooks;
+    return the number of deleted deliveries.
 
-    Works in short transactions, and leaves the rest for later if there are many.
+    Fail waiting deliveries of webhooks that are switched off. Work in short transactions, and leave
+    the remaining deliveries for later if there are many.
     """
     rows = WebhookDelivery.objects.all()
     late = rows.filter(webhook__is_active=False)
@@ -184,7 +185,7 @@ def forget_old_deliveries(at_once: int = 1_000) -> int:
 def switch_all_off(reason: str) -> None:
     """Switch all webhooks off, and fail all waiting deliveries.
 
-    For a restore, after which nobody knows what was sent since the backup, and whether the
+    Used after a restore, when nobody knows what was sent since the backup or whether the
     installation is a copy.
     """
     end_deliveries(WebhookDelivery.objects.all(), WebhookDeliveryStatus.FAILED, reason)
@@ -192,8 +193,8 @@ def switch_all_off(reason: str) -> None:
 
 
 def fail_waiting(webhook: Webhook, reason: str) -> None:
-    """Fail all waiting deliveries of the webhook, which people can send again; each keeps the
-    reason of its last failure, if any."""
+    """Fail all waiting deliveries of the webhook; people can send them again. A delivery that has
+    failed before keeps the reason for that failure."""
     waiting = WebhookDelivery.objects.filter(webhook=webhook, status=WebhookDeliveryStatus.WAITING)
     problem = Case(When(problem="", then=Value(reason[:300])), default=F("problem"))
     waiting.update(status=WebhookDeliveryStatus.FAILED, ended_at=Now(), problem=problem)
@@ -244,7 +245,7 @@ def _write(webhook: Webhook, terms: WebhookTerms) -> None:
 
 
 def _clean_address(address: str) -> str:
-    """Check that the address uses https and is public, unless the installation allows its private
+    """Return the address if it uses https and is public, or if the installation allows its private
     host.
 
     Raises:

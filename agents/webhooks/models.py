@@ -43,8 +43,8 @@ class Webhook(ReceiverBase):
         address: encrypted, because some addresses are secrets; only admins see it.
         kinds: values of WebhookKind.
         sends_values: True if deliveries also contain values, not only ids, kinds and times.
-        busy_until: the time until which a worker may be sending a delivery; there is only one at a
-            time.
+        busy_until: the time until which a worker may be sending a delivery; only one delivery is
+            sent at a time.
         rests_until: the time until which nothing is sent, because the receiver failed.
         failures: the number of failures since the last success.
         is_slow: True if the last response took more than two seconds.
@@ -85,7 +85,7 @@ class Webhook(ReceiverBase):
 
     @override
     def save(self, *args: Any, **kwargs: Any) -> None:
-        """Save the webhook; if that switches it on, it gets only facts from now on."""
+        """Save the webhook; if this switches the webhook on, it gets only facts from then on."""
         if self.is_active and Webhook.objects.filter(pk=self.pk, is_active=False).exists():
             self.told_from = Now()
         super().save(*args, **kwargs)
@@ -120,7 +120,7 @@ class WebhookSecret(models.Model):
 
 
 class WebhookDeliveryStatus(models.TextChoices):
-    """The states of a delivery; an ended one can be sent again."""
+    """The states of a delivery; an ended delivery can be sent again."""
 
     WAITING = "waiting", "Waiting"
     SENT = "sent", "Delivered"
@@ -139,10 +139,10 @@ class WebhookDelivery(DeliveryBase):
         run_id: the run's id; None for a fact of the organization, which belongs to no run.
         seq: the number of the run's event, or the id of the organization's event, that it reports.
         previous_seq: the `seq` of the previous event that was sent to this webhook about the same
-            run, or about no run; None for the first one.
+            run, or about no run; None for the first such event.
         payload: ids, kinds and times.
         values: everything else that a receiver may read; empty unless the webhook sent values when
-            the fact was read. They are sent only if it still does.
+            the fact was read. The values are sent only if the webhook still sends values.
         wanted_at: the time of the fact, or of *Send again*, from which the three days for retries
             count.
         answer_status, duration_ms: the HTTP status and the duration of the last attempt.

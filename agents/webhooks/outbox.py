@@ -89,8 +89,8 @@ def write_deliveries(events: Sequence[Event]) -> None:
         for event in events
         if event.run.origin == Origin.ASK and _is_undone(event)
     }
-    # Deliveries of undone decisions are not sent yet: each is due only once its decision can no
-    # longer be undone.
+    # An undone decision's deliveries can still be deleted: they are due only when the decision can
+    # no longer be undone.
     if undone:
         responses = WebhookDelivery.objects.filter(run_id__in=undone, kind=WebhookKind.ASK_ANSWERED)
         responses.filter(Q(tries=0) | Q(status=WebhookDeliveryStatus.DROPPED)).delete()
@@ -125,8 +125,8 @@ def _write_told(told: Sequence[ToldFact], earlier: QuerySet[WebhookDelivery]) ->
     """Write the deliveries of these facts.
 
     Args:
-        earlier: the deliveries of the same runs; for facts of organizations, those of no run to the
-            same webhooks.
+        earlier: the deliveries about the same runs; for facts of organizations, the deliveries to
+            the same webhooks that are about no run.
     """
     if rows := _build_deliveries(told, earlier) if told else []:
         WebhookDelivery.objects.bulk_create(rows)
@@ -228,7 +228,7 @@ def _build_fact(run: Run, fact: EventFact) -> WebhookFact | None:
             | FactKind.TRIGGER_REFUSED
             | FactKind.WEBHOOK_DISABLED
         ):
-            raise ValueError(f"{fact.kind} is no fact of a run")
+            raise ValueError(f"{fact.kind} is not a fact about a run")
         case _:
             assert_never(fact.kind)
 
@@ -247,7 +247,7 @@ def _build_unknown_card(fact: EventFact) -> WebhookFact | None:
     card.
 
     A call has at most two such cards: one for the unknown outcome, and one for a late effect, which
-    people acknowledge. Only the event of the second card names it.
+    people acknowledge. Only the event about a late effect names its card.
     """
     ids = {"card": UNKNOWN_CARD, **fact.ids}
     if "approval_id" not in ids:

@@ -219,7 +219,7 @@ def compose(delivery: WebhookDelivery, webhook: Webhook) -> dict[str, Any] | Non
 
 
 def _find_correlation(run_id: int | None) -> str:
-    """Return the correlation id of the run; empty without a run, or if it was deleted."""
+    """Return the correlation id of the run; empty if there is no run, or if it was deleted."""
     if run_id is None:
         return ""
     run = Run.objects.only("correlation_id").filter(pk=run_id).first()

@@ -1,5 +1,5 @@
-"""Work that each sweeper repeats every 30 to 60 seconds, besides work that is due by times in the
-database."""
+"""Work that each sweeper repeats every 30 to 60 seconds, in addition to the work that is due by
+times in the database."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Chore:
 
 
 def build_chores() -> list[Chore]:
-    """Build the chores of one sweeper; all are due immediately."""
+    """Build the chores of one sweeper; all chores are due immediately."""
     return [
         Chore("comparing drafts in shadow mode", compare_all, 30),
         Chore("correcting late schedules", correct_times, 60),

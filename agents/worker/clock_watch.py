@@ -2,7 +2,7 @@
 set.
 
 Without the correction, work would wait for as long as the clock was ahead, and nobody would notice.
-`runs/schedule_watch.py` does the same for schedules, `LeaseWatch` for leases.
+`runs/schedule_watch.py` does the same for schedules, and `LeaseWatch` for leases.
 """
 
 import logging

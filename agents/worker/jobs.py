@@ -1,4 +1,4 @@
-"""The jobs of the queue: the argument of each is the id of a run or a tool source, or 0."""
+"""The jobs of the queue: the argument of each job is the id of a run or a tool source, or 0."""
 
 import logging
 import os
@@ -28,8 +28,8 @@ from tools.toolbox.threads import count_abandoned_threads
 logger = logging.getLogger(__name__)
 
 MAX_ABANDONED = 8
-"""The number of tool threads that run beyond their timeouts at which the worker shuts down, for a
-restart."""
+"""The number of tool threads running beyond their timeouts at which the worker shuts down, so that
+it is restarted."""
 
 TITLES_AT_ONCE = 4
 _title_threads = ThreadPoolExecutor(TITLES_AT_ONCE, thread_name_prefix="titles")

@@ -1,8 +1,8 @@
 """The threads that read events and send notices and webhooks.
 
-One thread reads, one spreads notices, one withdraws, one sends e-mail, and four each send to
-browsers, chat and webhooks. So a server that hangs delays only its own deliveries, and no run or
-page waits for any of them.
+One thread reads events, one spreads notices, one withdraws them, one sends e-mail, and four each
+send to browsers, chat services and webhooks. A server that hangs therefore delays only its own
+deliveries, and no run or page waits for any of these threads.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from agents.runs.engine.timing import timing
 POLL_S = 2.0
 SHORTEST_POLL_S = 0.5
 HELPERS, HELPERS_POLL_S = 3, 30.0
-"""The number of helper threads for each kind of delivery, besides the thread that checks every two
-seconds, and the seconds between their own checks.
+"""The number of helper threads for each kind of delivery, in addition to the thread that checks
+every two seconds, and the seconds between a helper's checks.
 
-One of the helpers serves only healthy receivers. All are woken together.
+One of the helpers serves only healthy receivers. All threads of a kind are woken together.
 """
 
 
@@ -92,7 +92,7 @@ class NoticeSender:
         helpers: dict[str, Callable[[], bool]] = {
             f"send-{kind}-{number}": partial(send_next, kind, only_healthy=number == 0)
             for kind in OUTBOXES
-            if not CHANNELS[kind].server_setting  # many senders are no faster with a single server
+            if not CHANNELS[kind].server_setting  # with a single server, more senders are no faster
             for number in range(HELPERS)
         }
         self._senders = [RepeatingThread(name, work, lambda: None) for name, work in works.items()]
@@ -124,8 +124,8 @@ class NoticeSender:
             thread.finish()
 
     def stop(self, patience_s: float = 15.0) -> None:
-        """End all threads, and wait for their work in progress; another worker repeats what takes
-        too long."""
+        """End all threads, and wait for their work in progress; another worker repeats work that
+        takes too long."""
         for thread in self._threads:
             thread.stop()
         deadline = time.monotonic() + patience_s

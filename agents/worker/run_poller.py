@@ -54,8 +54,8 @@ class RunPoller(threading.Thread):
         return len(chosen)
 
     def _drive_run(self, run_id: int) -> None:
-        """Drive a run; until this returns, no poll chooses it again, because a slow database would
-        pile up the same runs."""
+        """Drive a run. No poll chooses it again before this returns: otherwise a slow database
+        would make the same runs pile up."""
         try:
             self._drive(run_id)
         finally:

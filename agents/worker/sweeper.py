@@ -55,8 +55,8 @@ Row = TypeVar("Row")
 def sweep_forever(stop: threading.Event) -> None:
     """Sweep until stopped; wait while the database is unavailable, locked, full or read-only.
 
-    After an outage, or if the last round took so long that it may have slept through one, wait two
-    heartbeats, so that workers can renew their leases first.
+    After an outage, or if the last round took so long that an outage may have gone unnoticed, wait
+    two heartbeats, so that workers can renew their leases first.
     """
     sweeper, upkeep = Sweeper(), Upkeep()
     was_unavailable = False
@@ -192,7 +192,7 @@ def _prompt_transaction(run_id: int) -> Iterator[Transaction]:
     """Open a transaction on an unlocked run.
 
     Raises:
-        OperationalError: that took longer than a heartbeat.
+        OperationalError: opening it took longer than a heartbeat.
     """
     began = clock_s()
     with run_transaction(run_id, wait=False) as tx:
@@ -204,7 +204,7 @@ def _read_promptly(read: Callable[[], list[Row]]) -> list[Row]:
     """Read due rows.
 
     Raises:
-        OperationalError: that took longer than a heartbeat.
+        OperationalError: reading them took longer than a heartbeat.
     """
     began = clock_s()
     rows = read()

@@ -16,8 +16,8 @@ HOUR_S = 3600.0
 
 @dataclass
 class Upkeep:
-    """Does each task when it is due; at the start, all are due. A failure is logged and does not
-    affect other tasks."""
+    """Does each task when it is due; at the start, all tasks are due. A failure is logged and does
+    not affect other tasks."""
 
     clock: Callable[[], float] = time.monotonic
     _due: dict[str, float] = field(default_factory=dict)

@@ -38,7 +38,7 @@ class BackupError(Exception):
 
 
 class Member(BaseModel):
-    """The expected contents of an archive member."""
+    """The expected size and hash of an archive member."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -161,7 +161,8 @@ def read_manifest(path: Path) -> Manifest:
 
 
 def _check_seal(path: Path) -> None:
-    """Check the seal over the whole file before anything is unpacked."""
+    """Raise BackupError unless the seal matches the whole file. Nothing is unpacked before this
+    check."""
     try:
         with path.open("rb") as file:
             if (found := seal.read_seal(file)) is None:
@@ -270,8 +271,8 @@ def _read_members(path: Path) -> Iterator[Iterator[tuple[tarfile.TarInfo, Binary
 
 
 def _forgetting(tar: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
-    """Yield the members in order, and empty tarfile's list of earlier ones, which would otherwise
-    grow with the archive."""
+    """Yield the members in order, and clear tarfile's list of earlier members, which would
+    otherwise grow with the archive."""
     for member in tar:
         yield member
         tar.members.clear()  # type: ignore[attr-defined]

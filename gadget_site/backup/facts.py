@@ -1,5 +1,5 @@
-"""Queries within the snapshot of either database: the applied migrations, and the head of each
-audit chain."""
+"""Queries within a backup's snapshot, for either database: the applied migrations, and the head of
+each audit chain."""
 
 MIGRATIONS = "SELECT app, name FROM django_migrations ORDER BY id"
 HEADS = """

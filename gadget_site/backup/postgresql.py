@@ -1,4 +1,5 @@
-"""Backups of PostgreSQL: COPY of every table in one transaction, so no other program is needed."""
+"""Back up and restore PostgreSQL with COPY, all tables in one transaction. No other program is
+needed."""
 
 from __future__ import annotations
 
@@ -102,7 +103,7 @@ def load(folder: Path, manifest: Manifest, newer: NewerLimits) -> None:
                     copy.write(part)
         for name, last in manifest.sequences.items():
             cursor.execute("SELECT setval(quote_ident(%s)::regclass, %s)", [name, last])
-        # A table with pending constraint checks cannot be altered.
+        # Check now, because a table with pending constraint checks cannot be altered.
         cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
         call_command("migrate", verbosity=0)
         restored.stop_everything()

@@ -1,4 +1,4 @@
-"""Make a restored backup safe to start: nobody knows what happened after it was taken.
+"""Make a restored backup safe to start, because nobody knows what happened after it was taken.
 
 Everything stays stopped until an admin has confirmed the limits of people and employees, and lifts
 the stop. Rights that work without a new decision end, approved calls that had not started need
@@ -36,22 +36,22 @@ RESTORED_SENTENCE = "A backup was restored."
 
 
 def stop_everything(*, is_repeated: bool = False) -> None:
-    """Stop everything in one transaction of plain statements, so that a restore can commit it
-    together with the data.
+    """Stop everything in one transaction of plain statements, which a restore can commit together
+    with the data.
 
     Rights that work without a new decision end too (gadget_site/backup/rights.py): otherwise a
     token, standing grant or deputy revoked since the backup would work again.
 
     Args:
-        is_repeated: True if this restore has stopped everything before; unsent notices are then its
-            own, and are kept.
+        is_repeated: True if an earlier attempt at this restore already stopped everything; unsent
+            notices are then from that attempt, and are kept.
     """
     with transaction.atomic():
         Installation.objects.update(folder_mark=installation.UNFINISHED_RESTORE)
         Organization.objects.filter(stopped_at=None).update(stopped_at=Now(), stopped_by=STOPPED_BY)
         Organization.objects.update(restored_at=Now())
         Approval.objects.filter(status=ApprovalStatus.APPROVED).update(valid_until=Now())
-        # No admin of an organization confirms an account that belongs to none.
+        # Superusers of no organization lose their passwords: no admin can confirm their accounts.
         if Organization.objects.exists():
             User.objects.filter(is_superuser=True, memberships=None).update(
                 password=make_password(None)
@@ -84,8 +84,8 @@ def stop_everything(*, is_repeated: bool = False) -> None:
 def settle(made_at: str = "", *, has_lines: bool = False) -> dict[str, int]:
     """Stop everything, and settle runs, calls, cards and schedules so that people can continue.
 
-    May be repeated; the notices of an interrupted restore are kept. Return the number of changes by
-    kind, such as `runs` and `schedules_paused`.
+    Can be run again after an interruption; notices written by the earlier attempt are kept. Return
+    the number of changes by kind, such as `runs` and `schedules_paused`.
 
     Args:
         made_at: the time of the backup, if known.
@@ -120,8 +120,8 @@ def recover_runs() -> dict[str, int]:
     to them later.
 
     Approvals whose call has not started are replaced by new cards, executing calls are settled as
-    after a lost worker, and leases are dropped. Return the number of each: {"runs", "asked_again",
-    "unsettled"}.
+    after a lost worker, and running runs are put back in the queue. Return the number of runs,
+    replaced approvals and settled calls: {"runs", "asked_again", "unsettled"}.
     """
     counts = {"runs": 0, "asked_again": 0, "unsettled": 0}
     for pk in Run.objects.filter(status=RunStatus.RUNNING).values_list("pk", flat=True):

@@ -42,7 +42,7 @@ class RestoredBackup:
 
 
 def restore(path: Path, *, force: bool = False) -> RestoredBackup:
-    """Replace the database and the files with those of the backup, and stop everything.
+    """Replace the database and the files with the backup's, and stop everything.
 
     An interrupted restore can be repeated with `force`. Once the database is in place, everything
     is stopped.
@@ -79,8 +79,8 @@ def restore(path: Path, *, force: bool = False) -> RestoredBackup:
 
 
 def _refuse_while_alive() -> None:
-    """Raise BackupError while a worker or sweeper shows signs of life, even without a database
-    connection."""
+    """Raise BackupError if a worker or sweeper shows signs of life in Redis, even one without a
+    database connection."""
     try:
         alive = [*list_alive(WORKER), *list_alive(SWEEPER)]
     except redis.RedisError:

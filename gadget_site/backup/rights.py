@@ -21,8 +21,8 @@ ENDED = frozenset(
         "webhooks.Webhook",
     }
 )
-"""Tables whose rows give access, or decide or start something without a person: the restore ends
-them."""
+"""Tables whose rows give access, or decide or start something without a person. The restore ends
+these rights."""
 
 CONFIRMED = frozenset(
     {

@@ -17,8 +17,8 @@ from agents.platform import signatures
 
 _PURPOSE = "sealed backup"
 _HEAD, _TAIL = b"\x1f\x8b\x08\x10\0\0\0\0\0\xff", b"\0\x03\0" + bytes(8)
-"""The bytes around the comment: a gzip header before it; its end, no content, a checksum and a
-length after it."""
+"""The bytes before the comment (a gzip header) and after it (the comment's end, no content, a
+checksum and a length)."""
 _SEAL = re.compile(
     re.escape(_HEAD) + rb"gadget-backup ([0-9a-f]{8}) ([0-9a-f]{64})" + re.escape(_TAIL)
 )
@@ -28,7 +28,7 @@ _PART = 1 << 20
 
 @dataclass(frozen=True)
 class Seal:
-    """The key and the signature of a seal."""
+    """A seal: the id of its key, and its signature."""
 
     key_id: str
     signature: str
@@ -40,7 +40,7 @@ class Seal:
 
 
 def read_seal(file: BinaryIO) -> Seal | None:
-    """Read the seal at the front of the file; None if it has none."""
+    """Read the seal at the front of the file; None if there is none."""
     if (found := _SEAL.fullmatch(file.read(LENGTH))) is None:
         return None
     return Seal(found[1].decode(), found[2].decode())

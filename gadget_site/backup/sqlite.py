@@ -42,8 +42,8 @@ class SqliteSnapshot:
 
 @contextmanager
 def snapshot() -> Iterator[SqliteSnapshot]:
-    """Open a separate read transaction: SQLite's write-ahead log preserves its view, and writers
-    continue."""
+    """Open a read transaction on a separate connection. SQLite's write-ahead log preserves what the
+    transaction sees, while writers continue."""
     with closing(sqlite3.connect(_get_file(), timeout=_PATIENCE_S, isolation_level=None)) as source:
         source.execute("BEGIN")
         yield SqliteSnapshot(source)
@@ -51,8 +51,8 @@ def snapshot() -> Iterator[SqliteSnapshot]:
 
 
 def refuse_while_used() -> None:
-    """Raise BackupError if another process keeps the database open: leaving WAL mode needs sole
-    access."""
+    """Raise BackupError if another process keeps the database open. The test is to leave WAL mode,
+    which needs sole access."""
     connections.close_all()
     deadline = time.monotonic() + _CLOSING_S
     with closing(sqlite3.connect(_get_file(), timeout=0)) as alone:

@@ -46,21 +46,21 @@ customers' data unencrypted. Keep it safe.
 To restore it, with Gadget stopped on every machine:  python manage.py restore FILE
 """
 _RECENT_NS = 2_000_000_000
-"""Nanoseconds: a file that changed this shortly before its copy may change again without a new
-time."""
+"""The nanoseconds within which a file may change twice without getting a new modification time. A
+file that changed so shortly before it was copied is copied again."""
 
 
 def back_up(path: Path, *, force: bool = False) -> Manifest:
     """Write a backup to `path`, completely or not at all, and read it back to verify it.
 
     Raises:
-        BackupError: `path` exists and `force` is not given, the archive cannot be written, or a
-            newer version migrated the database.
+        BackupError: `path` exists and `force` is not given, the archive cannot be written or
+            verified, or a newer version migrated the database.
     """
     _check_target(path, force)
     if newer := list_unknown_migrations():
         raise BackupError(
-            f"A newer version of Gadget migrated the database ({newer[0]}). Take the backup with that one."
+            f"A newer version of Gadget migrated the database ({newer[0]}). Take the backup with that version."
         )
     try:
         with tempfile.TemporaryDirectory(prefix=f".{path.name}-", dir=path.parent) as work:
@@ -124,11 +124,11 @@ def _write(temporary: Path, work: Path) -> None:
 
 
 class _FileCopier:
-    """Copies files into the archive; the second time only new and changed ones.
+    """Copies files into the archive; a second `copy` takes only new and changed files.
 
     Attributes:
-        names: the members of the files found the last time.
-        folders: the folders found the last time.
+        names: the archive members of the files that the last `copy` found.
+        folders: the folders that the last `copy` found.
     """
 
     def __init__(self, writer: Writer) -> None:

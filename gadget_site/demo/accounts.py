@@ -1,5 +1,5 @@
-"""The demo's accounts. While one still has the well-known password, only this machine may reach
-Gadget."""
+"""The demo's accounts. While one of them still has the well-known password, only this machine may
+reach Gadget."""
 
 from ipaddress import ip_address
 
@@ -14,8 +14,8 @@ from gadget_site.demo.staff import OUTSIDER, PEOPLE
 
 USERNAMES = (*PEOPLE, OUTSIDER)
 MAX_CHECKED = 25
-"""The most accounts to check, because each check takes as long as a login. No account can be given
-the demo's password later (NotTheDemoPassword)."""
+"""The maximum number of accounts to check: each check takes as long as a login. NotTheDemoPassword
+prevents other accounts from getting the demo's password."""
 
 
 class OpenDemoAccountsError(Exception):
@@ -39,7 +39,7 @@ class NotTheDemoPassword:
 def find_open_accounts() -> list[str]:
     """Return the names of active accounts that have the demo's password.
 
-    Checks at most 25 accounts: the demo's usernames first, then accounts with the demo's email
+    Check at most 25 accounts: the demo's usernames first, then accounts with the demo's email
     domain (renamed ones, too), members of its organizations, and superusers.
     """
     users = User.objects.filter(is_active=True).order_by("pk")
@@ -73,7 +73,8 @@ FIX = "Change it with `manage.py changepassword NAME`, or remove the demo with `
 
 
 def describe(names: list[str]) -> str:
-    """Return `The demo's password, which everybody knows, still works for: viewer, admin.`"""
+    """Return a warning such as `The demo's password, which everybody knows, still works for:
+    viewer, admin.`"""
     return f"The demo's password, which everybody knows, still works for: {', '.join(names)}."
 
 

@@ -41,10 +41,10 @@ class RealModel:
 
 @dataclass
 class DemoChanges:
-    """The changes made by building the demo, one sentence each.
+    """The changes made by building the demo, a short text for each.
 
     Attributes:
-        resets: restore the demo's values in existing rows, and create deleted rows again.
+        resets: True to restore the demo's values in existing rows, and create deleted rows again.
     """
 
     resets: bool
@@ -162,8 +162,8 @@ def _add_script_provider(
 def _add_model_provider(
     organization: Organization, real: RealModel, built: DemoChanges
 ) -> tuple[ModelProvider, bool]:
-    """Return the provider, and whether its kind changed, since other kinds have other model
-    names."""
+    """Create or update the real model's provider. Return it, and True if its kind changed: other
+    kinds have other model names."""
     provider, _ = ModelProvider.objects.get_or_create(
         organization=organization, name=REAL_MODEL_PROVIDER
     )
@@ -202,7 +202,8 @@ def _add_employee(
 
 
 def _add_paused_schedule(organization: Organization, built: DemoChanges) -> None:
-    """Add an example that starts nothing until somebody resumes it; it is created only once."""
+    """Add an example schedule that starts nothing until somebody resumes it, unless the
+    organization has a schedule."""
     if not Schedule.objects.filter(organization=organization).exists():
         name, task, cron, time_zone = staff.SCHEDULED
         operator = User.objects.get(username="operator")

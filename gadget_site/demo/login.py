@@ -65,14 +65,14 @@ class DemoLoginForm(LoginForm):
 
 
 class DemoLogin(LoginPage):
-    """Log in as the person whose button was pressed, with the demo's password, like any other
-    login."""
+    """Log in as the person whose button was pressed, with the demo's password; all else is as on
+    the login page."""
 
     http_method_names = ["post", "options"]
     form_class = DemoLoginForm
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        """Return 404 while no demo account exists."""
+        """Return 404 if this request may not use any of the buttons."""
         if not list_demo_people(request):
             raise Http404("There is no demo.")
         return super().dispatch(request, *args, **kwargs)

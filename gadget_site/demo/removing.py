@@ -20,7 +20,7 @@ from tools.schedules.models import Schedule
 
 
 class DemoAtWorkError(Exception):
-    """A worker is driving a run of the demo."""
+    """The demo cannot be removed, because a worker is driving one of its runs."""
 
 
 @dataclass
@@ -32,7 +32,8 @@ class Removal:
 
 
 def remove() -> Removal:
-    """Remove both organizations, their audit included, in one transaction, and then their files.
+    """Remove both organizations, with their audit, and the demo's accounts in one transaction; then
+    remove the organizations' files.
 
     Raises:
         DemoAtWorkError: a demo run is in progress; nothing was removed.
@@ -67,8 +68,8 @@ def _refuse_active_runs(organizations: list[Organization]) -> None:
 
 
 def _remove_organization(organization: Organization) -> None:
-    """Delete an organization. Delegated runs go first: the database protects rows that others refer
-    to."""
+    """Delete an organization. Delegated runs go first: the database protects rows that other rows
+    refer to."""
     runs = Run.objects.filter(organization=organization)
     while runs.filter(children__isnull=True).delete()[0]:
         continue
@@ -79,7 +80,8 @@ def _remove_organization(organization: Organization) -> None:
 
 
 def _remove_account(user: User, removal: Removal) -> None:
-    """Remove an account that only the demo needs; keep any other, and record the reason."""
+    """Remove an account that only the demo needs, or only its login if another organization's
+    history names it. Keep any other account, and record the reason."""
     name = user.username
     if user.is_superuser or user.email != f"{name}@{EMAIL_DOMAIN}":
         removal.kept.append(f"{name}: it is not the demo's own account")

@@ -19,8 +19,8 @@ from tools.registries.records import LARGEST_IMPORT
 
 WITHOUT_LOGIN = 1_000_000
 WITH_LOGIN = 3_000_000
-"""A little more than DATA_UPLOAD_MAX_MEMORY_SIZE, so that Django itself explains slightly larger
-requests."""
+"""A little more than DATA_UPLOAD_MAX_MEMORY_SIZE, so that Django itself refuses slightly larger
+requests and says why."""
 
 FORM_FIELDS = 1_000_000
 """Room for a form's other fields next to its files."""
@@ -31,7 +31,7 @@ UPLOADS = {
     "admin:connections_source_add": LARGEST_DOCUMENT + FORM_FIELDS,
     "admin:connections_source_change": LARGEST_DOCUMENT + FORM_FIELDS,
 }
-"""The limits of pages for logged-in people, by URL name."""
+"""The body limits of pages on which logged-in people upload files, by URL name."""
 
 LARGEST = max(UPLOADS.values())
 
@@ -65,7 +65,7 @@ class RequestSender:
 
 
 def get_body_limit(sender: RequestSender, path: str) -> int:
-    """Return the largest body that this sender may send to this path."""
+    """Return the size, in bytes, of the largest body that this sender may send to this path."""
     return _get_limit_with_login(path) if sender.is_logged_in() else WITHOUT_LOGIN
 
 

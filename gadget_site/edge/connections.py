@@ -20,8 +20,8 @@ from gadget_site.edge.bounded_responses import WITHOUT_BODY
 log = structlog.get_logger(__name__)
 
 LINGER_S = 5
-"""Seconds for which a refused client may keep sending: if closed at once, it might never see the
-response."""
+"""The seconds for which a refused client may keep sending: if its connection were closed at once,
+it might never see the response."""
 
 TOO_LARGE = (413, "Content Too Large", "too_large", "The request is too large.")
 DATABASE_AWAY = (
@@ -84,8 +84,8 @@ class BoundedRequest(WebRequest):  # type: ignore[misc]
             super().requestReceived(command, path, version)
 
     def finish(self) -> None:
-        """End the response. After a truncated one, close the connection, or the next response would
-        complete it."""
+        """End the response. After a truncated response, close the connection; otherwise the client
+        would take the next response for the missing rest."""
         announced = self.responseHeaders.getRawHeaders(b"content-length", [b""])[0]
         is_complete = (
             self.method == b"HEAD"
@@ -110,7 +110,7 @@ class BoundedRequest(WebRequest):  # type: ignore[misc]
             log.warning("the database could not identify the sender of a large request", path=path)
             limit = 0
         self._limit = max(limit, WITHOUT_LOGIN)
-        # A chunked request may be small, and already have its response.
+        # Do not refuse a chunked request here: it may be small, and already have its response.
         if length is not None and length > limit:
             self._refuse(TOO_LARGE if limit else DATABASE_AWAY)
         transport.resumeProducing()
@@ -120,7 +120,7 @@ class BoundedRequest(WebRequest):  # type: ignore[misc]
         return separator.join(value.decode("latin-1") for value in values)
 
     def _refuse(self, reason: tuple[int, str, str, str]) -> None:
-        """Respond at once, discard the rest of the request, and close."""
+        """Respond at once, discard the rest of the request, and close the connection."""
         if self._is_refused or self.channel is None:
             return
         self._is_refused = True

@@ -6,7 +6,8 @@ from typing import Any
 
 
 class AtPath:
-    """Middleware that hands requests for exactly this path to another application."""
+    """Middleware that hands requests for one path, with or without a final slash, to another
+    application."""
 
     def __init__(self, path: str, application: Any, others: Any) -> None:
         self._path = path

@@ -14,7 +14,8 @@ Headers = list[tuple[bytes, bytes]]
 
 FOR, PROTO = b"x-forwarded-for", b"x-forwarded-proto"
 FORWARDED_HEADER = b"x-gadget-forwarded"
-"""Marks requests that had proxy headers, which are dropped; no client can send this header."""
+"""The header that tells later code that a request had proxy headers, which are dropped. It is
+itself dropped if a client sends it."""
 
 PREFIXES = (b"x-forwarded", b"x-original-", b"x-gadget-", b"x-accel-", b"x-ssl-", b"x-client-cert")
 NAMES = frozenset(
@@ -66,7 +67,8 @@ def _list_words(headers: Headers, name: bytes) -> list[str]:
 
 
 def _find_client(client: list[Any], peer: Address, forwarded: list[str]) -> list[Any]:
-    """Walk from the peer toward the client, as far as the proxies are trusted."""
+    """Return the client's address: walk back along the forwarded addresses to the first that is not
+    a trusted proxy's."""
     found = peer
     for word in reversed(forwarded):
         before = _parse(word)

@@ -9,7 +9,8 @@ from typing import Any
 RETRY_AFTER_S = 2
 ALWAYS_OPEN = frozenset({"/api/health", "/api/ready", "/metrics"})
 CLOSED = threading.Event()
-"""Set while this process waits. Only the web part sets it, before it listens."""
+"""Set while this process waits for a migrated database. Only the web part sets it, before it
+listens."""
 TEXT = b"Gadget is starting: it waits for a migrated database. /api/ready says why.\n"
 
 

@@ -35,7 +35,8 @@ def _check_origins() -> Iterator[Finding]:
 
 
 def _check_proxies() -> Iterator[Finding]:
-    """Report a missing proxy: Gadget itself speaks http, so a proxy must terminate https."""
+    """Report that no proxy is trusted although Gadget is served over https, which needs a proxy:
+    Gadget itself speaks http."""
     if settings.GADGET_ORIGIN and not settings.GADGET_TRUSTED_PROXIES:
-        text = "Gadget is served over https, but no proxy is trusted: all requests seem to come from the proxy by http"
+        text = "Gadget is served over https, but no proxy is trusted: requests seem to come from the proxy over http"
         yield Finding("addresses", text, "set TRUSTED_PROXIES to the address of your proxy")

@@ -1,5 +1,5 @@
-"""The doctor's checks of this machine: the installation's folder, its permissions, free space, demo
-accounts."""
+"""The doctor's checks of this machine: its folders and key files, free space, demo accounts, and
+the installation's identity."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ LITTLE_ROOM = 200_000_000
 
 
 def check_folder() -> Iterator[Finding]:
-    """Check that the data folder is writable and that nobody else can open its contents."""
+    """Check that the data folder is writable, and that nobody else can open it or the database."""
     folder = settings.GADGET_DATA_DIR
     if not os.access(folder, os.W_OK):
         yield Finding(
@@ -52,7 +52,7 @@ def check_folder() -> Iterator[Finding]:
 
 
 def check_key_files() -> Iterator[Finding]:
-    """Check that others on this machine cannot read the files in which the guides put keys and
+    """Check that this machine's other users cannot read the files in which the guides put keys and
     passwords."""
     places = (*KEY_FILES, settings.BASE_DIR / ".env", settings.BASE_DIR / "deploy" / ".env")
     config = (settings.GADGET_CONFIG_FILE,) if settings.GADGET_CONFIG.services else ()
@@ -85,7 +85,7 @@ def check_writing() -> Iterator[Finding]:
 
 
 def check_demo_accounts() -> Iterator[Finding]:
-    """Check that nobody can log in with the demo's password, once DEBUG is off."""
+    """If DEBUG is off, check that nobody can log in with the demo's password."""
     if settings.DEBUG:
         return
     if names := find_open_accounts():
@@ -95,7 +95,8 @@ def check_demo_accounts() -> Iterator[Finding]:
 
 
 def check_identity() -> Iterator[Finding]:
-    """Check that this process has the same files folder and keys as the others."""
+    """Check that this process has the same files folder and keys as the installation's other
+    processes."""
     differences = list(find_differences())
     for difference in differences:
         yield Finding("identity", difference.text, difference.fix)

@@ -43,8 +43,8 @@ CLIENT_CONNECTIONS = """
     SELECT count(*), count(*) FILTER (WHERE application_name = 'gadget') FROM pg_stat_activity
     WHERE coalesce(backend_type, 'client backend') = 'client backend'
 """
-"""Counts client connections; an unprivileged user cannot see the `backend_type` of other users'
-processes."""
+"""Counts client connections. Processes without a `backend_type` count too, because an unprivileged
+user cannot see it for other users' processes."""
 WITH_EVERYTHING = "start everything with `make run`, or only this process: "
 ALONE = "start it with your process manager: "
 
@@ -86,7 +86,8 @@ def check_installation() -> Iterator[Finding]:
 
 
 def check_settings() -> Iterator[Finding]:
-    """Report settings that may surprise later; they were validated when they were read."""
+    """Report the state of DEBUG, and credentials that are not used because a variable
+    is not set."""
     if settings.DEBUG:
         yield Finding("settings", "valid; DEBUG is on, which suits one person on one machine")
     else:
@@ -97,8 +98,8 @@ def check_settings() -> Iterator[Finding]:
 
 
 def check_database(presence: Presence) -> Iterator[Finding]:
-    """Check that the database is reachable, migrated and durable: a committed intent survives a
-    power cut."""
+    """Check that the database is reachable, migrated, durable (a commit survives a power cut), and
+    has enough connections."""
     try:
         plan = MigrationExecutor(connection).migration_plan(
             MigrationExecutor(connection).loader.graph.leaf_nodes()
@@ -117,8 +118,8 @@ def check_database(presence: Presence) -> Iterator[Finding]:
 
 
 def _describe_failure(error: DatabaseError) -> str:
-    """Return the server's own words: the connection pool reports only that it got no connection in
-    time."""
+    """Return the server's own words, or the error's text if a new attempt succeeds. The connection
+    pool's error says only that it got no connection in time."""
     refusal = try_connecting()
     return refusal.words if refusal else str(error).strip()
 
@@ -202,7 +203,8 @@ def check_process(kind: str, presence: Presence, command: str) -> Finding:
 
 
 def check_lost_workers(presence: Presence) -> Iterator[Finding]:
-    """Report workers that vanished in the last minutes without a clean shutdown."""
+    """Report workers that vanished in the last ten minutes without a clean shutdown, while others
+    still run."""
     alive, seen = presence.workers_alive or 0, presence.workers_seen or 0
     if 0 < alive < seen:
         text = f"{seen - alive} of {seen} workers vanished in the last ten minutes"
@@ -230,8 +232,7 @@ def check_capacity(presence: Presence) -> Iterator[Finding]:
 
 
 def check_slots(allowed: int, ours_at_most: int) -> Finding:
-    """Check that slots for connections are free, and that the server has no lost connections of
-    Gadget."""
+    """Check that connection slots are free, and that no dead connections of Gadget occupy any."""
     with connection.cursor() as cursor:
         cursor.execute(CLIENT_CONNECTIONS)
         used, ours = cursor.fetchone()
@@ -253,13 +254,15 @@ def check_slots(allowed: int, ours_at_most: int) -> Finding:
 
 
 def _count_processes(presence: Presence) -> int:
-    """Count web, workers and sweepers: those that run, or as many as `up` would start."""
+    """Count the web process, and the workers and sweepers that run, or that `up` would start if
+    those are more."""
     workers, sweepers = (len(presence.names.get(kind, ())) for kind in (WORKER, SWEEPER))
     return 1 + max(workers, settings.GADGET_WORKERS) + max(sweepers, 1)
 
 
 def check_encryption() -> Iterator[Finding]:
-    """Check that all credentials and provider keys can be decrypted, with the first key."""
+    """Check that all credentials and provider keys can be decrypted, and are encrypted with the
+    first key."""
     found = survey_keys()
     if found.unreadable:
         text = f"no key can decrypt {_name_some(found.unreadable)}"
@@ -339,7 +342,7 @@ def check_tools() -> Iterator[Finding]:
 
 
 def check_plugins() -> Iterator[Finding]:
-    """Check the office, and every plugin that `gadget.yaml` names."""
+    """Check the office plugin, and every plugin that `gadget.yaml` names."""
     working, broken = get_installed_plugins()
     for source in working:
         number = len(source.tools())

@@ -23,8 +23,8 @@ LATE = timedelta(minutes=10)
 
 
 def check_notices() -> Iterator[Finding]:
-    """Check that the mail server responds, that no address fails, and that notifications are
-    sent in time."""
+    """Check that the mail server responds, that push services have a contact, that no address
+    fails, and that notifications are sent in time."""
     yield _check_mail_server()
     if Channel.objects.filter(kind=ChannelKind.PUSH).exists() and find_contact().endswith(
         "@localhost"

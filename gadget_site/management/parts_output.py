@@ -9,7 +9,7 @@ from typing import Any, TextIO
 
 NAME_WIDTH = 8
 SUPERVISOR = "up"
-"""The part that starts the others."""
+"""The name of the part that starts the other parts."""
 
 
 class PartsOutput:
@@ -28,7 +28,8 @@ class PartsOutput:
         self._output.flush()
 
     def write_plain(self, *lines: str) -> None:
-        """Write lines of the supervisor itself, without a prefix."""
+        """Write lines of the supervisor itself: without a prefix, or in JSON with its name as the
+        part."""
         for line in lines:
             if not self._as_json:
                 self._output.write(f"{line}\n")
@@ -42,8 +43,8 @@ def _add_part(part: str, line: str) -> str:
 
 
 def _parse(line: str) -> dict[str, Any]:
-    """Return the line's fields; a line that is no JSON object, such as a library's own, becomes the
-    event."""
+    """Return the line's fields. A line that is not a JSON object, such as a library's own, becomes
+    the event."""
     try:
         parsed = json.loads(line)
     except (ValueError, RecursionError):

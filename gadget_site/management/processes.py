@@ -14,8 +14,8 @@ from gadget_site import redis_server
 
 @dataclass(frozen=True)
 class ProcessSpec:
-    """A process to start; `name` prefixes its output. The output of a quiet one is shown only if it
-    dies."""
+    """A process to start; `name` prefixes its output. The output of a quiet process is shown only
+    if the process dies."""
 
     name: str
     command: tuple[str, ...]
@@ -46,7 +46,7 @@ def build_worker_process(number: int) -> ProcessSpec:
 
 
 def build_worker_name(number: int) -> str:
-    """Return the name that this worker uses for its signs of life."""
+    """Return the name that the worker with this number uses for its signs of life."""
     return f"worker{number}-{os.getpid()}@{socket.gethostname()}"
 
 

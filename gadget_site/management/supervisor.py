@@ -27,8 +27,8 @@ DEATHS_WITHIN_S = 60.0
 LINES_KEPT = 20
 STOP_PATIENCE_S = 8.0
 FROZEN_AFTER_S = 20.0
-"""A process without a heartbeat for this long is replaced, before the leases of its runs expire at
-30 s."""
+"""The seconds after which a process without a heartbeat is replaced. This is before its runs'
+leases expire, which takes 30 s."""
 CHECK_EVERY_S = 1.0
 
 
@@ -41,8 +41,9 @@ class Child:
     """One running process.
 
     Attributes:
-        heartbeat: the file it touches while its threads run; a process without one is not watched.
-        silent_s: the time since the supervisor last saw it change.
+        heartbeat: the file that the process touches while its threads run; a process that never
+            creates it is not checked.
+        silent_s: the time since the supervisor last saw the heartbeat change.
     """
 
     spec: ProcessSpec
@@ -54,7 +55,8 @@ class Child:
     is_frozen: bool = False
 
     def check_heartbeat(self, seconds: float) -> None:
-        """Check the heartbeat, `seconds` after the last check."""
+        """Read the heartbeat again, `seconds` after the last time, and update the time without a
+        change."""
         try:
             beat_ns = self.heartbeat.stat().st_mtime_ns
         except FileNotFoundError:
@@ -100,10 +102,11 @@ class Supervisor:
         ).start()
 
     def watch(self, seconds: float) -> None:
-        """Restart processes that die or freeze during this time.
+        """Wait for `seconds`, and restart processes that die or freeze meanwhile.
 
         Raises:
-            TooManyDeathsError: processes died too often."""
+            TooManyDeathsError: processes died too often.
+        """
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0:
             self._kill_frozen()
@@ -111,7 +114,8 @@ class Supervisor:
                 child = self._ended.get(timeout=min(left, CHECK_EVERY_S))
             except Empty:
                 continue
-            if not child.is_frozen:  # five frozen workers must not stop everything
+            # A freeze does not count as a death: five frozen workers must not stop everything.
+            if not child.is_frozen:
                 self._count_death(child)
             for line in child.lines if child.spec.is_quiet else ():
                 self._output.write(child.spec.name, line)
@@ -119,16 +123,16 @@ class Supervisor:
             self.start(child.spec)
 
     def stop(self) -> None:
-        """Stop all processes: first by a signal, then by force. Redis is last, because the others
-        use it."""
+        """Stop all processes: first by a signal, then by force. Redis is last, because the other
+        processes use it."""
         self._end([child for child in self._children.values() if child.spec.name != "redis"])
         self._end(list(self._children.values()))
         self._children.clear()
         self._heartbeats.cleanup()
 
     def _kill_frozen(self) -> None:
-        """Kill processes without a heartbeat. Time in which the supervisor itself was frozen does
-        not count."""
+        """Kill processes whose heartbeat has stopped. Time in which the supervisor itself was
+        frozen does not count."""
         now = time.monotonic()
         seconds, self._checked_at = min(now - self._checked_at, CHECK_EVERY_S), now
         for child in self._children.values():

@@ -1,6 +1,6 @@
 """Run one command that ends when its starter ends: `python tether.py STARTER_PID COMMAND…`.
 
-It imports nothing else of Gadget.
+This module imports nothing else of Gadget.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ LOOK_EVERY_S = 0.5
 
 
 def main(starter: int, command: list[str]) -> None:
-    """On Linux, replace this process with the command: the kernel ends it with its starter.
-    Elsewhere, watch both."""
+    """On Linux, replace this process with the command, which the kernel ends together with the
+    starter. Elsewhere, start the command and watch both processes."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        # The starter ended before prctl. In a container, process 1 may be the starter.
+        # The starter may have ended before prctl took effect. Compare with its id, not with 1: in a
+        # container, the starter may be process 1.
         if os.getppid() != starter:
             sys.exit("The process that started this one is gone.")
         os.execvp(command[0], command)  # noqa: S606

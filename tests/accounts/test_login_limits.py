@@ -1,5 +1,5 @@
-"""Guessing passwords is slow from one address, and never locks people out of a browser they have
-used before."""
+"""The limits on logins: guessing passwords from one address is slow, and guesses elsewhere never
+lock people out of a browser that they have used before."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class TestPerAccountAndAddress:
         let_pass(timedelta(seconds=20))
         assert log_in("viewer").status_code == OK
 
-    def test_the_login_page_of_the_admin_shares_the_limit(self, world: World) -> None:
+    def test_the_admin_sites_login_page_shares_the_limit(self, world: World) -> None:
         for _ in range(MAX_FOR_ACCOUNT):
             nobody().post(
                 "/admin/login/", {"username": "admin", "password": "wrong"}, REMOTE_ADDR=HOME
@@ -106,7 +106,7 @@ class TestPerAccountAndAddress:
 
 
 class TestPerAddress:
-    def test_one_guess_at_each_of_many_names_is_limited(self, world: World) -> None:
+    def test_guesses_at_many_names_from_one_address_are_limited(self, world: World) -> None:
         responses = [guess(f"name{number}")[0] for number in range(25)]
         assert responses == [WRONG] * MAX_FROM_ADDRESS + [LOCKED] * (25 - MAX_FROM_ADDRESS)
         assert log_in("viewer", address=STRANGER).status_code == LOCKED
@@ -158,9 +158,7 @@ class TestKnownBrowser:
         assert log_in("viewer", address=STRANGER).status_code == LOCKED
         assert log_in("viewer", address=STRANGER, client=known).status_code == OK
 
-    def test_the_cookie_of_a_known_browser_does_not_open_another_account(
-        self, world: World
-    ) -> None:
+    def test_a_known_browsers_cookie_does_not_unlock_another_account(self, world: World) -> None:
         known = nobody()
         log_in("viewer", address=STRANGER, client=known)
         known.post("/logout/")
@@ -171,7 +169,9 @@ class TestKnownBrowser:
         ].value
         assert log_in("operator", address=STRANGER, client=known).status_code == LOCKED
 
-    def test_a_known_browser_has_its_own_limit_from_every_address(self, world: World) -> None:
+    def test_guesses_in_a_known_browser_share_one_limit_across_addresses(
+        self, world: World
+    ) -> None:
         known = nobody()
         log_in("viewer", client=known)
         known.post("/logout/")
@@ -215,7 +215,8 @@ def test_simultaneous_guesses_do_not_exceed_the_limit(settings: Settings) -> Non
 def test_a_password_is_never_hashed_inside_a_transaction(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """SQLite has one writer at a time, and hashing may wait for a slot."""
+    """Hashing may wait for a slot. In a transaction, that would block all other writers on
+    SQLite."""
     world = world_with_passwords(settings)
     links = invite(world), create_reset_link(world, "operator")
     real_hashing(settings)
@@ -243,7 +244,7 @@ def test_the_database_connection_is_released_while_a_password_is_hashed() -> Non
 
 
 class TestCostOfPasswords:
-    def test_few_passwords_are_hashed_at_a_time_and_a_few_more_wait(self) -> None:
+    def test_a_limited_number_of_hashings_run_or_wait_and_more_are_refused(self) -> None:
         limit, leave = ThreadLimit(most_at_once=1, most_waiting=1, max_wait_s=10), Event()
         inside = [Event(), Event()]
 
@@ -342,13 +343,16 @@ class Counted(ThreadLimit):
 
 
 def real_hashing(settings: Settings) -> None:
-    """Use the product's hashing instead of the tests' quick one, whose hashes can still be read."""
+    """Use the product's hasher for new passwords instead of the tests' quick one, whose hashes are
+    still accepted."""
     settings.PASSWORD_HASHERS = [
         f"{hashing.__name__}.BoundedPasswordHasher",
         *settings.PASSWORD_HASHERS,
     ]
 
 
-def test_the_limits_equal_the_documented_limits() -> None:
+def test_the_limits_in_15_minutes_are_8_per_account_20_per_address_and_8_per_known_browser() -> (
+    None
+):
     assert (MAX_FOR_ACCOUNT, MAX_FROM_ADDRESS, MAX_FROM_KNOWN_BROWSER) == (8, 20, 8)
     assert timedelta(minutes=15) == limits.WINDOW

@@ -17,21 +17,23 @@ def root() -> User:
     return User.objects.create_superuser("root", password=PASSWORD)
 
 
-def test_the_login_leads_to_the_admin(root: User) -> None:
+def test_a_superuser_without_an_organization_reaches_the_admin_after_login(root: User) -> None:
     response = Client().post("/login/", {"username": "root", "password": PASSWORD}, follow=True)
     assert response.redirect_chain[-1] == ("/admin/", 302)
     assert response.status_code == 200
 
 
 @pytest.mark.parametrize("path", ["/", "/runs/", "/approvals/"])
-def test_every_page_of_an_organization_leads_to_the_admin(root: User, path: str) -> None:
+def test_a_superuser_without_an_organization_is_redirected_from_every_page_to_the_admin(
+    root: User, path: str
+) -> None:
     client = Client()
     client.force_login(root)
     response = client.get(path)
     assert (response.status_code, response["Location"]) == (302, "/admin/")
 
 
-def test_a_posted_form_is_refused_and_not_redirected(root: User) -> None:
+def test_a_form_posted_without_an_organization_is_refused_and_not_redirected(root: User) -> None:
     client = Client()
     client.force_login(root)
     assert client.post("/", {"task": "Anything"}).status_code == 403

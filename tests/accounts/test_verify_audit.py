@@ -48,8 +48,8 @@ def fields_of(row: AuditEntry) -> dict[str, object]:
 
 
 def forge(organization: Organization, key_id: str | None = None) -> None:
-    """Rewrite the history from entry 2 on with data from the database, and recompute all later
-    hashes."""
+    """Rewrite the history from entry 2 on, as an attacker with only the database could: change the
+    actors, and recompute all hashes."""
     previous = AuditEntry.objects.get(organization=organization, seq=1).hash
     for row in AuditEntry.objects.filter(organization=organization, seq__gte=2).order_by("seq"):
         row.actor, row.previous_hash = "user:somebody else", previous
@@ -210,7 +210,9 @@ class TestChangingTheKey:
         )
 
 
-def test_the_sweeper_logs_every_head(organizations: tuple[Organization, Organization]) -> None:
+def test_the_sweeper_logs_the_head_of_every_audit_chain(
+    organizations: tuple[Organization, Organization],
+) -> None:
     stop, heads = threading.Event(), []
 
     class Reader(logging.Handler):

@@ -1,4 +1,5 @@
-"""No response tells an admin who has an account elsewhere, however often they ask."""
+"""No response tells an admin whether somebody has an account in another organization, however often
+the admin asks."""
 
 from __future__ import annotations
 

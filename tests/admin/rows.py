@@ -1,4 +1,5 @@
-"""One row of every model in the admin, in Acme, and people with access to the admin."""
+"""Data for tests of the admin: a row of every model in Acme, people with access to the admin, and
+the forms that a browser would send."""
 
 from __future__ import annotations
 
@@ -87,8 +88,8 @@ def make_deputy(world: World) -> Deputy:
 
 
 def address(row: Model | type[Model], page: str) -> str:
-    """Return `/admin/…` for a row's `change`, `delete` or `history`, or for a model's `list` or
-    `add`."""
+    """Return the address of an admin page: `change`, `delete` or `history` of a row, or `list` or
+    `add` of a model."""
     base = f"/admin/{row._meta.app_label}/{row._meta.model_name}/"
     if page == "list":
         return base
@@ -118,7 +119,7 @@ def filled_form(client: Client, path: str, **changes: Any) -> dict[str, Any]:
 
 
 def fill_in(rows: list[dict[str, str]]) -> dict[str, str]:
-    """Return the data that a browser would send for these sentences with limits."""
+    """Return the data that a browser would send for these rows of the form for limits."""
     return {
         f"limits-{number}-{name}": text
         for number, row in enumerate(rows)

@@ -69,7 +69,8 @@ def text_of(response: Any) -> str:
 
 
 def chosen(source: Source, *tools: str, **levels: str) -> dict[str, Any]:
-    """Return the data that a browser sends from the page of tools with these ticked."""
+    """Return the data that a browser sends from the page of tools with only these tools ticked and
+    with these levels selected."""
     sent: dict[str, Any] = {"shown": []}
     for row in source.tools.all():
         sent["shown"].append(row.pk)

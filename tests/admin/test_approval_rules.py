@@ -256,7 +256,7 @@ def test_a_removed_tool_stays_in_its_rule(world: World, admin: Client) -> None:
     assert (rule.tool, rule.category, rule.needed) == ("gone.tool", "gone", 2)
 
 
-def test_a_name_is_unique_within_an_organization(
+def test_the_names_of_rules_and_groups_are_unique_within_an_organization(
     world: World, admin: Client, finance: ApproverGroup
 ) -> None:
     make_rule(world)
@@ -272,7 +272,7 @@ def test_a_name_is_unique_within_an_organization(
     saved(admin, second, name="theirs")
 
 
-def test_rows_of_another_organization_are_refused(
+def test_a_rule_cannot_use_a_group_or_employee_of_another_organization(
     world: World, admin: Client, finance: ApproverGroup
 ) -> None:
     theirs = ApproverGroup.objects.create(organization=world.globex, name="Theirs")
@@ -337,7 +337,7 @@ def test_a_changed_escalation_needs_confirmation_unless_it_comes_later(
     board = make_group(world, "Board", "admin")
     rule = make_rule(world, group=finance)
     sentence = asked(admin, rule, escalate_hours="4", second_group=board.pk)
-    assert sentence == "After 4 hours, people of Board count for “payments” as well."
+    assert sentence == "After 4 hours, approvals by people of Board also count for “payments”."
     assert "After 2 hours" in asked(admin, rule, escalate_hours="2")
     saved(admin, rule, escalate_hours="8")
     saved(admin, rule, escalate_hours="", second_group="")

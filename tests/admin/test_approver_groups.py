@@ -149,7 +149,9 @@ def test_a_deputy_needs_a_valid_period(world: World, admin: Client, times: dict[
     )
 
 
-def test_ending_a_deputy_period_early_keeps_both_people(world: World, admin: Client) -> None:
+def test_a_deputy_can_be_ended_early_but_the_people_cannot_be_changed(
+    world: World, admin: Client
+) -> None:
     row = make_deputy(world)
     Deputy.objects.update(starts_at=timezone.now().replace(microsecond=0) - timedelta(hours=2))
     over = (timezone.now() - timedelta(hours=1)).strftime("%Y-%m-%dT%H:%M:%S")

@@ -68,7 +68,7 @@ def test_a_ticked_checkbox_confirms_only_its_own_sentence(world: World, admin: C
     assert not world.employee.grants.exists()
 
 
-def test_moving_a_provider_to_another_server_lists_the_employees_that_it_affects(
+def test_a_new_provider_or_server_needs_confirmation_that_names_the_affected_employee(
     world: World, admin: Client, real: ModelProvider
 ) -> None:
     (sentence,) = asked(admin, world.employee, provider=real.pk, model="gpt")
@@ -83,7 +83,7 @@ def test_moving_a_provider_to_another_server_lists_the_employees_that_it_affects
     assert world.employee.name in sentence
 
 
-def test_a_key_missing_from_the_confirmed_form_is_reported(
+def test_confirming_without_the_retyped_key_asks_again_and_states_that_there_is_no_key(
     world: World, admin: Client, real: ModelProvider
 ) -> None:
     world.employee.provider = real

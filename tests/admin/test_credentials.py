@@ -216,7 +216,9 @@ class TestAddingCredentials:
         form = world.client("root").get(address(row, "change")).context["adminform"].form
         assert [name for name in form.fields if name.startswith("value_")] == ["value_token"]
 
-    def test_the_number_of_credentials_is_limited(self, world: World, admin: Client) -> None:
+    def test_the_number_of_credentials_is_limited_to_50_services(
+        self, world: World, admin: Client
+    ) -> None:
         rows = [
             Credential(organization=world.acme, service=f"s{number}", fields="{}")
             for number in range(50)
@@ -353,7 +355,7 @@ class TestSecretValues:
         monkeypatch: pytest.MonkeyPatch,
         caplog: pytest.LogCaptureFixture,
     ) -> None:
-        """An error occurs while a value is in memory."""
+        """The error page must hide a value that is in memory when an error occurs."""
         settings.DEBUG = True
         caplog.set_level(logging.DEBUG)
         admin = world.client("admin")

@@ -1,4 +1,4 @@
-"""The delegates of an employee: names in the form, ids in the grant, and every change audited."""
+"""An employee's delegates: names in the form, ids in the grant, and every change audited."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ def test_modes_named_by_tools_are_offered_and_unknown_modes_are_refused(
     assert "sales" in dict(admin.get(path).context["adminform"].form.fields["mode"].choices)
     response = admin.post(path, filled_form(admin, path, mode="sales"))
     assert faults(response)["mode"] == [
-        "No tool belongs to the mode 'sales' now. Choose another one."
+        "No installed tool belongs to the mode 'sales'. Choose another mode."
     ]
 
 

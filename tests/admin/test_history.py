@@ -1,5 +1,5 @@
-"""History is read-only in the admin, even for superusers; changing a record there adds to its
-history."""
+"""The rows of runs, calls, cards, events and the audit log are read-only in the admin, even for
+superusers; changing a record there adds to its history."""
 
 import pytest
 from django.contrib.auth.models import User

@@ -1,5 +1,5 @@
-"""The hosts that tools may reach: stored in normalized form, and private networks opened only after
-a confirmation."""
+"""The hosts that tools may reach: they are stored in normalized form, and private networks are
+opened only after a confirmation."""
 
 from __future__ import annotations
 
@@ -122,8 +122,8 @@ def test_opening_a_private_network_needs_confirmation_and_closing_it_does_not(
 
 
 class TestPrivateNetwork:
-    """Access to the private network belongs to the installation: only a superuser or
-    ALLOWED_PRIVATE_HOSTS grants it."""
+    """Access to private networks is the installation's decision: only a superuser can allow it, or
+    an admin for a host in ALLOWED_PRIVATE_HOSTS."""
 
     @pytest.fixture(autouse=True)
     def nothing_is_allowed(self, settings: Settings) -> None:
@@ -152,7 +152,7 @@ class TestPrivateNetwork:
             ]
         )
 
-    def test_can_be_opened_by_the_setting(
+    def test_can_be_opened_by_an_admin_only_for_servers_in_allowed_private_hosts(
         self, world: World, admin: Client, settings: Settings
     ) -> None:
         settings.ALLOWED_PRIVATE_HOSTS = parse_private_hosts("wiki.internal:8080,10.1.0.0/16")

@@ -1,5 +1,5 @@
-"""Limits on an employee's tools in the admin: parsed, validated, stored, and loosened only after a
-confirmation."""
+"""The limits on an employee's tools, as set in the admin: they are parsed, validated and stored,
+and loosened only after a confirmation."""
 
 from __future__ import annotations
 

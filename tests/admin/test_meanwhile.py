@@ -21,7 +21,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def source(world: World) -> Source:
-    """An API with a read description and two reading operations."""
+    """An API whose stored description has three read operations."""
     values = {
         "kind": "openapi",
         "name": "pets",

@@ -94,7 +94,7 @@ def test_a_superuser_can_add_a_member_of_another_organization(world: World, root
     assert world.users["outsider"].memberships.count() == 2
 
 
-def test_an_admin_of_two_organizations_acts_in_the_organization_of_the_member(
+def test_an_admin_of_two_organizations_can_change_a_role_in_the_second(
     world: World, admin: Client
 ) -> None:
     Membership.objects.create(organization=world.globex, user=world.users["admin"], role="admin")
@@ -138,7 +138,7 @@ def test_even_a_superuser_cannot_remove_the_last_admin(world: World, root: Clien
     assert not AuditEntry.objects.exists()
 
 
-def test_member_changes_are_audited_like_those_on_the_users_page(
+def test_changing_and_deleting_a_member_are_audited_with_the_role(
     world: World, admin: Client
 ) -> None:
     member = world.member("viewer")
@@ -182,7 +182,7 @@ def test_posted_fields_that_are_not_in_the_form_are_ignored(world: World, admin:
     assert not User.objects.filter(is_superuser=True).exists()
 
 
-def test_an_admin_can_change_the_decision_settings_but_not_the_plan(
+def test_an_admin_can_change_an_organizations_settings_but_not_its_slug_or_plan(
     world: World, admin: Client
 ) -> None:
     path = address(world.acme, "change")

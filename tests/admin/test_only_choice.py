@@ -31,7 +31,7 @@ FORMS: dict[type[Model], str] = {
 
 
 def options(world: World, model: type[Model], name: str = "organization") -> list[tuple[str, bool]]:
-    """Return the choices of the field, each with True if it is selected."""
+    """Return the field's choices in the form for a new row, each with True if it is selected."""
     response = world.client("admin").get(f"{address(model, 'add')}{FORMS.get(model, '')}")
     assert response.status_code == 200
     select = re.search(rf'<select name="{name}".*?</select>', response.content.decode(), re.DOTALL)

@@ -1,5 +1,5 @@
-"""Prices and budgets in the admin: prices are entered as lines, and a cost budget requires a
-price."""
+"""Prices and budgets in the admin: prices are entered as lines of text, and a cost budget requires
+a price for the employee's model."""
 
 from decimal import Decimal
 

@@ -62,7 +62,9 @@ def test_a_server_that_requires_a_key_counts_as_reachable(world: World, admin: C
     assert ModelProvider.objects.get(name="New").base_url == server.url
 
 
-def test_an_unreachable_address_is_kept_as_typed(world: World, admin: Client) -> None:
+def test_an_unreachable_address_is_refused_and_stays_in_the_form_as_typed(
+    world: World, admin: Client
+) -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         typed = f"127.0.0.1:{unused.getsockname()[1]}"
@@ -112,7 +114,9 @@ def test_the_same_server_typed_without_a_scheme_needs_no_new_key(
     assert (provider.base_url, provider.api_key) == (server.url, "sk-0123456789")
 
 
-def test_the_time_limit_for_the_whole_response_is_optional(world: World, admin: Client) -> None:
+def test_the_time_limit_for_a_whole_response_defaults_to_30_minutes_and_can_be_changed(
+    world: World, admin: Client
+) -> None:
     add(world, admin, "https://models.example.com/v1")
     provider = ModelProvider.objects.get(name="New")
     assert (provider.timeout_s, provider.answer_timeout_s) == (60, 1_800)

@@ -133,7 +133,9 @@ class TestPrivateAddresses:
             *("http://169.254.169.254/latest", "http://[::ffff:127.0.0.1]/", "localhost/v1"),
         ],
     )
-    def test_are_refused_for_a_provider(self, world: World, admin: Client, typed: str) -> None:
+    def test_are_refused_for_a_new_provider_active_or_not(
+        self, world: World, admin: Client, typed: str
+    ) -> None:
         sent = {
             "organization": world.acme.pk,
             "name": "New",
@@ -146,7 +148,7 @@ class TestPrivateAddresses:
             assert "is not allowed" in faults(refused)["base_url"][0]
         assert not ModelProvider.objects.filter(name="New").exists()
 
-    def test_are_refused_even_for_an_inactive_provider(
+    def test_are_refused_as_a_new_address_of_an_inactive_provider(
         self, admin: Client, provider: ModelProvider
     ) -> None:
         ModelProvider.objects.filter(pk=provider.pk).update(is_active=False, api_key="")
@@ -154,7 +156,7 @@ class TestPrivateAddresses:
         moved = filled_form(admin, path, base_url="http://10.0.0.5/v1")
         assert "is not allowed" in faults(admin.post(path, moved))["base_url"][0]
 
-    def test_are_suggested_only_with_the_setting_that_allows_them(self, admin: Client) -> None:
+    def test_are_not_suggested_without_the_setting_that_allows_them(self, admin: Client) -> None:
         html = admin.get(address(ModelProvider, "add")).content.decode()
         assert "need the setting ALLOWED_PRIVATE_HOSTS" in html
         assert "e.g. http://localhost" not in html
@@ -241,7 +243,7 @@ class TestConnectionTest:
 
 
 def tried(admin: Client, provider: ModelProvider) -> str:
-    """Return the message to the admin after the test."""
+    """Test the connection, and return the page with the message to the admin."""
     response = admin.post(
         f"/admin/employees/modelprovider/{provider.pk}/test-connection/", follow=True
     )

@@ -24,13 +24,13 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 PATIENCE_S = 20.0
 AHEAD_S = 1.0
-"""The time for which the first transaction stays open while the second form is validated and waits
-for it."""
+"""The seconds for which the first transaction stays open, so that the second form is validated and
+waits in the meantime."""
 
 
 def meanwhile(row: Callable[[], Model], act: Callable[[], Any]) -> Any:
-    """Return the response to an action that starts while another transaction with this row is still
-    open."""
+    """Create the row in a transaction that stays open for a while; act before it commits, and
+    return the response."""
     made = threading.Event()
 
     def make_first() -> None:
@@ -61,7 +61,9 @@ def test_the_second_credentials_for_the_same_service_are_refused(world: World) -
         lambda: added(world, Credential, {"value_token": "the-second-ones"}, "?for=github"),
     )
     assert response.status_code == 200
-    assert "Acme already has credentials for github. Change those." in response.content.decode()
+    assert (
+        "Acme already has credentials for github. Change them instead." in response.content.decode()
+    )
     assert "the-first-ones" in Credential.objects.get().fields
     assert not AuditEntry.objects.exists()
 
@@ -84,7 +86,7 @@ def test_the_second_approval_rule_with_the_same_name_is_refused(world: World) ->
     )
     assert response.status_code == 200
     assert (
-        "Acme already has the name &#x27;payments&#x27;. Choose another one."
+        "The name &#x27;payments&#x27; is already used in Acme. Choose another one."
         in response.content.decode()
     )
     assert ApprovalRule.objects.get().needed == 2

@@ -33,7 +33,7 @@ def test_every_model_that_a_form_can_select_is_scoped() -> None:
                 assert field.related_model in PATH_TO_ORGANIZATION, f"{model.__name__}.{field.name}"
 
 
-def test_every_filter_offers_only_rows_of_the_own_organization(world: World) -> None:
+def test_every_filter_offers_only_rows_of_the_admins_own_organization(world: World) -> None:
     client = world.client("outsider")
     one_of_each(world)
     for model in SCOPED:
@@ -88,7 +88,7 @@ def test_people_who_are_not_admins_are_redirected_to_the_login(world: World, use
         assert client.get(path)["Location"].startswith("/admin/login/")
 
 
-def test_a_former_admin_with_staff_access_sees_no_rows(world: World) -> None:
+def test_a_person_with_staff_access_who_is_not_an_admin_sees_no_rows(world: World) -> None:
     User.objects.filter(username="approver").update(is_staff=True)
     world.users["approver"].user_permissions.set(Permission.objects.all())
     client = world.client("approver")

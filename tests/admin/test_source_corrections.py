@@ -111,7 +111,10 @@ class TestSourceWithoutBaseAddress:
         assert 'data-state="failed"' in listed
         assert "1 of 3 enabled" in listed
         page = text_of(admin.get(tools_page(pets)))
-        assert "No tool of pets can be used, because it has no address for its operations." in page
+        assert (
+            "The tools of pets cannot be used, because the source has no address for its operations."
+            in page
+        )
         assert "1 of 3 tools enabled. Shown: 3 of 3 tools" in page
 
 

@@ -1,4 +1,5 @@
-"""Dangerous changes to a source: confirmed first, audited, and never partial."""
+"""Dangerous changes to a source must be confirmed, are audited, and are saved completely or not at
+all."""
 
 from __future__ import annotations
 
@@ -80,7 +81,7 @@ class TestDangers:
         outside.replies.append(Reply(content=text))
         page = connect(address=f"{outside.url}/openapi.json", authentication="bearer")
         assert Source.objects.get().base_url == ""
-        assert "It names https://elsewhere.example/v1 for its operations" in text_of(page)
+        assert "The description gives https://elsewhere.example/v1 as the server" in text_of(page)
 
     @pytest.mark.parametrize("server", ["/v1", "{url}/v1"])
     def test_a_description_may_name_its_own_server(

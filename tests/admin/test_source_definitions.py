@@ -46,7 +46,7 @@ def server(world: World) -> Source:
 
 
 def say(server: Source, *tools: dict[str, Any]) -> None:
-    """Store this as the server's current description."""
+    """Store these tools as the server's current description."""
     read = read_definitions(tools)
     assert not read.skipped
     rows = [
@@ -160,7 +160,7 @@ class TestDefinitionOnThePage:
         "tools/sources/risks.py",
     )
     @pytest.mark.parametrize("more", [{"url": {"type": "string"}}, {}])
-    def test_warns_that_data_leaves_and_does_not_suggest_the_level_read(
+    def test_warns_that_data_can_be_sent_out_and_does_not_suggest_the_level_read(
         self, admin: Client, server: Source, more: dict[str, Any]
     ) -> None:
         hints = {"readOnlyHint": True, "openWorldHint": not more}

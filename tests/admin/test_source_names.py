@@ -1,4 +1,5 @@
-"""The name of a connected source begins the names of its tools: no installed tool may share it."""
+"""The names of a connected source's tools begin with the source's name, so it must not be the first
+part of an installed tool's name."""
 
 import pytest
 from django.test import Client
@@ -15,7 +16,7 @@ ADDRESS = "https://api.example.com"
 
 
 @pytest.mark.parametrize("name", ["data", "files", "schedule", "demo", "search_google"])
-def test_a_category_of_the_office_is_refused_as_a_name_with_the_office_off(
+def test_a_shipped_tool_category_is_refused_as_a_source_name_even_if_the_plugin_is_off(
     world: World, admin: Client, settings: Settings, name: str
 ) -> None:
     settings.GADGET_OFFICE_PLUGINS = []
@@ -23,7 +24,7 @@ def test_a_category_of_the_office_is_refused_as_a_name_with_the_office_off(
     assert list(faults(refused)) == ["name"]
 
 
-def test_the_category_of_a_withheld_tool_is_refused_as_a_name(
+def test_the_category_of_a_withheld_tool_is_refused_as_a_source_name(
     world: World, admin: Client, settings: Settings
 ) -> None:
     settings.GADGET_OFFICE_PLUGINS = []  # the tools are loaded again, now and after the test

@@ -1,4 +1,4 @@
-"""A program is tested by a worker, and the page waits for the result."""
+"""The connection to a local program is tested by a worker, and the page waits for the result."""
 
 from __future__ import annotations
 

@@ -224,7 +224,7 @@ class TestConnectingASource:
     ) -> None:
         assert list(faults(admin.post(add(), values(world, **more)))) == [field]
 
-    def test_a_name_is_unique_within_an_organization(
+    def test_a_source_with_a_taken_name_is_refused(
         self, world: World, admin: Client, pets: Source
     ) -> None:
         again = admin.post(add(), values(world, address="https://api.example.com"))

@@ -43,7 +43,7 @@ def test_nobody_can_create_a_token_in_the_name_of_another_person(
     assert not ApiToken.objects.exists()
 
 
-def test_an_admin_can_permanently_revoke_the_token_of_a_member(world: World, admin: Client) -> None:
+def test_an_admin_can_permanently_revoke_a_members_token(world: World, admin: Client) -> None:
     token, secret = issue_token(world.member("operator"), "Laptop")
     path = address(token, "change")
     assert admin.post(path, {"revoke": "on"}).status_code == 302

@@ -10,7 +10,7 @@ from tests.world import World, make_world
 
 @pytest.fixture(autouse=True)
 def _no_wrong_tokens_yet() -> None:
-    """Forget the wrong tokens of other tests, which are counted per minute."""
+    """Reset the per-minute count of wrong tokens, so that earlier tests do not affect this one."""
     cache.clear()
 
 

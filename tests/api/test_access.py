@@ -30,7 +30,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.once]  # permissions do not dep
 
 
 class Route(NamedTuple):
-    """One operation of the document."""
+    """An operation in the OpenAPI document."""
 
     method: str
     path: str
@@ -57,7 +57,7 @@ def named(route: Route) -> str:
 ROUTES = routes()
 OPEN_PATHS = {"/api/health", "/api/ready"}
 OF_OWN = {"/api/notices/{notice_id}/retry"}
-"""Routes that change a member's own data, whatever their role."""
+"""Routes that change a member's own data, whatever the member's role."""
 DECIDING = {
     "/api/approvals/decide",
     "/api/approvals/undo",
@@ -73,7 +73,8 @@ DECIDING = {
 
 
 class Target(NamedTuple):
-    """Rows of Acme with the ids for every route."""
+    """The data that requests for all routes need: a world with a card, the ids for the paths, and
+    the bodies."""
 
     world: World
     card: Approval
@@ -251,7 +252,7 @@ class TestRequestsWithoutTheRole:
 @pytest.mark.parametrize(
     "route", [route for route in ROUTES if route.path in DECIDING and route.changes], ids=named
 )
-def test_a_token_of_an_operator_cannot_decide(route: Route, target: Target) -> None:
+def test_an_operator_cannot_decide(route: Route, target: Target) -> None:
     problem(ask(target.world.client("operator"), route, target), 403)
 
 
@@ -286,7 +287,7 @@ def test_an_invalid_id_is_not_found(route: Route, target: Target) -> None:
         problem(ask(client, route, target, dict.fromkeys(target.ids, wrong)), 404)
 
 
-def test_a_deactivated_user_counts_as_nobody(target: Target) -> None:
+def test_a_deactivated_users_session_is_refused_as_not_logged_in(target: Target) -> None:
     client = target.world.client("admin")
     assert client.get("/api/runs").status_code == 200
     target.world.users["admin"].is_active = False
@@ -294,7 +295,7 @@ def test_a_deactivated_user_counts_as_nobody(target: Target) -> None:
     problem(client.get("/api/runs"), 401)
 
 
-def test_a_removed_role_takes_effect_at_once(target: Target) -> None:
+def test_a_lowered_role_takes_effect_at_once(target: Target) -> None:
     client = target.world.client("approver")
     member = target.world.member("approver")
     member.role = "viewer"

@@ -16,7 +16,9 @@ pytestmark = pytest.mark.django_db
 @pytest.mark.parametrize(
     "status", [RunStatus.QUEUED, RunStatus.WAITING, RunStatus.SUCCEEDED, RunStatus.FAILED]
 )
-def test_a_message_is_stored_and_shown(world: World, status: RunStatus) -> None:
+def test_a_message_is_stored_and_recorded_as_an_event_in_every_run_that_accepts_messages(
+    world: World, status: RunStatus
+) -> None:
     run = world.run(status)
     if status == RunStatus.WAITING:
         world.card(run)

@@ -50,7 +50,9 @@ def test_another_organization_sees_neither_rules_nor_groups(
     "agents/api/approval_rules.py",
 )
 @pytest.mark.parametrize("path", ["/api/approval_rules", "/api/groups"])
-def test_rules_cannot_be_changed_over_rest(world: World, rule: ApprovalRule, path: str) -> None:
+def test_rules_and_groups_cannot_be_changed_over_rest(
+    world: World, rule: ApprovalRule, path: str
+) -> None:
     assert (
         world.client("admin").post(path, {"name": "Weaker"}, "application/json").status_code == 405
     )

@@ -1,4 +1,4 @@
-"""POST /api/approvals/{id}/approve decides the card that was shown, once, and nothing else."""
+"""POST /api/approvals/{id}/approve decides only the card that was shown, and only once."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_an_expired_card_is_refused_as_expired(world: World) -> None:
     assert problem(approve(world, card), 410)["code"] == "expired"
 
 
-def test_the_response_contains_the_grace_period(world: World) -> None:
+def test_the_response_states_when_the_call_starts_after_a_grace_period(world: World) -> None:
     shown = approve(world, world.card(), grace_s=60).json()
     assert shown["status"] == "approved"
     assert shown["start_after"] > shown["decided_at"]

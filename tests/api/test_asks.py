@@ -81,7 +81,7 @@ def test_an_agent_can_withdraw_the_asks_of_one_session(world: World, agent: Agen
     }
 
 
-def test_an_agent_that_polls_for_the_response_is_not_reported_as_silent(
+def test_the_agents_polling_is_recorded_on_the_ask_and_a_persons_request_is_not(
     world: World, agent: Agent
 ) -> None:
     ask = agent.ask()
@@ -99,7 +99,9 @@ def test_a_short_prefix_of_effect_keys_is_refused(agent: Agent) -> None:
 
 
 class TestVisibilityOfAsks:
-    def test_includes_the_key_that_made_them(self, world: World, agent: Agent) -> None:
+    def test_is_limited_for_agents_to_the_key_that_made_them(
+        self, world: World, agent: Agent
+    ) -> None:
         own, others = agent.ask(), Agent(world, name="Server").ask()
         assert list_ids(agent.client) == [own["id"]]
         for path in ("", "/redeem", "/outcome", "/cancel"):
@@ -109,13 +111,15 @@ class TestVisibilityOfAsks:
                 send(f"/api/asks/{others['id']}{path}", body, content_type="application/json"), 404
             )
 
-    def test_includes_the_members_of_the_organization(self, world: World, agent: Agent) -> None:
+    def test_extends_to_members_of_the_organization_and_not_to_outsiders(
+        self, world: World, agent: Agent
+    ) -> None:
         asks = [agent.ask(), Agent(world, name="Server").ask()]
         assert list_ids(world.client("viewer")) == [each["id"] for each in reversed(asks)]
         assert list_ids(world.client("outsider")) == []
         problem(world.client("outsider").get(f"/api/asks/{asks[0]['id']}"), 404)
 
-    def test_excludes_everybody_else(self, agent: Agent) -> None:
+    def test_excludes_requests_without_a_login(self, agent: Agent) -> None:
         agent.ask()
         problem(nobody().get("/api/asks"), 401)
 
@@ -131,7 +135,7 @@ class TestVisibilityOfAsks:
         problem(post(operator, f"/api/asks/{ask['id']}/cancel"), 403)
         assert agent.get(ask)["status"] == "waiting"
 
-    def test_can_be_filtered_by_effect_in_the_list(self, agent: Agent) -> None:
+    def test_can_be_narrowed_by_effect_key_in_the_list(self, agent: Agent) -> None:
         asks = [agent.ask(effect_key=key) for key in ("a", "", "b")]
         assert list_ids(agent.client, "?effect_key=b") == [asks[2]["id"]]
         assert list_ids(agent.client, "?effect_key=c") == []
@@ -193,7 +197,9 @@ class TestDecisionOfAnAsk:
 
 
 @pytest.mark.parametrize("levels", [100, 470, 900])
-def test_params_nested_too_deeply_are_refused(agent: Agent, levels: int) -> None:
+def test_params_with_100_levels_are_accepted_and_params_with_470_or_more_are_refused(
+    agent: Agent, levels: int
+) -> None:
     # Written as text, because encoding it would exceed the recursion limit here too.
     params = '{"a":' * levels + "1" + "}" * levels
     body = f'{{"action": "deploy", "level": "write", "params": {params}}}'

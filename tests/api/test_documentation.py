@@ -24,7 +24,7 @@ def operations(document: dict[str, Any]) -> list[dict[str, Any]]:
     return [operation for path in document["paths"].values() for operation in path.values()]
 
 
-def test_the_documented_routes_are_those_of_the_contract(document: dict[str, Any]) -> None:
+def test_the_documented_routes_match_the_contract(document: dict[str, Any]) -> None:
     assert {
         (method, path) for path, methods in document["paths"].items() for method in methods
     } == {
@@ -158,7 +158,7 @@ def test_the_page_works_offline_under_the_strict_security_policy() -> None:
     )
 
 
-def test_our_styles_override_those_of_the_library() -> None:
+def test_the_librarys_styles_are_imported_into_a_layer_that_our_styles_override() -> None:
     sheet = finders.find("css/api.css")
     assert sheet
     (imported,) = re.findall(r"""@import url\("\.\./([^"]+)"\) layer\(""", Path(sheet).read_text())

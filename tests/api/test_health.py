@@ -1,5 +1,5 @@
-"""GET /api/health and /api/ready need no login; ready lists unavailable parts, and is 503 only
-without the database."""
+"""GET /api/health and /api/ready need no login. The latter lists unavailable parts of the
+installation, and returns 503 only if the database is unavailable."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.world import problem
 
 @pytest.fixture
 def unreachable_database() -> Iterator[None]:
-    """A database with a closed connection and an unreachable address."""
+    """Close the database connection, and let new connections go to an unreachable address."""
     connection.close()
     known = dict(connection.settings_dict)
     if connection.vendor == "sqlite":
@@ -130,8 +130,8 @@ def test_replacements_of_killed_workers_are_counted_in_their_place(redis_url: st
 
 
 def kill(pulse: SignOfLife, redis_url: str) -> None:
-    """Leave the traces of a process killed ten seconds ago: no sign of life, but an unfinished
-    record."""
+    """Leave the traces of a process that was killed ten seconds ago: its own record exists, but its
+    sign of life is missing."""
     pulse.start()
     pulse._stopped.set()
     with redis.Redis.from_url(redis_url) as client:

@@ -1,5 +1,5 @@
-"""Notices over REST: each member reads their notices, without addresses, and resends failed
-notices."""
+"""Notices over REST: members read their own notices, which contain no addresses, and resend the
+failed ones."""
 
 from __future__ import annotations
 

@@ -56,13 +56,13 @@ def test_a_body_that_is_too_large_is_refused(world: World) -> None:
     assert problem(response, 413)["code"] == "too_large"
 
 
-def test_a_malformed_cookie_is_treated_as_no_session() -> None:
+def test_a_malformed_cookie_is_refused_without_an_internal_error() -> None:
     client = nobody()
     client.cookies[settings.SESSION_COOKIE_NAME] = "a" * 20 + "\x00"
     assert client.get("/api/runs").status_code in (401, 422)
 
 
-def test_a_conflict_has_its_own_fields(world: World) -> None:
+def test_a_conflict_over_a_run_names_the_runs_status(world: World) -> None:
     run = world.run()
     client = world.client("operator")
     post(client, f"/api/runs/{run.pk}/cancel")

@@ -39,7 +39,7 @@ def test_the_after_parameter_returns_only_later_events(world: World) -> None:
 
 
 @pytest.mark.parametrize("after", ["-1", "x", str(2**31), "9" * 30, "%00", "1.5"])
-def test_an_invalid_number_is_reported(world: World, after: str) -> None:
+def test_an_invalid_after_parameter_is_reported(world: World, after: str) -> None:
     run = run_with_events(world, 1)
     response = world.client("viewer").get(f"/api/runs/{run.pk}/events?after={after}")
     assert problem(response, 422)["field"] == "after"

@@ -1,5 +1,5 @@
-"""A client may send each POST again after a lost response: it is recognized by an id, or a
-repetition is harmless."""
+"""A client may repeat every POST after a lost response: either the repetition is recognized by an
+id, or it is harmless."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ RECOGNIZED = {
     "/api/asks": "client_request_id",
     "/api/asks/{ask_id}/redeem": "receipt",
 }
-"""The field of the body that identifies a repetition; in a bulk decision, each item has it."""
+"""The field that identifies a repetition, by path. It is in the body, or in each item of a bulk
+decision's body."""
 HARMLESS = {
     "/api/runs/{run_id}/cancel": "a cancelled run stays cancelled",
     "/api/approvals/undo": "the card that was undone was replaced; its replacement has another id",
@@ -38,7 +39,8 @@ HARMLESS = {
 
 @pytest.fixture(scope="module")
 def bodies() -> dict[str, set[str]]:
-    """Return the fields of each POST's body, by path, including the fields of its items."""
+    """Return the field names of each POST's body by path, including the fields of
+    nested objects."""
     document = Client().get("/api/openapi.json").json()
     return {
         path: list_fields(document, operations["post"].get("requestBody", {}))
@@ -48,7 +50,7 @@ def bodies() -> dict[str, set[str]]:
 
 
 def list_fields(document: dict[str, Any], part: Any) -> set[str]:
-    """List the names of all properties of a schema, through its references."""
+    """List the names of all properties in a part of a schema; references are followed."""
     if isinstance(part, list):
         return set().union(*(list_fields(document, each) for each in part))
     if not isinstance(part, dict):
@@ -61,7 +63,9 @@ def list_fields(document: dict[str, Any], part: Any) -> set[str]:
     return names.union(*(list_fields(document, each) for each in part.values()))
 
 
-def test_each_post_is_recognized_or_harmless(bodies: dict[str, set[str]]) -> None:
+def test_each_post_is_listed_as_either_recognized_or_harmless_when_repeated(
+    bodies: dict[str, set[str]],
+) -> None:
     assert set(bodies) == set(RECOGNIZED) | set(HARMLESS)
     assert not set(RECOGNIZED) & set(HARMLESS)
 

@@ -1,5 +1,5 @@
-"""POST /api/tool_calls/{id}/resolve resolves an unknown outcome as reported by a person, with a
-reason."""
+"""POST /api/tool_calls/{id}/resolve records what a person reports about a call whose outcome is
+unknown, with a reason."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_a_person_can_resolve_a_call_with_an_unknown_outcome(
     assert response.json()["run_id"] == str(call.run_id)
 
 
-def test_only_an_unknown_outcome_can_be_settled_and_only_once(world: World) -> None:
+def test_only_an_unknown_outcome_can_be_resolved_and_only_once(world: World) -> None:
     client, body = world.client("approver"), {"outcome": "succeeded", "reason": "I looked."}
     done = world.call(world.run())
     problem(post(client, f"/api/tool_calls/{done.pk}/resolve", body), 409)
@@ -41,7 +41,7 @@ def test_only_an_unknown_outcome_can_be_settled_and_only_once(world: World) -> N
     assert ToolCall.objects.get(pk=call.pk).status == CallStatus.SUCCEEDED
 
 
-def test_settling_one_call_leaves_other_unknown_calls_open(world: World) -> None:
+def test_resolving_one_call_leaves_other_unknown_calls_open(world: World) -> None:
     call, other = world.unknown_call(), world.unknown_call()
     body = {"outcome": "succeeded", "reason": "I looked."}
     assert (

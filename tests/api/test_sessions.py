@@ -59,7 +59,7 @@ def test_a_member_of_several_organizations_sees_one_at_a_time(world: World) -> N
     problem(post(client, f"/api/runs/{run.pk}/cancel"), 403)
 
 
-def test_an_ended_membership_falls_back_to_another_organization(world: World) -> None:
+def test_a_session_of_an_ended_membership_falls_back_to_another_organization(world: World) -> None:
     user = world.users["operator"]
     member = load_session_member(user, {ACTIVE_ORGANIZATION: world.globex.pk})
     assert member is not None
@@ -76,7 +76,7 @@ def test_a_user_can_switch_only_to_their_own_organizations(world: World) -> None
     assert session == {ACTIVE_ORGANIZATION: world.acme.pk}
 
 
-def test_memberships_are_reloaded_on_each_request(world: World) -> None:
+def test_deactivating_a_user_ends_their_memberships_immediately(world: World) -> None:
     user = world.users["operator"]
     assert load_session_member(user, {}) is not None
     user.is_active = False

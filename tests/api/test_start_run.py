@@ -1,4 +1,4 @@
-"""POST /api/runs assigns a task to an employee, once for each client_request_id, and reports
+"""POST /api/runs assigns a task to an employee, only once for each client_request_id, and reports
 invalid fields."""
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def test_the_same_request_sent_again_returns_the_same_run(world: World) -> None:
     assert Run.objects.count() == 1
 
 
-def test_a_request_id_of_another_organization_starts_another_run(world: World) -> None:
+def test_a_request_id_used_in_another_organization_starts_another_run(world: World) -> None:
     first = post(world.client("operator"), "/api/runs", body(world, client_request_id="1"))
     others = {
         "employee_id": str(world.others_employee.pk),

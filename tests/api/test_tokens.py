@@ -1,5 +1,5 @@
-"""API tokens: printed once, kept as a hash, with the rights of one membership, and refused once
-revoked."""
+"""API tokens: they are printed once, stored as a hash, carry the rights of one membership, and are
+refused after they are revoked."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_a_token_can_change_things_without_csrf(world: World) -> None:
     assert post(client, "/api/runs", body, authorization=f"Bearer {secret}").status_code == 201
 
 
-def test_the_token_of_a_viewer_cannot_change_anything(world: World) -> None:
+def test_a_viewers_token_cannot_start_a_run(world: World) -> None:
     body = {"employee_id": str(world.employee.pk), "task": "Search."}
     response = post(nobody(), "/api/runs", body, authorization=f"Bearer {token_of('viewer')}")
     problem(response, 403)
@@ -71,7 +71,7 @@ def test_a_revoked_token_is_refused(world: World) -> None:
     problem(get("/api/runs", secret), 401)
 
 
-def test_a_token_of_a_deactivated_user_is_refused(world: World) -> None:
+def test_a_deactivated_users_token_is_refused(world: World) -> None:
     secret = token_of("operator")
     world.users["operator"].is_active = False
     world.users["operator"].save()
@@ -120,7 +120,7 @@ def test_repeated_wrong_tokens_are_refused_for_a_while_and_a_valid_token_is_stil
     assert get("/api/runs", secret).status_code == 200
 
 
-def test_a_token_for_a_member_of_several_organizations_is_created_for_a_named_one(
+def test_a_token_for_a_member_of_several_organizations_requires_naming_one(
     world: World,
 ) -> None:
     Membership.objects.create(

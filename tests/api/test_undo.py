@@ -1,5 +1,5 @@
-"""POST /api/approvals/{id}/undo undoes an approval, by the person who gave it, until the call
-starts."""
+"""POST /api/approvals/{id}/undo withdraws an approval; only the person who gave it can do so, and
+only until the call starts."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_each_card_of_a_bulk_undo_gets_its_own_outcome(world: World) -> None:
     }
 
 
-def test_nobody_can_undo_the_decisions_of_another_person_in_bulk(world: World) -> None:
+def test_nobody_can_undo_another_persons_decisions_in_bulk(world: World) -> None:
     card = approved(world, grace_s=60)
     for who, status in (("admin", 409), ("outsider", 404)):
         response = post(world.client(who), "/api/approvals/undo", {"approval_ids": [str(card.pk)]})

@@ -1,4 +1,4 @@
-"""Tests of approvals on the engine's fixtures."""
+"""Fixtures for tests of approvals: those of the engine's tests."""
 
 import pytest
 

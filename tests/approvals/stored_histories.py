@@ -1,5 +1,5 @@
-"""Random histories of one card in the database, decided by the real functions and by the slow
-judge."""
+"""Random histories of one card in the database; each step is decided both by the product's
+functions and by the slow judge."""
 
 from __future__ import annotations
 
@@ -34,17 +34,19 @@ TOOL = "probe.effect"
 PEOPLE = 5
 STEPS = 14
 AMOUNTS = {"small": 10, "large": 600}
-"""The slow judge compares amounts; the probe has only a name."""
+"""The amount that each name in a probe's call stands for. The slow judge compares amounts, and the
+probe only has a name."""
 TWO_PEOPLE = RuleTerms(0, "two-person rule", excludes_requesters=True)
 IF_LARGE = Condition("name", Rule.EQUALS, "large").as_json()
 WEIGHTS = {"vote": 12, "change": 5, "edit": 1, "withdraw": 1, "deny": 0.3, "expire": 0.2}
 
 
 class Office:
-    """An organization whose people, groups and rules change with each history.
+    """An organization whose people, groups and rules are changed for each history.
 
     Attributes:
-        world: the same data for the slow judge, by user ids; groups have the ids 1 and 2 there.
+        world: the slow judge's copy of the same data. People have their user ids in it, and groups
+            the ids 1 and 2.
     """
 
     world: World
@@ -73,7 +75,8 @@ class Office:
         workshop.play(asking(call(TOOL, name="small")))
 
     def play(self, chance: random.Random) -> str:
-        """Play one history, and return how the card ended."""
+        """Play one history until the card ends or the steps are used up; return its outcome, or
+        "open"."""
         self._begin(chance)
         for step in range(STEPS):
             self._age(step)
@@ -111,7 +114,8 @@ class Office:
         return self._undo(chance, member)
 
     def _undo(self, chance: random.Random, member: Membership) -> str:
-        """Undo the approval now and then; other people's votes stay."""
+        """Undo the member's approval with some probability, and check that other people's votes
+        stay."""
         if chance.random() < 0.7:
             return "approved"
         self._card = self._workshop.undo(self._card, by=member)
@@ -258,7 +262,8 @@ class Office:
         self.world.deputies = pairs
 
     def _make_rules(self, chance: random.Random, count: int) -> list[RuleTerms]:
-        """Make rules for the probe and for other tools."""
+        """Make random rules: for the probe, for another tool, for their category, or
+        for all tools."""
         names = {"crm.refund": TOOL, "other": "probe.gate", "crm": "probe", "": ""}
         return [
             replace(
@@ -293,7 +298,7 @@ class Office:
             )
 
     def _check_words(self) -> None:
-        """Check that a waiting card states the missing approvals, and says so if nobody can give
+        """Check that the waiting card says which approvals are missing, and whether nobody can give
         them."""
         card = Approval.objects.select_related("run", "tool_call").get(pk=self._card.pk)
         assert card.status == ApprovalStatus.PENDING

@@ -1,4 +1,5 @@
-"""Claims on cards: other people see them, are warned before they decide, and can decide anyway."""
+"""Claims on cards: other people see who has claimed a card, and are warned before they decide it,
+but can still do so."""
 
 from __future__ import annotations
 
@@ -67,7 +68,7 @@ def test_nobody_is_warned_without_a_claim(world: World, action: str) -> None:
     assert Approval.objects.get(pk=card.pk).status != ApprovalStatus.PENDING
 
 
-def test_a_card_that_was_loaded_without_its_claim_is_an_error(card: Approval) -> None:
+def test_checking_a_card_loaded_without_its_claim_raises_an_error(card: Approval) -> None:
     with pytest.raises(AttributeError, match="claimed_by"):
         attention.refuse_claimed(Approval.objects.get(pk=card.pk))
 
@@ -151,7 +152,7 @@ def test_cards_are_released_one_by_one_and_only_within_the_organization(
     assert attention.find_claims(world.globex.pk) == {}
 
 
-def test_a_claim_of_a_person_who_can_no_longer_decide_warns_nobody(
+def test_the_claim_of_a_person_who_can_no_longer_decide_warns_nobody(
     world: World, card: Approval
 ) -> None:
     Membership.objects.filter(pk=world.member("approver").pk).update(role=Role.OPERATOR)

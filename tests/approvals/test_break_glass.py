@@ -202,7 +202,7 @@ def test_break_glass_on_a_destructive_card_requires_the_typed_confirmation(
     assert Approval.objects.get(pk=card.pk).status == ApprovalStatus.PENDING
 
 
-def test_deactivated_admins_and_those_of_other_organizations_do_not_count_as_another_admin(
+def test_deactivated_admins_and_admins_of_other_organizations_do_not_count_as_another_admin(
     card: Approval, ada: Membership
 ) -> None:
     User.objects.filter(username="zoe").update(is_active=False)
@@ -251,7 +251,9 @@ def test_a_stop_of_another_tool_does_not_prevent_break_glass(
     assert break_glass(ada, card).status == ApprovalStatus.APPROVED
 
 
-def test_break_glass_does_not_override_expiry_or_drift(card: Approval, ada: Membership) -> None:
+def test_break_glass_is_refused_with_a_stale_digest_and_on_an_expired_card(
+    card: Approval, ada: Membership
+) -> None:
     with pytest.raises(StaleDigest):
         break_glass(ada, card, digest="0" * 64)
     Approval.objects.filter(pk=card.pk).update(expires_at=card.requested_at)
@@ -330,7 +332,8 @@ class TestTheBreakGlassAddress:
 
 
 class TestBreakGlassForm:
-    """Break-glass is possible only on the card's own page: no token, no bulk, no REST."""
+    """Break-glass is possible only in a browser, on the card's own page, and not with a token, in
+    bulk or over REST."""
 
     def test_is_offered_only_to_an_admin(
         self, workshop: Workshop, card: Approval, ada: Membership
@@ -354,7 +357,7 @@ class TestBreakGlassForm:
             == 422
         )
 
-    def test_cannot_be_opened_with_a_token(self, card: Approval, ada: Membership) -> None:
+    def test_cannot_be_sent_with_a_token(self, card: Approval, ada: Membership) -> None:
         token = issue_token(ada, "script")
         body = {"digest": card.digest, "reason": REASON}
         response = Client().post(

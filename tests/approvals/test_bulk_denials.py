@@ -65,7 +65,7 @@ def test_each_call_ends_with_the_reason_an_event_and_an_audit_entry(workshop: Wo
     assert again(cards[0].run).status == RunStatus.QUEUED
 
 
-def test_each_additional_card_adds_one_statement(workshop: Workshop) -> None:
+def test_each_additional_card_adds_at_most_one_statement(workshop: Workshop) -> None:
     counts = []
     for number in (2, 12):
         cards = ask(workshop, number)
@@ -76,7 +76,7 @@ def test_each_additional_card_adds_one_statement(workshop: Workshop) -> None:
 
 
 @pytest.mark.parametrize("reasons", [("No.",), ("No.", "No.", "Not this one.")])
-def test_a_changed_card_stays_open_and_the_other_cards_are_denied(
+def test_a_card_with_a_stale_digest_stays_open_and_the_other_cards_are_denied(
     workshop: Workshop, reasons: tuple[str, ...]
 ) -> None:
     cards = ask(workshop, 3)

@@ -1,4 +1,4 @@
-"""Warnings: the signs of deception on a card, from its sealed content alone."""
+"""Warnings on a card: the signs of deception that are found in its sealed content alone."""
 
 # ruff: noqa: RUF001 - the tests are about such letters
 from __future__ import annotations
@@ -15,7 +15,8 @@ from agents.runs.models import Approval, ApprovalKind, ToolCall
 def make_card(
     params: dict[str, Any], *targets: dict[str, Any], digest: str = "", kind: str = "approval"
 ) -> Approval:
-    """Make a card that is not stored; each gets its own digest."""
+    """Make a card without storing it; unless a digest is given, cards with different content get
+    different digests."""
     preview = {
         "effect": "update",
         "targets": list(targets),
@@ -104,7 +105,7 @@ def test_a_card_is_analyzed_once_per_digest() -> None:
     assert read_card(first) is not read_card(make_card({}, digest="another"))
 
 
-def test_a_question_has_no_warnings_and_any_shape_of_preview_is_read() -> None:
+def test_a_question_has_no_warnings_and_a_malformed_preview_is_still_read() -> None:
     assert (
         find_card_warnings(make_card({"question": "Approved by whom?"}, kind=ApprovalKind.QUESTION))
         == ()

@@ -80,7 +80,8 @@ class TestApproval:
         assert entry.payload["digest"] == card.digest
 
     def test_queues_the_run_within_the_same_commit_every_time(self, workshop: Workshop) -> None:
-        """The clock of SQLite ticks in milliseconds; a decision must not miss its own start."""
+        """SQLite's clock ticks in milliseconds, so a call could seem not to be due yet at the
+        moment of its approval."""
         workshop.play(asking(*[call("probe.effect", name=str(number)) for number in range(20)]))
         for card in workshop.cards(workshop.work()):
             workshop.approve(card)
@@ -366,14 +367,14 @@ class TestADestructiveCall:
         card = workshop.card(workshop.work())
         assert workshop.deny(card).status == ApprovalStatus.DENIED
 
-    def test_requires_a_confirmation_but_a_call_of_a_lower_level_does_not(
+    def test_differs_from_a_call_of_a_lower_level_which_needs_no_confirmation(
         self, workshop: Workshop, card: Approval
     ) -> None:
         assert decisions.make_confirmation_phrase(card) is None
 
 
 class TestBulkDecision:
-    def test_returns_one_outcome_for_each_and_continues_after_a_refusal(
+    def test_returns_one_outcome_for_each_card_and_continues_after_a_refusal(
         self, workshop: Workshop
     ) -> None:
         workshop.play(

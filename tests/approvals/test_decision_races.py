@@ -17,8 +17,8 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def count_outcome(act: Callable[[], object], outcomes: Counter[str]) -> None:
-    """Count the outcome of `act`; try again while the database is busy, as it may be for some of
-    fifty."""
+    """Count the outcome of `act`; try again while the database is busy, which can happen with fifty
+    threads at once."""
     try:
         act()
     except OperationalError as error:

@@ -51,8 +51,8 @@ def ask_twice(workshop: Workshop, asked: dict[str, object]) -> tuple[Approval, A
 
 
 def ask_again(workshop: Workshop, asked: dict[str, object]) -> tuple[Approval, Run]:
-    """Let two runs request the same change, and approve both; return the card that is asked again,
-    and the run that made the change."""
+    """Let two runs request the same change, approve both and run the first. Return the card with
+    which the second run asks again, and the run that made the change."""
     first, second = ask_twice(workshop, asked)
     workshop.approve(first)
     workshop.approve(second)
@@ -127,7 +127,7 @@ class TestARepeatedCard:
     def test_whose_target_has_other_values_now_shows_the_change(
         self, workshop: Workshop, record: Record
     ) -> None:
-        """The control: the target has other values."""
+        """The control: the target now has values that the approved call would still change."""
         workshop.play(asking(deactivate(record)))
         card = workshop.card(workshop.work())
         workshop.approve(card)
@@ -186,7 +186,9 @@ class TestDismissing:
         name = workshop.approver.user.get_username()
         assert describe(decided).words == f"Dismissed by {name}: there was nothing to do"
 
-    def test_cannot_be_undone(self, workshop: Workshop, record: Record) -> None:
+    def test_cannot_be_undone_or_followed_by_a_decision(
+        self, workshop: Workshop, record: Record
+    ) -> None:
         card, _ = ask_again(workshop, deactivate(record))
         first = dismiss(workshop.approver, card.pk, decision(card, decision_id="d-1"))
         assert (
@@ -204,7 +206,7 @@ class TestDismissing:
         with pytest.raises(Forbidden):
             dismiss(workshop.operator, card.pk, decision(card))
 
-    def test_a_card_whose_effect_no_longer_exists_shows_the_new_effect(
+    def test_a_card_whose_effect_no_longer_exists_is_refused_and_creates_a_new_card(
         self, workshop: Workshop, record: Record
     ) -> None:
         card, _ = ask_again(workshop, deactivate(record))
@@ -299,7 +301,7 @@ class TestFactsChangedByABulk:
         ],
         ids=["about the list", "about nothing else", "a value of its own"],
     )
-    def test_do_not_include_values_of_the_targets(
+    def test_do_not_include_the_targets_own_values(
         self,
         workshop: Workshop,
         before: dict[str, object],

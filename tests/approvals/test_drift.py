@@ -1,5 +1,5 @@
-"""Only what was approved runs: if the target, the tool or the rules have changed since, the card is
-asked again."""
+"""Only what was approved runs: if the target, the tool or the rules have changed since the
+approval, the call needs a new one."""
 
 from typing import Any
 
@@ -93,7 +93,7 @@ class TestAChangedTarget:
         assert not recorder.effects
 
     @pytest.mark.parametrize("tool", ["probe.rename", "probe.announce"], ids=["inside", "outside"])
-    def test_that_cannot_be_previewed_is_shown_on_the_card(
+    def test_that_was_deleted_returns_the_call_to_a_new_card_that_states_the_problem(
         self, workshop: Workshop, record: Record, recorder: Recorder, tool: str
     ) -> None:
         run = approve_all(workshop, call(tool, record_id=record.pk, to="New"))
@@ -115,7 +115,7 @@ class TestAChangedTarget:
         assert statuses(run) == [CallStatus.SUCCEEDED, CallStatus.AWAITING_APPROVAL]
         assert workshop.card(run).preview["targets"][0]["before"] == {"name": "One"}
 
-    def test_changed_before_the_decision_is_detected_at_the_start(
+    def test_is_detected_at_the_start_if_it_changed_before_the_decision(
         self, workshop: Workshop, record: Record
     ) -> None:
         workshop.play(asking(call("probe.rename", record_id=record.pk, to="New")))
@@ -127,7 +127,7 @@ class TestAChangedTarget:
         record.refresh_from_db()
         assert record.name == "Acme 2"
 
-    def test_of_two_runs_at_the_same_moment_is_written_once_and_asked_again_once(
+    def test_is_written_by_one_of_two_simultaneous_runs_and_the_other_call_is_asked_again(
         self, workshop: Workshop, record: Record
     ) -> None:
         first = approve_all(
@@ -148,7 +148,7 @@ class TestAChangedTarget:
 
 
 class TestAChangedTool:
-    def test_with_another_definition_is_asked_again(
+    def test_with_another_definition_requires_a_new_approval(
         self, workshop: Workshop, record: Record, toolbox: Toolbox, recorder: Recorder
     ) -> None:
         run = approve_all(
@@ -171,7 +171,7 @@ class TestAChangedTool:
         run = workshop.drive(run)
         assert statuses(run) == [CallStatus.SUCCEEDED] * 2
 
-    def test_with_only_another_title_or_formatting_runs(
+    def test_with_only_another_title_or_formatting_runs_without_a_new_approval(
         self, workshop: Workshop, toolbox: Toolbox, recorder: Recorder
     ) -> None:
         run = approve_all(workshop, call("probe.effect", name="a"))
@@ -180,7 +180,7 @@ class TestAChangedTool:
         toolbox.register(type("Effect", (Effect,), same)())
         assert statuses(workshop.drive(run)) == [CallStatus.SUCCEEDED]
 
-    def test_with_another_parsing_of_params_is_asked_again(
+    def test_that_parses_params_differently_requires_a_new_approval(
         self, workshop: Workshop, toolbox: Toolbox, recorder: Recorder
     ) -> None:
         run = approve_all(workshop, call("probe.effect", name="a"))
@@ -193,7 +193,7 @@ class TestAChangedTool:
         assert workshop.card(run).params == {"name": "A"}
         assert not recorder.effects
 
-    def test_with_another_level_is_asked_again_at_that_level(
+    def test_with_another_level_requires_a_new_approval_at_that_level(
         self, workshop: Workshop, toolbox: Toolbox, recorder: Recorder
     ) -> None:
         run = approve_all(workshop, call("probe.effect", name="a"))
@@ -205,7 +205,7 @@ class TestAChangedTool:
         assert statuses(workshop.drive(run)) == [CallStatus.SUCCEEDED]
         assert list(recorder.effects.values()) == [1]
 
-    def test_keeps_the_original_params_of_the_model_after_an_edit(
+    def test_keeps_the_models_original_params_after_an_edit(
         self, workshop: Workshop, toolbox: Toolbox, recorder: Recorder
     ) -> None:
         workshop.play(asking(call("probe.effect", name="a")))
@@ -276,13 +276,13 @@ def test_a_harmless_edit_of_the_employee_keeps_approved_cards_valid(
 
 
 class TestRowsChangedInTheDatabase:
-    """The digest seals the values that the card shows, whatever is changed in the rows and their
-    hashes."""
+    """The digest seals the values that the card shows, even if rows and their hashes are changed
+    directly in the database."""
 
     @pytest.mark.parametrize(
         "stored_hash", ["0" * 64, None], ids=["with another hash", "with the old hash"]
     )
-    def test_changed_params_do_not_run_after_the_approval(
+    def test_changed_params_run_only_after_a_new_approval(
         self, workshop: Workshop, recorder: Recorder, stored_hash: str | None
     ) -> None:
         run = approve_all(workshop, call("probe.effect", name="a"))
@@ -293,7 +293,7 @@ class TestRowsChangedInTheDatabase:
         assert not recorder.effects
         (new_card,) = workshop.cards(run)
         assert new_card.params == {"name": "b"}
-        assert "params were changed" in new_card.why
+        assert "parameters were changed" in new_card.why
         workshop.approve(new_card)
         assert statuses(workshop.drive(run)) == [CallStatus.SUCCEEDED]
 
@@ -326,7 +326,7 @@ class TestRowsChangedInTheDatabase:
             workshop.approve(card)
         assert workshop.deny(card).status == ApprovalStatus.DENIED
 
-    def test_another_database_notation_of_numbers_is_not_drift(
+    def test_numbers_that_the_database_writes_differently_are_not_drift(
         self, workshop: Workshop, toolbox: Toolbox, recorder: Recorder
     ) -> None:
         values = {"large": 1e23, "zero": -0.0, "small": 1e-7, "whole": 1.0, "long": 2**63 + 1}

@@ -152,7 +152,7 @@ class TestAnEditedCard:
     def test_is_never_shown_with_the_old_params(
         self, workshop: Workshop, card: Approval, record: Record
     ) -> None:
-        """A person edits the card after the panel has loaded its call and before it loads the
+        """A person edits the card after the panel has loaded the call but before it loads the
         card."""
         line_of_card = list(Event.objects.filter(run=card.run_id, type="approval_requested"))
         edited: list[Approval] = []
@@ -179,7 +179,7 @@ class TestAnEditedCard:
 
 
 class TestTheCallOfAnEditedCard:
-    def test_keeps_the_original_params_of_the_model(
+    def test_keeps_the_models_original_params(
         self, workshop: Workshop, card: Approval, record: Record
     ) -> None:
         signature = calls(card.run)[0].signature
@@ -246,13 +246,13 @@ class TestARefusedEdit:
 
 
 class TestAnEditThatLosesARace:
-    """Another person decides the card while the edit is previewed; the response says so."""
+    """The card is decided or expires while the edit is previewed, and the response says so."""
 
     @pytest.fixture
     def held_card(
         self, workshop: Workshop, toolbox: Toolbox, recorder: Recorder, record: Record
     ) -> Approval:
-        """A card whose first preview is finished; the next one waits."""
+        """A card whose first preview is complete and whose next preview can be made to wait."""
         toolbox.register(Remove())
         Grant.objects.create(employee=workshop.employee, tool=Remove.name)
         workshop.play(asking(call(Remove.name, record_id=record.pk, gate="first")))
@@ -262,7 +262,8 @@ class TestAnEditThatLosesARace:
     def edited_meanwhile(
         self, card: Approval, member: Membership, recorder: Recorder, decide: Callable[[], object]
     ) -> tuple[int, dict[str, str]]:
-        """Edit over REST, and call `decide` while the preview waits."""
+        """Edit the card over REST, and call `decide` while the preview waits; return the status and
+        body of the response."""
         answers = []
         client = Client()
         client.force_login(member.user)
@@ -292,7 +293,8 @@ class TestAnEditThatLosesARace:
     def test_reports_the_decision_even_if_the_preview_fails(
         self, workshop: Workshop, held_card: Approval, recorder: Recorder, record: Record
     ) -> None:
-        """The approved call has removed the record, so the preview of the edit finds nothing."""
+        """The record is removed, as the approved call would do, so the preview of the edit cannot
+        find it."""
 
         def approve_and_run() -> None:
             workshop.approve(held_card, by=workshop.admin)
@@ -314,7 +316,7 @@ class TestAnEditThatLosesARace:
 
 
 class Remove(Tool):
-    """A write whose preview may wait before it loads its record."""
+    """A write tool whose preview waits at `gate` before it loads its record."""
 
     name = "probe.remove"
     description = "Removes a record."

@@ -109,7 +109,7 @@ class TestOtherCards:
         with pytest.raises(AlreadyDecided):
             workshop.deny(denied)
 
-    def test_never_expire_for_unknown_outcomes(self, workshop: Workshop) -> None:
+    def test_about_unknown_outcomes_never_expire(self, workshop: Workshop) -> None:
         workshop.play(asking(call("probe.failingEffect", code="NETWORK_ERROR")))
         run = workshop.work()
         workshop.approve(workshop.card(run))

@@ -1,5 +1,5 @@
-"""A file is written or deleted as its card shows; if it changed meanwhile, the card is asked
-again."""
+"""A file is written or deleted as the card shows; if the file has changed since then, the call
+needs a new approval."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_a_file_that_changed_after_the_approval_is_asked_again(
 
 
 @pytest.mark.parametrize("asked", [WRITE, DELETE], ids=["write", "delete"])
-def test_a_file_that_changes_at_the_last_moment_stays_unchanged(
+def test_a_file_that_changes_at_the_last_moment_is_neither_overwritten_nor_deleted(
     workshop: Workshop, note: Path, asked: dict[str, object]
 ) -> None:
     run = approve_call(workshop, asked)

@@ -1,4 +1,4 @@
-"""The code and the card's page agree on the parts that are folded."""
+"""`read_card` and the card's page agree on whether parts of the card are folded."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def page_folds(world: World, card: Approval) -> bool:
         ("Short", "⟦" * 201),
     ],
 )
-def test_the_code_and_the_page_agree_for_a_created_record(
+def test_the_code_and_the_page_agree_on_folding_a_created_record(
     world: World, name: str, notes: str
 ) -> None:
     card = world.card(tool=CREATE, params={"name": name, "notes": notes})
@@ -46,7 +46,9 @@ def test_the_code_and_the_page_agree_for_a_created_record(
 
 @pytest.mark.parametrize("number", [1, 5, 6])
 @pytest.mark.parametrize("tool", [DELETE, "data.bulkUpdate"])
-def test_the_code_and_the_page_agree_for_a_list(world: World, tool: str, number: int) -> None:
+def test_the_code_and_the_page_agree_on_folding_lists_of_more_than_five(
+    world: World, tool: str, number: int
+) -> None:
     records = [
         Record.objects.create(organization=world.acme, name=f"C{n}", region="EU")
         for n in range(number)
@@ -58,7 +60,7 @@ def test_the_code_and_the_page_agree_for_a_list(world: World, tool: str, number:
     assert read_card(card).folds_parts == page_folds(world, card) == (number > 5)
 
 
-def test_a_changed_long_text_counts_as_long_despite_few_differences(world: World) -> None:
+def test_a_long_text_with_few_changes_is_still_folded(world: World) -> None:
     record = world.records[0]
     record.notes = "word " * 100
     record.save()

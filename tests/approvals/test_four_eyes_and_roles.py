@@ -1,5 +1,5 @@
-"""Permissions of people: a role includes all lower roles, and the two-person rule keeps requesters
-from deciding."""
+"""Permissions to decide: a role includes all lower roles, and the two-person rule keeps requesters
+from deciding their own cards."""
 
 from collections.abc import Callable
 
@@ -100,7 +100,7 @@ def test_only_approvers_and_above_can_decide(workshop: Workshop, role: str, may:
         workshop.approve(card, by=workshop.members[role])
 
 
-def test_each_role_includes_those_below_it() -> None:
+def test_each_role_includes_itself_and_all_roles_below_it() -> None:
     order = [Role.VIEWER, Role.OPERATOR, Role.APPROVER, Role.ADMIN]
     for higher, role in enumerate(order):
         assert [role.includes(needed) for needed in order] == [
@@ -108,8 +108,8 @@ def test_each_role_includes_those_below_it() -> None:
         ]
 
 
-def test_a_user_has_a_separate_role_in_each_organization(workshop: Workshop) -> None:
-    """The admin of another organization is a viewer here."""
+def test_a_user_who_joined_as_a_viewer_cannot_approve(workshop: Workshop) -> None:
+    """The user has no other membership."""
     user = User.objects.create_user("guest")
     guest = Membership.objects.create(
         organization=workshop.organization, user=user, role=Role.VIEWER
@@ -139,7 +139,7 @@ def remove(member: Membership) -> None:
     "agents/approvals/own_cards.py",
 )
 @pytest.mark.parametrize("lose", [demote, switch_off, remove])
-def test_a_person_who_loses_the_right_while_waiting_for_the_lock_cannot_decide(
+def test_a_person_who_loses_the_right_to_decide_while_their_request_waits_cannot_decide(
     workshop: Workshop, lose: Callable[[Membership], None]
 ) -> None:
     workshop.play(asking(call("probe.effect", name="a")))

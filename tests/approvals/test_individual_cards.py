@@ -1,4 +1,5 @@
-"""Cards to approve individually: their rows say so, and bulk decisions refuse them."""
+"""Cards that must be approved individually: the inbox says so, and bulk decisions refuse to approve
+them."""
 
 from __future__ import annotations
 
@@ -177,7 +178,8 @@ def write_changed_file(world: World) -> Approval:
 
 
 def test_a_changed_file_cannot_be_approved_in_bulk(world: World) -> None:
-    """The list does not compute effects again, because that is slow."""
+    """A bulk decision computes the effect again. The list does not, because that is slow, so the
+    list cannot show that the file has changed."""
     changed = write_changed_file(world)
     same = world.card(tool="files.write", params={"path": "b.md", "text": "new"})
     assert find_reasons(world, changed, same) == {}
@@ -185,7 +187,7 @@ def test_a_changed_file_cannot_be_approved_in_bulk(world: World) -> None:
     assert decide(world, changed).detail.endswith(": Cannot run as shown")
 
 
-def test_records_of_another_organization_are_not_a_reason(world: World) -> None:
+def test_a_similar_record_in_another_organization_is_not_a_reason(world: World) -> None:
     Record.objects.create(organization=world.globex, name="Acrne Corp")
     assert find_reasons(world, world.card()) == {}
 

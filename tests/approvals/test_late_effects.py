@@ -1,5 +1,5 @@
-"""A call that was marked as not done turns out to have happened: people see it, and no ended row
-changes."""
+"""A call that a person marked as not done turns out to have happened: people see this, and nothing
+else about the ended call and run changes."""
 
 import pytest
 
@@ -34,10 +34,10 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def give_up(workshop: Workshop, recorder: Recorder, times: int = 1) -> Run:
-    """Return a run whose write had its effect without a reply and was marked as not done.
+    """Return a run whose write took effect but did not reply, and was therefore marked as not done.
 
     Args:
-        times: the number of requests for the same write.
+        times: the number of times that the model requests the same write.
     """
     recorder.hold("slow")
     workshop.play(*[asking(call("probe.shortEffect", name="slow"))] * times)
@@ -49,7 +49,7 @@ def give_up(workshop: Workshop, recorder: Recorder, times: int = 1) -> Run:
 
 
 def report(recorder: Recorder, run: Run) -> ToolCall:
-    """Let the write reply, and return its call once the reply is recorded."""
+    """Let the write reply; return the run's first call once the reply is recorded."""
     first = calls(run)[0]
     recorder.release("slow")
     reports = AuditEntry.objects.filter(action="late_report", subject=f"tool_call:{first.pk}")
@@ -118,7 +118,7 @@ class TestALateEffect:
 
 
 class TestASecondEffect:
-    """A person said "not done", the model requested the call again, and its approval made a second
+    """A person said "not done", and the model requested the call again, which can cause a second
     effect."""
 
     def test_is_reported_on_the_card_and_on_the_call(
@@ -140,8 +140,8 @@ class TestASecondEffect:
     def test_does_not_start_before_a_person_knows_of_the_first(
         self, workshop: Workshop, recorder: Recorder, is_approved: bool
     ) -> None:
-        """The second card was shown when the first effect counted as not done, so it is asked
-        again."""
+        """When the second card was shown, the first effect counted as not done, so the call needs a
+        new approval."""
         run = give_up(workshop, recorder, times=2)
         if is_approved:
             workshop.approve(workshop.card(run))
@@ -207,7 +207,7 @@ class TestAcknowledging:
                 resolutions.resolve(member, late.pk, resolutions.ACKNOWLEDGED, reason)
         assert open_card(late.run)
 
-    def test_does_not_settle_an_unknown_outcome(self, workshop: Workshop) -> None:
+    def test_does_not_resolve_an_unknown_outcome(self, workshop: Workshop) -> None:
         workshop.play(asking(call("probe.failingEffect", code="NETWORK_ERROR")))
         run = workshop.work()
         workshop.approve(workshop.card(run))

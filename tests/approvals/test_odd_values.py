@@ -1,5 +1,5 @@
-"""The odd one out in a group: by domain, host, alphabet and number; nothing is odd if values simply
-vary."""
+"""A value is odd if its domain, host, alphabet or size differs from those of the other values in
+its group; values that simply vary are not odd."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from agents.approvals.warnings.odd_values import MAX_LISTED, find_oddities
 
 
 def find_odd(name: str, *values: Any) -> list[Any]:
-    """Return the values that are odd among these."""
+    """Return the odd values among `values`."""
     found = find_oddities([{name: value} for value in values])
     return [value for value, oddity in zip(values, found, strict=True) if oddity]
 
@@ -84,7 +84,7 @@ def test_at_most_three_of_ten_values_are_odd() -> None:
     assert find_odd("value", *alike[1:], *others) == []
 
 
-def test_a_long_list_is_compared_up_to_its_limit() -> None:
+def test_values_beyond_the_limit_of_a_long_list_are_not_compared() -> None:
     alike, long = [[f"{name}@acme.example"] for name in "abc"], ["d@acme.example"] * MAX_LISTED
     assert find_odd("value", *alike, [*long[1:], "e@evil.example"]) != []
     assert find_odd("value", *alike, [*long, "e@evil.example"]) == []

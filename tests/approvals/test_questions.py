@@ -88,7 +88,7 @@ class TestAQuestion:
         "A question waits without a worker, and the answer becomes the call's result",
         "agents/approvals/questions.py",
     )
-    def test_returns_the_answer_of_an_operator_as_the_result(self, asker: Workshop) -> None:
+    def test_returns_an_operators_answer_as_the_result(self, asker: Workshop) -> None:
         run = asker.work()
         card = answer(asker, question_of(run), "  South St\nas of May ")
         assert (card.status, card.decided_by, card.reason) == (
@@ -114,7 +114,7 @@ class TestAQuestion:
         entry = AuditEntry.objects.get(action="card_answered")
         assert (entry.actor, entry.payload["answer"]) == ("user:acme-operator", "South St")
 
-    def test_reaches_the_model_as_a_quotation_with_the_name_of_the_person(
+    def test_passes_the_answer_to_the_model_as_a_quotation_with_the_persons_name(
         self, asker: Workshop, model: ModelServer
     ) -> None:
         model.script(Response(calls=(Call(ASK, {"question": "Which?"}),)), Response(text="Thanks."))
@@ -210,7 +210,9 @@ class TestAnAnswer:
             answer(asker, card, by=other.admin)
 
     @pytest.mark.parametrize("text", ["", "  ", "x" * 20_001, "a\0b"])
-    def test_is_refused_when_it_is_empty_or_too_long(self, asker: Workshop, text: str) -> None:
+    def test_is_refused_when_it_is_empty_too_long_or_contains_a_nul(
+        self, asker: Workshop, text: str
+    ) -> None:
         card = question_of(asker.work())
         with pytest.raises(Invalid):
             answer(asker, card, text)
@@ -230,7 +232,9 @@ class TestAnAnswer:
             answer(asker, card, "Second", by=asker.approver)
         assert refusal.value.extra["decided_by"] == "acme-operator"
 
-    def test_is_accepted_if_the_same_decision_is_sent_again(self, asker: Workshop) -> None:
+    def test_is_returned_if_the_same_person_sends_the_same_decision_id_again(
+        self, asker: Workshop
+    ) -> None:
         card = question_of(asker.work())
         first = questions.answer(asker.operator, card.pk, "First", "d-1")
         second = questions.answer(asker.operator, card.pk, "Second", "d-1")
@@ -266,7 +270,7 @@ class TestAnAnswer:
     "Of several answers at the same moment, one counts",
     "agents/approvals/questions.py",
 )
-def test_one_of_two_simultaneous_answers_counts(asker: Workshop) -> None:
+def test_only_one_of_several_simultaneous_answers_counts(asker: Workshop) -> None:
     run = asker.work()
     card = question_of(run)
     said: list[str] = []
@@ -314,7 +318,7 @@ class TestAnUnansweredQuestion:
         assert again(run).status == RunStatus.FAILED
         assert statuses(run) == [CallStatus.CANCELLED]
 
-    def test_of_a_run_cancelled_meanwhile_is_never_asked(self, asker: Workshop) -> None:
+    def test_of_a_cancelled_run_whose_worker_is_lost_is_never_asked(self, asker: Workshop) -> None:
         run = asker.submit()
         die_while_executing(run)
         actions.cancel(asker.operator, run.pk)

@@ -1,5 +1,5 @@
-"""A card that affects many objects, or a large share of all, is confirmed by typing; other cards
-are not."""
+"""A card that affects many objects, or a large share of all records, must be confirmed by typing;
+other cards need no typing."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def update_many(world: World, affected: int, total: int) -> Approval:
     ("affected", "total", "phrase"),
     [(6, 31, None), (6, 30, None), (6, 29, "6"), (5, 5, None), (50, 300, None), (51, 300, "51")],
 )
-def test_more_than_50_objects_or_20_percent_need_a_typed_confirmation(
+def test_changing_more_than_50_objects_or_over_20_percent_of_at_least_6_needs_typed_confirmation(
     world: World, affected: int, total: int, phrase: str | None
 ) -> None:
     assert decisions.make_confirmation_phrase(update_many(world, affected, total)) == phrase
@@ -70,7 +70,7 @@ def test_a_large_effect_is_approved_only_with_the_typed_count(world: World) -> N
     "agents/approvals/warnings/card_reading.py",
 )
 @pytest.mark.parametrize("changes", [{"notes": "a\u200bb"}, {"domain": "\u0430cme.com"}])
-def test_a_card_with_a_warning_cannot_be_approved_in_bulk_but_alone(
+def test_a_card_with_a_warning_or_a_large_effect_cannot_be_approved_in_bulk(
     world: World, changes: dict[str, str]
 ) -> None:
     marked = world.card(params={"record_id": str(world.records[0].pk), "changes": changes})
@@ -90,7 +90,7 @@ def test_a_card_with_a_warning_cannot_be_approved_in_bulk_but_alone(
 
 
 @pytest.mark.parametrize(("stands_out", "status"), [(True, 422), (False, 200)])
-def test_a_destination_from_outside_cannot_be_approved_in_bulk(
+def test_a_destination_from_outside_that_stands_out_cannot_be_approved_in_bulk(
     world: World, stands_out: bool, status: int
 ) -> None:
     card = world.card(

@@ -106,7 +106,8 @@ def after_an_edit_that_somebody_else_approved_and_undid(workshop: Workshop) -> A
 
 
 def after_creating_its_schedule(workshop: Workshop) -> Approval:
-    """Start a run on behalf of the person who resumed the creator's schedule."""
+    """Start a run of the creator's schedule after another person has resumed it, and return the
+    run's card."""
     workshop.play(asking(EFFECT))
     schedule = schedules.create(workshop.approver, workshop.employee.pk, "My work", EVERY_DAY)
     schedules.pause(workshop.approver, schedule.pk)
@@ -197,8 +198,8 @@ def after_editing_the_recipe(workshop: Workshop) -> Approval:
 
 
 def with_a_busy_colleague(workshop: Workshop, *script: dict[str, object]) -> Run:
-    """Start a run that delegates its task to a colleague with this script, and then requests a
-    write."""
+    """Create a run that first delegates a task to a colleague with this script, and then requests a
+    write itself; drive it."""
     may_delegate(workshop.employee, hire(workshop, "Kim", *script))
     workshop.play(asking(delegate("Kim", "Look it up")), asking(EFFECT))
     return workshop.drive(workshop.submit())
@@ -297,7 +298,8 @@ def after_an_answer_two_runs_below(workshop: Workshop) -> Approval:
 
 
 def after_an_answer_in_a_run_beside(workshop: Workshop) -> Approval:
-    """Start a run that read one colleague's result and delegated the write to another colleague."""
+    """Start a run that read the result of one colleague, who had asked a person, and then delegated
+    a write to another colleague; return the card of the write."""
     kim, lee = hire(workshop, "Kim", asking(ask("To whom?"))), hire(workshop, "Lee", asking(EFFECT))
     may_delegate(workshop.employee, kim, lee)
     workshop.play(asking(delegate("Kim", "Look it up")), asking(delegate("Lee", "Pay")))
@@ -392,8 +394,8 @@ def test_a_person_who_denied_without_a_reason_in_a_delegated_run_is_not_a_reques
     assert workshop.approve(workshop.card(run)).status == ApprovalStatus.APPROVED
 
 
-def test_requests_in_other_runs_do_not_count(workshop: Workshop) -> None:
-    """A message to another run and an edit of another call do not matter."""
+def test_requests_that_concern_other_runs_or_other_calls_do_not_count(workshop: Workshop) -> None:
+    """A message counts only for its own run, and an edit only for its own call."""
     workshop.play(asking(EFFECT, call("probe.effect", name="b")))
     actions.add_message(workshop.approver, workshop.work().pk, "Use my account.")
     run = workshop.work()

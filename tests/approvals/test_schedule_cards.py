@@ -1,5 +1,5 @@
-"""An employee creates or cancels a schedule only by a card, which shows what starts, when, and on
-whose behalf."""
+"""An employee creates or cancels a schedule only through a card, which shows what starts, when, and
+on whose behalf."""
 
 from typing import Any
 
@@ -102,7 +102,7 @@ class TestCreatingASchedule:
             shop.operator.user,
         )
 
-    def test_without_a_time_zone_uses_that_of_the_person(self, shop: Workshop) -> None:
+    def test_without_a_time_zone_uses_the_persons_time_zone(self, shop: Workshop) -> None:
         save_time_zone(shop.operator, "Asia/Tokyo")
         run = run_call(shop, call("schedule.create", task="Look around", cron="0 9 * * MON"))
         card = shop.card(run)
@@ -123,7 +123,7 @@ class TestCreatingASchedule:
         assert not Schedule.objects.exists()
         assert "(Asia/Tokyo)" in shop.card(run).sentence
 
-    def test_without_a_preview_names_no_time_zone_of_its_own(self) -> None:
+    def test_without_a_preview_mentions_the_persons_time_zone_without_its_name(self) -> None:
         params = CreateSchedule.Params(task="Look around", cron="0 9 * * MON")
         sentence = CreateSchedule().sentence(params, Preview.impossible("It took too long."))
         assert sentence == "Start “Look around” at 0 9 * * MON in the time zone of the person"
@@ -141,14 +141,16 @@ class TestCreatingASchedule:
         card = shop.card(run)
         sentence = card.sentence
         shop.approve(card)
-        # As if the next times had changed.
+        # Simulate a change of the next times.
         monkeypatch.setattr("tools.office.tools.schedule.NEXT_TIMES", 3)
         run = shop.drive(run)
         assert statuses(run) == [CallStatus.SUCCEEDED]
         card.refresh_from_db()
         assert card.sentence == sentence
 
-    def test_fails_if_an_equal_schedule_was_created_meanwhile(self, shop: Workshop) -> None:
+    def test_adds_nothing_if_an_identical_schedule_was_created_after_the_approval(
+        self, shop: Workshop
+    ) -> None:
         run = run_call(shop, call("schedule.create", task="Look around", cron="0 9 * * *"))
         shop.approve(shop.card(run))
         create_schedule(shop)
@@ -174,7 +176,7 @@ class TestCreatingASchedule:
         assert (statuses(run), error_code(last_call(run))) == ([CallStatus.REJECTED], code)
         assert not shop.cards(run)
 
-    def test_is_limited_in_number(self, shop: Workshop) -> None:
+    def test_is_refused_beyond_100_schedules_until_one_is_cancelled(self, shop: Workshop) -> None:
         first = create_schedule(shop)
         Schedule.objects.bulk_create(
             Schedule(
@@ -221,7 +223,9 @@ class TestCancellingASchedule:
         sweep_once()
         assert statuses(shop.drive(run)) == [CallStatus.SUCCEEDED]
 
-    def test_is_asked_again_if_the_state_changed(self, shop: Workshop) -> None:
+    def test_needs_a_new_approval_if_the_schedule_changed_after_approval(
+        self, shop: Workshop
+    ) -> None:
         schedule = create_schedule(shop)
         run = run_call(shop, call("schedule.cancel", schedule_id=str(schedule.pk)))
         shop.approve(shop.card(run))

@@ -16,7 +16,7 @@ CONTEXT = ToolContext(1, credentials={"github": {"token": TOKEN}})
 
 
 class Telling(Echo):
-    """A tool that puts the token into its preview or its refusal."""
+    """A tool that puts the token into its preview, or into the error of its preview."""
 
     level = Level.WRITE
     refuses = False

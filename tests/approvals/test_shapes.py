@@ -1,4 +1,4 @@
-"""The shape of a card: equal for calls that differ only in values, so that their cards are one
+"""Calls that differ only in their values have the same shape, so that their cards form one
 group."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Random histories of cards under approval rules have the same decisions as a second, slow
+"""Random histories of cards with approval rules have the same outcomes as in a second, slow
 implementation."""
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ HISTORIES = 25
     "Random histories of votes are decided as a second implementation decides them",
     "agents/approvals/votes.py",
 )
-def test_random_histories_are_decided_as_by_the_slow_judge(workshop: Workshop) -> None:
+def test_random_histories_are_decided_as_the_slow_judge_decides_them(workshop: Workshop) -> None:
     office = Office(workshop)
     ends = {office.play(random.Random(f"{get_seed()} {number}")) for number in range(HISTORIES)}
     assert "approved" in ends

@@ -1,5 +1,5 @@
-"""Grace: an approval may wait some seconds for its start, and the person who gave it can undo it
-until then."""
+"""Grace: an approved call may wait some seconds before it starts, and until then the person who
+approved it can undo the approval."""
 
 from datetime import timedelta
 
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture
 def card(workshop: Workshop) -> Approval:
-    """A pending card for an effect outside."""
+    """A pending card for a call with an effect outside Gadget."""
     workshop.play(asking(call("probe.effect", name="a")))
     return workshop.card(workshop.work())
 

@@ -1,5 +1,5 @@
-"""A write with an unknown outcome needs attention: the engine never repeats it, and a person
-reports the outcome."""
+"""A write with an unknown outcome needs attention: the engine never repeats the write, and a person
+reports its outcome."""
 
 import pytest
 
@@ -70,7 +70,7 @@ class TestAFailedWrite:
         )
         assert (run.status, statuses(run)) == (RunStatus.SUCCEEDED, [CallStatus.FAILED])
 
-    def test_does_not_show_the_text_of_an_exception(self, workshop: Workshop) -> None:
+    def test_does_not_show_its_exceptions_text(self, workshop: Workshop) -> None:
         run = approve_and_drive(workshop, call("probe.failingEffect"))
         shown_texts = [*payloads(run, "tool_result"), workshop.card(run).why]
         assert "hunter2" not in str(shown_texts)
@@ -92,7 +92,7 @@ class TestAnApprovedRead:
         )
         workshop.resolve(calls(run)[0], "not_done")
 
-    def test_that_succeeds_has_its_result(self, workshop: Workshop) -> None:
+    def test_that_succeeds_lets_the_run_succeed(self, workshop: Workshop) -> None:
         run = approve_and_drive(workshop, call("probe.visit", host="example.org"))
         assert (run.status, statuses(run)) == (RunStatus.SUCCEEDED, [CallStatus.SUCCEEDED])
 

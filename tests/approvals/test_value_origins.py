@@ -1,5 +1,5 @@
-"""Values from outside on a card: a line for each, a link to the call that returned it, and a table
-of all values."""
+"""A card lists each value from outside with a link to the call that returned it, and has a table of
+all values."""
 
 from __future__ import annotations
 
@@ -65,7 +65,9 @@ def test_a_card_without_outside_values_has_no_from_outside_line(workshop: Worksh
     assert "your own data: <a" in html
 
 
-def test_equal_values_share_a_line_and_many_are_folded(workshop: Workshop) -> None:
+def test_equal_values_share_a_line_and_values_beyond_the_limit_are_folded(
+    workshop: Workshop,
+) -> None:
     same = [see("evil.example", f"rows.{number}.host") for number in range(3)]
     others = [see(f"host{number}.example", f"more.{number}") for number in range(MAX_LINES)]
     html = show_card(workshop, *same, *others)

@@ -1,4 +1,5 @@
-"""Approval rules on real cards: votes, the people who count, and later changes of votes."""
+"""Approval rules on stored cards: votes, the people whose votes count, and changes of people,
+groups and rules after a vote."""
 
 from __future__ import annotations
 
@@ -150,7 +151,7 @@ def test_a_vote_on_one_card_does_not_affect_other_cards(
     }
 
 
-def test_a_withdrawn_vote_keeps_its_time(
+def test_a_withdrawn_vote_keeps_its_time_of_withdrawal(
     workshop: Workshop, card: Approval, fay: Membership, fred: Membership
 ) -> None:
     workshop.approve(card, by=fay)
@@ -187,7 +188,7 @@ def test_an_edit_discards_all_votes(
 
 
 @pytest.mark.parametrize("change", ["demoted", "switched off", "left the group", "left"])
-def test_a_voter_who_lost_the_right_does_not_count(
+def test_the_vote_of_a_person_who_lost_the_right_to_approve_does_not_count(
     workshop: Workshop, card: Approval, fay: Membership, fred: Membership, change: str
 ) -> None:
     workshop.approve(card, by=fay)
@@ -293,7 +294,7 @@ def test_a_rule_applies_only_to_matching_cards(
     assert workshop.approve(workshop.card(workshop.work())).status == ApprovalStatus.APPROVED
 
 
-def test_an_unreadable_rule_does_not_relax_any_card(
+def test_an_unreadable_rule_prevents_approval_and_is_reported(
     workshop: Workshop, card: Approval, fay: Membership
 ) -> None:
     ApprovalRule.objects.update(conditions=["x"])

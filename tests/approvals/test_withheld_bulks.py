@@ -1,5 +1,5 @@
-"""One row undoes a bulk approval: none of its calls starts, then its cards are renewed one by
-one."""
+"""Undoing a bulk approval stores one row that withholds all of it: none of its remaining calls
+starts, and its cards are renewed afterwards one by one."""
 
 from __future__ import annotations
 
@@ -67,7 +67,8 @@ class TestTheRowOfAWithheldBulk:
     def test_lets_calls_of_other_approvals_start(
         self, workshop: Workshop, recorder: Recorder
     ) -> None:
-        """The control: calls of another bulk start."""
+        """The undone bulks are another one by the same person, and one with the same id by another
+        person."""
         run, bulk_id = approve_together(workshop)
         WithheldBulk.objects.create(
             organization=workshop.organization, user=workshop.approver.user, bulk_id=uuid4()
@@ -95,7 +96,7 @@ class TestTheRowOfAWithheldBulk:
         ]
         assert len(recorder.effects) == 1
 
-    def test_can_be_written_once_by_the_approver(self, workshop: Workshop) -> None:
+    def test_is_written_only_once_and_only_by_the_approver(self, workshop: Workshop) -> None:
         _, bulk_id = approve_together(workshop, grace_s=60)
         for member, refusal in ((workshop.operator, Forbidden), (workshop.admin, NotFound)):
             with pytest.raises(refusal):
@@ -111,7 +112,7 @@ class TestTheRowOfAWithheldBulk:
         )
 
     def test_asks_the_workers_to_renew_the_cards(self, workshop: Workshop, redis_url: str) -> None:
-        take_jobs(redis_url)  # jobs of other tests
+        take_jobs(redis_url)  # discard jobs of earlier tests
         _, bulk_id = approve_together(workshop, grace_s=60)
         assert notify.RENEWAL_JOB not in {job.task for job in take_jobs(redis_url)}, "control"
         withhold(workshop.approver, bulk_id)

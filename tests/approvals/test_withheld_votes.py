@@ -1,4 +1,4 @@
-"""The undo of a bulk approval also withdraws its votes on cards that need more people."""
+"""Undoing a bulk approval also withdraws its votes on cards that need more people."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture
 def run(workshop: Workshop, recorder: Recorder, finance: ApproverGroup) -> Run:  # noqa: F811
-    """Return a run with two cards that two people of Finance must approve."""
+    """A run with two waiting cards; each needs the approval of two people of Finance."""
     make_rule(workshop, needed=2, group=finance, tool="probe.effect")
     workshop.play(asking(call("probe.effect", name="one"), call("probe.effect", name="two")))
     return workshop.work()
@@ -64,7 +64,7 @@ def test_votes_of_an_undone_bulk_do_not_count(
     assert read_state(fay, bulk_id).text == "2 votes withdrawn."
 
 
-def test_votes_of_an_undone_bulk_are_withdrawn_one_by_one_and_shown_in_the_panel(
+def test_only_an_undone_bulks_votes_are_withdrawn_and_the_panel_shows_their_withdrawal(
     workshop: Workshop,
     run: Run,
     fay: Membership,  # noqa: F811

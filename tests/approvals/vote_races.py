@@ -1,5 +1,5 @@
-"""Races for the last vote: many people approve one card at once, and an approval rule needs a few
-of them."""
+"""Races for the last vote: many people approve one card at once, but its approval rule needs only a
+few approvals."""
 
 from __future__ import annotations
 
@@ -73,8 +73,8 @@ class Crowd:
         assert recorder.arrivals[name] == 1
 
     def _approve(self, card: Approval, member: Membership) -> ApprovalStatus | None:
-        """Approve the card, and retry if the database is busy; return None if other people had
-        decided it."""
+        """Approve the card, and retry while the database is busy. Return the card's status, or None
+        if other people had already decided it."""
         try:
             return ApprovalStatus(self._workshop.approve(card, by=member).status)
         except AlreadyDecided:

@@ -36,8 +36,8 @@ NAMES = (
     *("bulk", "pages"),
 )
 ONLY_IF_NAMED = ("million", "compiled")
-"""Benchmarks omitted from a complete run: one takes minutes and gigabytes, the other helps to
-choose queries."""
+"""Benchmarks that run only if they are named: `million` takes minutes and gigabytes, and `compiled`
+only helps to choose queries to compile."""
 REPEATS = 5
 QUICK_REPEATS = 2
 
@@ -105,8 +105,8 @@ def _on(kind: str, arguments: list[str]) -> Column:
 
 
 def _environment(folder: Path, address: str) -> dict[str, str]:
-    """Return the product's own settings, except for the data folder; tests/settings.py adds the
-    tests' tools."""
+    """Return the environment for the product's own settings with this data folder and database;
+    tests/settings.py adds the test tools."""
     kept = {
         name: value for name, value in os.environ.items() if name not in services.FOREIGN_VARIABLES
     }

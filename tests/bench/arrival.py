@@ -24,8 +24,8 @@ WARM_UP = 10
 
 
 def events(installation: Installation, samples: int) -> list[Figure]:
-    """Write one event at a time to a waiting run, at irregular moments, and measure when it
-    arrives."""
+    """Write events to a waiting run, one at a time at irregular moments, and measure the time until
+    each arrives."""
     with worksite([_read_and_write()]) as site, browsing(installation.url, site.token) as browser:
         watched = browser.watch(site.submit().pk)
         watched.first(EventType.RUN_WAITING)

@@ -1,5 +1,5 @@
-"""A person's browser as a program: REST requests, and a socket for each run that receives every
-event."""
+"""A person's browser as a program: it sends REST requests, and receives every event of a run over
+the run's socket."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Watched:
             self._changed.notify_all()
 
     def lose(self, why: str) -> None:
-        """Note that the socket was lost; it is opened again."""
+        """Record that the socket was lost, and why."""
         self.losses += 1
         self._loss = why
 
@@ -89,7 +89,8 @@ class Watched:
 
 
 class Browser:
-    """Requests and sockets of one person, by token; the sockets run in a separate thread."""
+    """The requests and sockets of one person, identified by a token. The sockets are served in a
+    separate thread."""
 
     def __init__(self, url: str, token: str) -> None:
         self._socket_url = url.replace("http", "ws", 1)
@@ -100,7 +101,8 @@ class Browser:
         threading.Thread(target=self._loop.run_forever, name="browser", daemon=True).start()
 
     def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
-        """POST to the API; raise AssertionError if it is refused."""
+        """POST to the API and return the response's body; raise AssertionError if the request is
+        refused."""
         response = self._client.post(f"/api{path}", json=body)
         assert response.is_success, f"{path}: {response.status_code} {response.text}"
         told: dict[str, Any] = response.json()
@@ -114,7 +116,8 @@ class Browser:
         return int(run["id"])
 
     def watch(self, run_id: int) -> Watched:
-        """Open the run's socket, without waiting for it; it closes when the run has finished."""
+        """Begin to open the run's socket, which closes when the run has finished; do not wait until
+        it is open."""
         watched = Watched(run_id)
         self._loop.call_soon_threadsafe(self._begin, watched)
         return watched
@@ -137,8 +140,8 @@ class Browser:
         await asyncio.gather(*left, return_exceptions=True)
 
     async def _follow(self, watched: Watched) -> None:
-        """Receive events until the run has finished; reopen a lost socket after the last event, as
-        a browser does."""
+        """Receive events until the run has finished or the patience is used up. If the socket is
+        lost, open it again after the last event received, as a browser does."""
         deadline = time.monotonic() + PATIENCE_S
         while not watched.has_finished:
             try:

@@ -1,5 +1,5 @@
-"""A thousand cards decided in bulk over REST: approved, undone before any has started, renewed, and
-denied."""
+"""A thousand cards decided in bulk over REST: they are approved, undone before any call has
+started, renewed, and denied."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ from tests.processes import Installation
 RUNS, CARDS_IN_A_RUN = 50, 20
 CARDS = RUNS * CARDS_IN_A_RUN
 AT_ONCE = 50
-"""The cards in one request of the inbox."""
+"""The number of cards that one request of the inbox decides."""
 GRACE_S = 60
 PATIENCE_S = 600
 AIM_DECIDING_S, AIM_UNDO_MS = 5.0, 300.0
 
 
 def thousand(installation: Installation) -> list[Figure]:
-    """Measure each action once: with a thousand cards, one request hardly differs from the next."""
+    """Measure the bulk approval, undo, renewal and denial once each: with a thousand cards,
+    repeating them adds little."""
     with worksite([{"text": "Done."}]) as site, browsing(installation.url, site.token) as browser:
         _ask(site)
         bulk_id = str(uuid4())

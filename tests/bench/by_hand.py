@@ -1,7 +1,8 @@
-"""A run as a short hand-written loop: the cost of machine, SDK and database without Gadget.
+"""The hand-written loop: a run with a model and tools, but without Gadget. It shows what the
+machine, the SDK and the database cost, so that figures of different machines can be compared.
 
-It stores each message as one row and commits twice a pass. It has no gate, approvals, lease,
-recovery, events or viewers. It makes the figures of two machines comparable.
+The loop stores each message as one row and commits twice a pass. It has no gate, approvals, lease,
+recovery, events or viewers.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ def messages_by_hand() -> Iterator[None]:
 
 
 def assert_all_is_kept(runs: int, passes: int, calls: int) -> None:
-    """Check that every message of this number of runs is stored, and delete them."""
+    """Check that every message of this number of runs is stored, and delete all messages."""
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT count(*) FROM {_TABLE}")
         assert cursor.fetchone()[0] == runs * (1 + passes * (1 + calls) + 1)
@@ -90,8 +91,8 @@ def run_by_hand(client: OpenAI, run: int) -> None:
 
 
 def _ask(client: OpenAI, messages: list[dict[str, Any]]) -> dict[str, Any]:
-    """Ask the model and return its message; the request skips the SDK's transformation, as Gadget's
-    does."""
+    """Send the messages to the model and return its response as a message. Like Gadget, this
+    bypasses the SDK's transformation of requests."""
     body = {
         "model": "fake",
         "messages": messages,

@@ -27,8 +27,8 @@ WARM_UP = 3
 
 
 def shares() -> list[Figure]:
-    """Measure the slowdown in percent of each caller with the ORM instead of each compiled
-    query."""
+    """Measure how much slower each action would be, in percent, if the plain ORM replaced one of
+    its compiled queries."""
     logging.disable(logging.WARNING)
     acts = build_acts(build_workshop()) | build_acts_beside_runs(build_workshop("crowd"))
     acts["state of a run for a browser"] = lambda: read_state(1)
@@ -52,7 +52,7 @@ def shares() -> list[Figure]:
 
 @contextmanager
 def _recorded() -> Iterator[list[Use]]:
-    """Yield a list that gets each use of a compiled query, with its values."""
+    """Record each use of a compiled query, with its values, in the list that is yielded."""
     uses: list[Use] = []
     fetch_all = CompiledQuery.fetch_all
 
@@ -80,7 +80,7 @@ def _measure(do: Callable[[], object], times: int) -> float:
 
 
 def _measure_orm(query: AnyQuery, values: tuple[Any, ...]) -> float:
-    """Return the extra milliseconds of the ORM compared with the compiled query."""
+    """Return the milliseconds that the query takes longer if the plain ORM runs it."""
     with transaction.atomic():
         return _measure(lambda: list(_build_plain(query, values)), 50) - _measure(
             lambda: query.fetch_all(*values), 50
@@ -88,8 +88,8 @@ def _measure_orm(query: AnyQuery, values: tuple[Any, ...]) -> float:
 
 
 def _build_plain(query: AnyQuery, values: tuple[Any, ...]) -> QuerySet[Any]:
-    """Build the query without compiling it: related rows with select_related, the rest as
-    columns."""
+    """Build the same query for the plain ORM: it loads related rows with `select_related`, and
+    other values as columns."""
     rows: QuerySet[Any] = query._build(*values)
     columns = dict(zip(query._row_type._fields, query._columns, strict=True))
     models = [column for column in columns.values() if isinstance(column, ModelColumns)]

@@ -12,7 +12,8 @@ from django.db.backends.utils import CursorWrapper
 
 @contextmanager
 def copying() -> Iterator[CursorWrapper]:
-    """Yield a cursor without a timeout that does not check foreign keys."""
+    """Yield a cursor for copying: it has no timeout, checks no foreign keys, and does not wait for
+    the disk at a commit."""
     with connection.cursor() as cursor:
         cursor.execute("SET session_replication_role = replica")
         cursor.execute("SET statement_timeout = 0")
@@ -27,7 +28,8 @@ def copying() -> Iterator[CursorWrapper]:
 def insert(
     cursor: CursorWrapper, values: dict[str, str], model: type[models.Model], source: str
 ) -> None:
-    """Insert rows with these expressions as columns, selected from the source."""
+    """Insert one row for each row of the source; the values give an SQL expression for
+    each column."""
     names = ", ".join(f'"{column}"' for column in values)
     cursor.execute(
         f"INSERT INTO {model._meta.db_table} ({names}) SELECT {', '.join(values.values())} FROM {source}"
@@ -37,8 +39,8 @@ def insert(
 def copied(
     model: type[models.Model], changed: dict[str, str], with_id: bool = False
 ) -> dict[str, str]:
-    """Return an expression for each column: the source's own, or a changed one; without the primary
-    key unless requested."""
+    """Return an SQL expression for each column: the changed one if given, else the source's own
+    column. The primary key is omitted unless requested."""
     fields = [field for field in model._meta.concrete_fields if with_id or not field.primary_key]
     return {
         str(each.column): changed.get(str(each.column), f'source."{each.column}"')

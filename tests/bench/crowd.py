@@ -1,5 +1,5 @@
-"""100 simultaneous runs on two workers; each waits for its model and its tools, with or without a
-browser that watches."""
+"""The benchmark of 100 simultaneous runs on two workers. Each run waits for its model and its
+tools, and is watched by a browser or not."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ PATIENCE_OF_ALL_S = 240.0
 
 
 def at_once(installation: Installation, repeats: int) -> list[Figure]:
-    """Measure the seconds from the first of 100 submissions to the last end; each run waits 1.45
-    s."""
+    """Measure the seconds from the first of 100 submissions to the end of the last run; the waits
+    of one run alone take 1.45 s."""
     with worksite(_answers()) as site, browsing(installation.url, site.token) as browser:
         alone = [
             seconds_for_all(site, None, RUNS if number else WARM_UP)
@@ -65,8 +65,8 @@ def _answers() -> list[dict[str, Any]]:
 
 
 def seconds_for_all(site: Worksite, browser: Browser | None, count: int) -> float:
-    """Submit this number of runs, watched by the browser if there is one, and wait until all have
-    ended."""
+    """Submit runs, have the browser watch them if there is one, and wait until all have ended.
+    Return the seconds from the first submission to the last end."""
     sockets: list[Watched] = []
     began, ids = time.time(), []
     for _ in range(count):

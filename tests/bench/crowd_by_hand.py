@@ -22,7 +22,7 @@ PROCESSES = 2
 
 def crowd_by_hand(model_url: str, runs: int, passes: int, calls: int) -> float:
     """Measure the seconds from the start of all runs to the end of the last one; the processes are
-    ready before.
+    ready before the start.
 
     Raises:
         AssertionError: a message was not stored.

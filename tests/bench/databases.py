@@ -21,8 +21,8 @@ DURABLE = {"fsync": "on", "full_page_writes": "on", "synchronous_commit": "on"}
 
 @contextmanager
 def fresh_database(kind: str, folder: Path) -> Iterator[str]:
-    """Yield the address of an empty database, and remove it; PostgreSQL at TEST_DATABASE_URL, else
-    from the wheel."""
+    """Yield the address of an empty database, which is removed afterwards. A PostgreSQL database is
+    created on the server at TEST_DATABASE_URL, or else on one that is started from the wheel."""
     if kind == SQLITE:
         yield f"sqlite:///{folder}/bench.sqlite3"
         return

@@ -31,8 +31,8 @@ class _Decided:
 
 
 def approvals(installation: Installation, samples: int) -> list[Figure]:
-    """Measure one run after another on an idle machine: it waits, a person approves, and it
-    continues to its answer."""
+    """Measure runs one after another on an idle machine: each run waits until a person approves its
+    call, and then continues to its answer."""
     with worksite([{"text": "Done."}]) as site, browsing(installation.url, site.token) as browser:
         record = Record.objects.create(
             organization=site.employee.organization,

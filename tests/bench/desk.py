@@ -1,9 +1,10 @@
-"""A person at the desk decides a hundred mixed cards in a real browser: keys, seconds, and bytes
-per open page.
+"""A person at the desk decides a hundred different cards in a real browser. The pressed keys, the
+seconds, and the bytes that reach each open page are measured.
 
-80 routine cards in 6 shapes are decided by group, 15 single ones and 5 destructive ones one at a
-time; a tenth of the single ones is denied. The person needs 2.5 s to read a single card and 1 s for
-each row of a group; this time is added to the machine's time instead of waiting.
+80 routine cards of 6 shapes are decided as groups; 15 single cards and 5 destructive cards are
+decided one by one. A tenth of the single cards is denied. The person is assumed to read a single
+card in 2.5 s and a row of a group in 1 s; these times are added to the measured time instead of
+being waited for.
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ READ_CARD_S, READ_ROW_S = 2.5, 1.0
 AIM_KEYS, AIM_S, AIM_BYTES = 60, 300.0, 5_000
 TOTAL = sum(GROUPS) + SINGLE + DESTRUCTIVE
 SEEN_MS = 300
-"""The shortest reaction to a new card, counted as part of the reading time."""
+"""The time for which a new card is shown before the person acts; it counts as part of the reading
+time."""
 EFFECT_MS = 5_000
 MAX_TRIES = 3
 
@@ -89,7 +91,7 @@ class _Person:
         selected = "[data-row]:has(> a[aria-current])"
         row = self.page.locator(selected).get_attribute("data-row") or ""
         expect(self.page.locator(f"[data-pane] > #card-{row}")).to_be_visible()
-        # Faster than any person, and slower than the page's own guard.
+        # Wait less than any person would, but longer than the page's guard against hasty decisions.
         self.page.wait_for_timeout(SEEN_MS)
         return row
 
@@ -98,7 +100,7 @@ class _Person:
 
 
 def decide_all(installation: Installation) -> list[Figure]:
-    """Measure one person who decides everything, while another one watches."""
+    """Measure one person who decides all cards, while another person watches the inbox."""
     with (
         worksite([{"text": "Done."}]) as site,
         _browsing(installation.url, site) as (person, onlooker),
@@ -134,7 +136,8 @@ def decide_all(installation: Installation) -> list[Figure]:
 
 @dataclass
 class _Plan:
-    """The intended outcome of each card: its id, and True to approve it."""
+    """The cards' ids, with the intended outcomes: groups and destructive cards are approved; a
+    single card is approved if its value is True, else denied."""
 
     groups: list[list[int]] = field(default_factory=list)
     single: dict[int, bool] = field(default_factory=dict)
@@ -234,8 +237,8 @@ def _decide_rest(person: _Person, plan: _Plan) -> None:
 
 
 def _decide(person: _Person, press_keys: Callable[[], None], left: int) -> None:
-    """Press the keys of a decision until it is done; each press without effect counts as a refused
-    key."""
+    """Press the keys of a decision until the card leaves the list. Each attempt that has no effect
+    counts as a refused key."""
     for _ in range(MAX_TRIES):
         press_keys()
         try:

@@ -62,12 +62,12 @@ def reads(running: Installation, repeats: int) -> list[Figure]:
 
 
 def messages(running: Installation, minutes: float) -> list[Figure]:
-    """Send messages to a trigger at a steady rate, then the same number simultaneously; measure the
-    time until each is accepted.
+    """Send messages to a trigger at a steady rate, then a thousand within seconds; measure the time
+    until each message is accepted.
 
-    The workers are paused, so that only accepting is measured; the sender shares the cores with the
-    web part. Meanwhile a member opens the list of runs once a second. At the end, the runs are
-    cancelled.
+    The workers are paused, so that only the acceptance of messages is measured; the sender shares
+    the cores with the web part. During the steady rate, a member opens the list of runs once a
+    second. The started runs are cancelled at the end.
     """
     with worksite(passes_of_calls(0, 0)) as site:
         terms = TriggerTerms(
@@ -98,8 +98,8 @@ def messages(running: Installation, minutes: float) -> list[Figure]:
 
 @contextmanager
 def _opening_pages(running: Installation, member: Membership) -> Iterator[list[float]]:
-    """Yield a list that gets the seconds of one view of a page every second, until the end of the
-    block."""
+    """View the page once a second until the end of the block; yield a list to which the seconds of
+    each view are added."""
     client, taken, ends = Client(), list[float](), threading.Event()
     client.force_login(member.user)
     cookie = f"{settings.SESSION_COOKIE_NAME}={client.cookies[settings.SESSION_COOKIE_NAME].value}"

@@ -18,9 +18,9 @@ class Figure:
     """One line of the table.
 
     Attributes:
-        values: one for each repetition, in `unit`.
-        aim: the upper limit for the median; None without one.
-        is_latency: there are enough single samples for a 95th percentile.
+        values: one value for each repetition or sample, in `unit`.
+        aim: the upper limit for the median, if there is one.
+        is_latency: there are enough values for a 95th percentile.
     """
 
     name: str
@@ -56,7 +56,7 @@ def figure(name: str, unit: str, values: Sequence[float], aim: float | None = No
 
 
 def latency(name: str, seconds: Sequence[float], aim: float | None = None) -> Figure:
-    """Build a figure from many samples in seconds; it shows ms."""
+    """Build a figure in ms from many samples in seconds."""
     return Figure(name, "ms", tuple(1000 * each for each in seconds), aim, is_latency=True)
 
 
@@ -72,8 +72,8 @@ def short(value: float) -> str:
 
 
 def rounds(most: int, seconds: float) -> Iterator[int]:
-    """Yield the numbers of repetitions: 0 for the warm-up, then 1 to `most`; stop after 2 or more
-    if time is up."""
+    """Yield the numbers of repetitions: 0 for the warm-up, then 1 to `most`. If time is up, stop
+    early, but not before repetition 2."""
     began = time.monotonic()
     for number in range(most + 1):
         if number > LEAST and time.monotonic() - began > seconds:

@@ -1,5 +1,5 @@
-"""The cost of earlier results: runs that already have 10, 100 or 1,000 of them continue for some
-passes."""
+"""The cost of earlier results: runs continue after 10, 100 or 1,000 calls have already returned
+results."""
 
 from __future__ import annotations
 
@@ -59,13 +59,13 @@ def earlier_results(repeats: int) -> list[Figure]:
 
 
 def _slopes(rows: list[list[float]]) -> list[float]:
-    """Return the µs for each earlier result: the slope of a line through the three costs of each
-    repetition."""
+    """Return the µs that each earlier result costs, for each repetition: the slope of a line
+    through the costs of the three runs."""
     return [1000 * statistics.linear_regression(EARLIER, row).slope for row in rows]
 
 
 def _cost(site: Worksite, earlier: int) -> _Cost:
-    """Measure nine passes of five calls and the answer, divided by ten."""
+    """Measure nine passes of five calls and the answer, and return the cost divided by ten."""
     run = site.submit()
     _pretend(run, earlier // CALLS)
     wall, cpu = time.perf_counter(), time.process_time()
@@ -76,7 +76,7 @@ def _cost(site: Worksite, earlier: int) -> _Cost:
 
 
 def _pretend(run: Run, passes: int) -> None:
-    """Insert the rows of this number of passes."""
+    """Insert this number of completed passes into the run, as if the engine had driven them."""
     Pass.objects.bulk_create(
         Pass(run=run, number=number, response=_response(number), messages_upto=1)
         for number in range(1, passes + 1)

@@ -13,13 +13,13 @@ from pathlib import Path
 SYNCS = 50
 LOOPS = 5
 BUSY = 0.5
-"""The load for each core above which other work distorts the figures."""
+"""The load per core above which other work distorts the figures."""
 
 
 @dataclass(frozen=True)
 class Machine:
-    """The cores, processor and Python, the speed of Python and of the disk, and the load of the
-    last minute."""
+    """The machine's cores, processor, system and Python version, the measured speed of Python and
+    of the disk, and the load in the last minute."""
 
     cores: int
     processor: str

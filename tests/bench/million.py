@@ -1,8 +1,9 @@
-"""An installation after years: a million runs with eleven million events, and a card in each run.
+"""An installation after years of use: a million runs with eleven million events, and a card for
+each run.
 
-Ten runs that the engine has driven are copied in turns over half a year, for five employees and
-five deciders; every 20th card was denied. The copies have ids of their own, computed from their
-number, so that no row is looked up.
+The engine drives ten runs, and these are copied in turn over half a year, for five employees and
+five deciders; every 20th card was denied. The ids of copied rows are computed from the number of
+the copy, so that no row has to be looked up.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ from tools.office.records.models import Record
 AIM_MS = 200.0
 PATIENCE_S = 10.0
 LEAST_VIEWS = 12
-"""The fewest views of a page: from the ninth on, PostgreSQL may plan a statement without knowing
-its params."""
+"""The lowest number of views of a page. From the ninth execution on, PostgreSQL may use a plan that
+does not depend on a statement's params."""
 WAITING = 1_000
 RUNS = 1_000_000
 DAYS = 180
@@ -122,7 +123,8 @@ def _list_paths(site: Worksite) -> list[str]:
 
 
 def _measure(client: Client, path: str, views: int) -> Figure:
-    """Measure a page after a first view, which fills the process's caches."""
+    """Measure repeated views of a page; the first view only fills the process's caches and does not
+    count."""
     took = []
     for _ in rounds(views, PATIENCE_S):
         began = time.perf_counter()
@@ -144,7 +146,7 @@ def build(site: Worksite, runs: int = RUNS) -> None:
 
 
 def _employ(site: Worksite) -> list[int]:
-    """Hire more employees with the same tools; return the ids of all."""
+    """Hire more employees with the same tools; return the ids of all employees."""
     found = [site.employee.pk]
     for number in range(1, EMPLOYEES):
         other = Employee.objects.create(
@@ -170,7 +172,8 @@ def _add_people(site: Worksite) -> list[Membership]:
 
 
 def _drive(site: Worksite, decider: Membership, place: int) -> int:
-    """Drive a run whose card is decided; the last one is denied. Return its id."""
+    """Drive a run whose card is decided, and return its id. The card is approved, except that of
+    the last of the ten runs, which is denied."""
     record = Record.objects.create(organization=site.member.organization, name=f"Company {place}")
     change: dict[str, Any] = (
         {"phone": f"+1 555 {place:05}"} if place % 2 else {"email": f"a{place}@example.com"}
@@ -198,7 +201,8 @@ _COPIED: tuple[type[models.Model], ...] = (Run, *_OWNED)
 
 
 def _number_sources(cursor: CursorWrapper, sources: list[int]) -> None:
-    """Copy the rows of the driven runs aside, each numbered by run and within its run."""
+    """Copy the driven runs' rows to temporary tables, with the number of each row's run and the
+    row's place in that run."""
     for model in _COPIED:
         table = model._meta.db_table
         run = "id" if model is Run else "run_id"

@@ -1,5 +1,5 @@
-"""The time from the commit of an event to the arrival of its notice at the mail server, and at a
-webhook's receiver."""
+"""The time from an event's commit to its notice's arrival at the mail server and at a webhook's
+receiver."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ WRITE = {"calls": [{"tool": "probe.effect", "params": {"name": "never approved"}
 
 
 def told(_: Installation, mail: MailServer, samples: int) -> list[Figure]:
-    """Measure when e-mails about events arrive, and then when the webhook of another organization
-    receives events."""
+    """Measure how soon events arrive by e-mail, and then how soon events of another organization
+    arrive at its webhook."""
     with worksite([WRITE]) as site:
         run = _wait_for_card(site)
         add_known_email(site.member, "bench@example.com")
@@ -56,11 +56,11 @@ def _wait_for_card(site: Worksite) -> Run:
 
 
 def _measure(run: Run, samples: int, received: list[ReceivedMail] | list[Received]) -> list[float]:
-    """Write one event about a failed run at a time, at irregular moments; return the seconds until
+    """Write events about a failed run, one at a time at irregular moments; return the seconds until
     each notice arrived.
 
     Args:
-        received: the list to which the receiver adds.
+        received: the list to which the mail server or the webhook's receiver adds arrivals.
     """
     seconds = []
     for _ in range(samples + WARM_UP):

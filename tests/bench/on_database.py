@@ -61,7 +61,7 @@ MINUTES_OF_MESSAGES = {"postgresql": 2, "sqlite": 0.2}
 
 @dataclass
 class Results:
-    """The results of one database."""
+    """The figures measured on one database, and the parts of a pass if passes were measured."""
 
     figures: list[Figure]
     anatomy: passes.Anatomy | None = None
@@ -128,7 +128,8 @@ def _measure(results: Results, repeats: int, only: str) -> None:
     }
     wanted = [measure for name, measure in live.items() if only in ("", name)]
     if wanted:
-        # Otherwise this process, which acts as the browsers, would scan all its objects meanwhile.
+        # Otherwise garbage collection in this process, which acts as the browsers, would scan all
+        # its objects during the measurements.
         freeze_loaded_objects()
         with mail, _installation(mail) as running:
             for measure in wanted:
@@ -138,8 +139,8 @@ def _measure(results: Results, repeats: int, only: str) -> None:
 
 @contextmanager
 def _installation(mail: MailServer) -> Iterator[Installation]:
-    """Yield a running installation on this process's Redis and queue; after a failure, print its
-    output."""
+    """Yield a running installation that uses this process's Redis and queue. If an assertion fails,
+    print the output of its processes."""
     with Recorder() as outside:
         variables = {
             "REDIS_URL": settings.REDIS_URL,

@@ -1,5 +1,5 @@
-"""The search for the origins of params in a megabyte of results, compared with splitting them into
-words once."""
+"""The search for params' origins in a megabyte of results, compared with splitting the same
+megabyte into words."""
 
 from __future__ import annotations
 

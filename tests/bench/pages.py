@@ -1,7 +1,8 @@
-"""The cost of pages over many rows.
+"""The cost of pages over many rows, on PostgreSQL.
 
-First with 100,000 runs, a million calls and two million events, all of them counted; then with a
-million runs and a million audit entries.
+The pages are measured with 100,000 runs, a million calls and two million events, all of which have
+been counted for the figures. Some pages are then measured again with a million runs and a million
+audit entries.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ from tests.bench.site import Worksite, passes_of_calls, worksite
 from tools.office.records.models import Record
 
 FEW = 12_000
-"""Runs, and entries, for the first count of queries: more than a page scans."""
+"""The number of runs and of audit entries when queries are counted for the first time: more than a
+page scans."""
 RUNS = 100_000
 MAX_RUNS = MAX_ENTRIES = 1_000_000
 CALLS_A_RUN = 10
@@ -174,7 +176,7 @@ def _driven(site: Worksite, calls: int) -> Run:
     Run.objects.filter(pk=run.pk).update(max_passes=passes)
     advance(run.pk)
     run.refresh_from_db()
-    # The calls of the closing pass are rejected.
+    # Count only successful calls, because the closing pass's calls are rejected.
     succeeded = run.tool_calls.filter(status=CallStatus.SUCCEEDED)
     assert (run.exit_reason, succeeded.count()) == (ExitReason.MAX_PASSES, passes * CALLS)
     return run
@@ -206,7 +208,7 @@ def make_client(site: Worksite) -> Client:
 
 
 def _cost(client: Client, name: str, path: str, repeats: int) -> list[Figure]:
-    """Measure a page; the first view is a separate figure, because later ones find their rows in
+    """Measure a page; the first view is a separate figure, because later views find their rows in
     the cache."""
     took = []
     for _ in rounds(5 * repeats, PATIENCE_S):
@@ -235,12 +237,13 @@ _OF_THE_COPYS_CALL = """
         WHERE original.id = (source.payload->>'call_id')::bigint
     )) ELSE source.payload END
 """
-"""An event has the id of its call; the event of a copied run gets the id of the copied call."""
+"""The payload of a copied event: the id of the original call in it is replaced by the id of the
+copied call."""
 
 
 def _multiply(run: Run, count: int) -> None:
     """Copy the run with its passes, calls and events; every 5th copy has a decided card, and some
-    cards wait."""
+    copies have a waiting card."""
     with copying() as cursor:
         copies = f"copies.id > {_copy_runs(cursor, run, count)}"
         owned: tuple[type[models.Model], ...] = (Pass, ToolCall, Event)
@@ -289,7 +292,7 @@ def _add_entries(run: Run, count: int, ago: str) -> None:
 
 
 def _copy_runs(cursor: CursorWrapper, run: Run, count: int) -> int:
-    """Copy the run, a minute apart; return the newest id before the copies."""
+    """Copy the run `count` times, a minute apart; return the newest id before the copies."""
     newest: int = Run.objects.order_by("-pk").values_list("pk", flat=True)[0]
     changed = {
         "title": "CASE WHEN mod(number, 5000) = 0 THEN 'needle' ELSE 'copy' END",

@@ -1,9 +1,10 @@
-"""Compares this checkout with an older commit: the same actions alternately, by processor time.
+"""Compare this checkout with an older commit: both perform the same actions alternately, and their
+processor times are compared.
 
-`make bench ARGS="--against COMMIT"` is for questions such as "does a pass cost what it cost
-before?", where two separate runs would differ by more than the effect. Every other pair starts with
-the older code, and the two measurements of a pair follow each other directly, as other work on the
-machine changes within seconds.
+`make bench ARGS="--against COMMIT"` is for questions such as "does a pass still cost the same?",
+where two separate runs would differ by more than the effect. The two measurements of a pair
+directly follow each other, because other work on the machine changes within seconds. Every other
+pair starts with the older code.
 """
 
 from __future__ import annotations
@@ -96,7 +97,7 @@ def _checked_out(commit: str) -> Iterator[Path]:
 
 
 def compare(commit: str, kind: str) -> None:
-    """Measure and print a line for each action: the median ratio with its interval, and both
+    """Measure all actions, and print a line for each: the median ratio with its interval, and both
     medians."""
     with ExitStack() as stack:
         folder = stack.enter_context(_checked_out(commit))
@@ -109,8 +110,8 @@ def compare(commit: str, kind: str) -> None:
 
 
 def _compare_act(name: str, before: Side, after: Side) -> str:
-    """Measure one action alternately; the interval contains the true median with 95 %
-    probability."""
+    """Measure one action alternately in both checkouts, and return its line. The interval contains
+    the true median with 95 % probability."""
     pairs = []
     for number in range(PAIRS):
         sides = (before, after) if number % 2 else (after, before)

@@ -1,7 +1,8 @@
-"""Measures the actions that the lines of its input name, in the checkout where it is started.
+"""Measure actions in one checkout; each line of standard input names the next action.
 
-`tests/bench/paired.py` starts it by its path, once in today's checkout and once in an older one. So
-it uses only code that both have, and imports nothing from its own folder.
+`tests/bench/paired.py` starts this file by its path, once in today's checkout and once in the older
+one. The file therefore uses only code that both checkouts have, and imports nothing from its own
+folder.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ def measure(act: Callable[[], object]) -> float:
 
 
 def open_page(client: Client, path: str) -> None:
-    """Open a page as a person does; any other response is an error."""
+    """Open a page as a person would; raise RuntimeError if its status is not OK."""
     response = client.get(path)
     if response.status_code != HTTPStatus.OK:
         raise RuntimeError(f"{path} answered {response.status_code}")
@@ -125,7 +126,7 @@ def build_acts(workshop: Workshop) -> dict[str, Callable[[], object]]:
 
 
 def build_acts_beside_runs(workshop: Workshop) -> dict[str, Callable[[], object]]:
-    """Build the actions of the sweeper among waiting runs, and of an external agent."""
+    """Build the actions of an external agent, and those of the sweeper while many runs wait."""
     record = workshop.record(name="Company")
     workshop.play(asking(call("data.bulkDelete", record_ids=[str(record.pk)])))
     for _ in range(CROWD):

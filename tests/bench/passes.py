@@ -26,12 +26,13 @@ BY_HAND = f"pass of {CALLS} calls: a loop by hand"
 
 @dataclass(frozen=True)
 class Anatomy:
-    """The parts of a usual pass in this process, with their times.
+    """A usual pass in this process: its statements and times.
 
     Attributes:
-        statements: those sent to the database, in order, with the median duration of each.
-        model_ms: median over runs of the mean time until the model's response arrived.
-        wall_ms: median time of a pass while its statements are recorded.
+        statements: the statements sent to the database, in order; each duration is a median.
+        model_ms: the time until the model's response arrived: the mean of each run, and the median
+            of these means.
+        wall_ms: the median time of a pass while statements are recorded.
     """
 
     statements: list[Statement]
@@ -65,8 +66,8 @@ def in_worker(installation: Installation, repeats: int) -> list[Figure]:
 
 
 def compared_with_by_hand(figures: list[Figure]) -> list[Figure]:
-    """Compare a watched pass with the hand-written loop, if both were measured: the ratio of their
-    times."""
+    """Return the ratio of a watched pass's time to that of the hand-written loop; return nothing
+    unless both were measured."""
     medians = {each.name: each.median for each in figures}
     if WATCHED not in medians or BY_HAND not in medians:
         return []
@@ -114,7 +115,7 @@ def in_process(repeats: int) -> tuple[list[Figure], Anatomy]:
 
 
 def _drive(site: Worksite) -> tuple[float, float]:
-    """Drive a run; return its seconds by the wall clock and by the processor's."""
+    """Drive a run; return its seconds of wall-clock time and of processor time."""
     run = site.submit()
     wall, cpu = time.perf_counter(), time.process_time()
     advance(run.pk)

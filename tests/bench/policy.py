@@ -2,8 +2,8 @@
 and without them.
 
 A run that the engine has driven is copied a thousand times. Half of its calls have a limit and
-params of their own, so that each of them is judged; the others are equal, as most calls of a real
-installation are.
+params of their own, so that each of them is judged; the others are identical, as most calls of a
+real installation are.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _compare_passes() -> list[Figure]:
 
 
 def _drive(site: Worksite, *, keeps: bool) -> float:
-    """Drive a run, and return the seconds of processor time of each pass."""
+    """Drive a run, and return the seconds of processor time per pass."""
     vars(engine_passes)["keep_snapshot"] = keep_snapshot if keeps else lambda *_: ""
     try:
         run = site.submit()
@@ -92,8 +92,8 @@ def _replay_many() -> list[Figure]:
 
 
 def _answers() -> list[dict[str, Any]]:
-    """Build passes of calls: half of them limited reads, some over the limit; the others unlimited,
-    refused or invalid."""
+    """Build the model's responses with calls. Half of the calls are limited reads, some of which
+    exceed the limit; the others are unlimited, refused or invalid."""
     found = []
     for number in range(PASSES):
         calls = [_call(number * CALLS_IN_A_PASS + index) for index in range(CALLS_IN_A_PASS)]
@@ -115,7 +115,8 @@ def _call(number: int) -> dict[str, Any]:
 
 
 def _copy(run: Run) -> None:
-    """Copy the run with its passes and calls; each limited call gets a text of its own."""
+    """Copy the run with its passes and calls until there are enough calls; each limited call gets a
+    different text."""
     own = ToolCall.objects.filter(run=run).count()
     copies = CALLS // own - 1
     kept = {
@@ -136,7 +137,8 @@ def _copy(run: Run) -> None:
 
 
 def _vary(text: str) -> dict[str, str]:
-    """Return SQL that gives the params of limited calls another text, if they were stored."""
+    """Return SQL expressions that give the params of limited calls a different text, wherever these
+    params are stored."""
     if connection.vendor == "postgresql":
         asked = f"jsonb_set(params, '{{text}}', to_jsonb({text}))"
         kept = f"jsonb_set(judgment, '{{facts,params,text}}', to_jsonb({text}))"

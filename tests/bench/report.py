@@ -56,7 +56,7 @@ def table(columns: Sequence[Column]) -> str:
 
 
 def write_page(machine: Machine, columns: Sequence[Column]) -> None:
-    """Replace the measured part of the page; keep the text around it."""
+    """Replace the measured part of docs/internals/performance.md; keep the text around it."""
     before, _, rest = PAGE.read_text().partition(BEGIN)
     _, _, after = rest.partition(END)
     parts = [_machine_text(machine, columns), table(columns)]

@@ -1,5 +1,5 @@
-"""The data of every benchmark: an organization with an employee, and a fake model over real
-HTTP."""
+"""The data of most benchmarks: an organization with an employee, and a fake model that is reached
+over real HTTP."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Worksite:
         return actions.submit(self.member, submission)[0]
 
     def enqueue(self, *answers: dict[str, Any]) -> None:
-        """Set the model's next answers, for any run."""
+        """Give the model responses for its next requests, whichever run sends them."""
         control = f"{self.model_url.removesuffix('/v1')}/control/enqueue"
         with urllib.request.urlopen(
             urllib.request.Request(control, json.dumps(answers).encode())
@@ -58,7 +58,8 @@ class Worksite:
 
 @contextmanager
 def worksite(answers: list[dict[str, Any]]) -> Iterator[Worksite]:
-    """Yield a new organization; its model gives these answers by the number of earlier passes."""
+    """Create an organization with an employee and a model, and yield them. The model picks one of
+    the responses by the number of earlier passes."""
     with _model_process(answers) as url:
         yield _employ(url, f"bench-{next(_numbers)}")
 
@@ -105,8 +106,8 @@ def _employ(url: str, slug: str) -> Worksite:
 
 
 def passes_of_calls(passes: int, calls: int) -> list[dict[str, Any]]:
-    """Build answers with this number of cheap calls each, all different, and a last one without
-    calls."""
+    """Build responses with this number of cheap calls each, no two calls the same, and a final
+    answer without calls."""
     answers: list[dict[str, Any]] = []
     for number in range(passes):
         params = [{"operation": "add", "a": number, "b": index} for index in range(calls)]

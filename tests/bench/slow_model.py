@@ -14,7 +14,7 @@ RUNS = 300
 PASSES = 5
 MODEL_S = 5
 LEAST_S = (PASSES + 1) * MODEL_S
-"""The least possible time, for each pass and the answer."""
+"""The least possible time: one response of the model for each pass and one for the answer."""
 AIM = 1.4
 
 

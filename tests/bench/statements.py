@@ -64,14 +64,15 @@ def listened() -> Iterator[list[Statement]]:
 
 
 def split_passes(statements: list[Statement]) -> list[list[Statement]]:
-    """Split the statements into complete passes, each from loading the run to the commit of its
-    calls' results."""
+    """Split the statements into complete passes. Each pass begins when the run is loaded and ends
+    when its calls' results are committed."""
     recorded = [place for place, each in enumerate(statements) if each.shape == _PASS_IS_RECORDED]
     return [_from_the_load(statements[here:there]) for here, there in pairwise(recorded)]
 
 
 def _from_the_load(cycle: list[Statement]) -> list[Statement]:
-    """Rotate a cycle so that it begins after its last commit."""
+    """Rotate the statements between two recorded passes, so that the ones after the last commit
+    come first."""
     place = max(place for place, each in enumerate(cycle) if each.shape == "COMMIT") + 1
     return cycle[place:] + cycle[:place]
 

@@ -1,4 +1,4 @@
-"""The hook as a module, a configuration for it, and its check."""
+"""Fixtures for the hook: its module, its configuration, a server that it asks, and its check."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def _load_hook() -> ModuleType:
 
 @pytest.fixture
 def hook() -> ModuleType:
-    """Import the file that assistants start as a module."""
+    """Return the hook, the program that assistants start, as a module."""
     return _load_hook()
 
 
 class ConfigFile:
-    """The configuration that the hook finds."""
+    """The hook's configuration file, which first has a valid configuration."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -48,14 +48,16 @@ class ConfigFile:
         self.path.chmod(0o600)
 
     def change(self, **more: Any) -> None:
-        """Write the usual configuration with these fields; None leaves one out."""
+        """Write the usual configuration with these fields replaced or added; a field that is None
+        is left out."""
         config = {"url": "https://gadget.example.com", "key": SECRET, **more}
         self.write({name: value for name, value in config.items() if value is not None})
 
 
 @pytest.fixture
 def config_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ConfigFile:
-    """Write a valid configuration where the hook looks for it; no variable overrides any part."""
+    """Write a valid configuration where the hook looks for it, and remove the variables that would
+    override it."""
     for name in ("AGENT_HOOK_URL", "AGENT_HOOK_KEY"):
         monkeypatch.delenv(name, raising=False)
     found = ConfigFile(tmp_path / "hook.json")
@@ -71,21 +73,21 @@ def gadget() -> Iterator[AskServer]:
 
 
 class Checked:
-    """The output of a check."""
+    """The output of the hook's check: the lines, the last line, and the number of problems."""
 
     def __init__(self, output: str, problems: int) -> None:
         *self.lines, self.last = output.splitlines()
         self.problems = problems
 
     def has(self, text: str) -> bool | None:
-        """Return True if the line with this text passed, False if it failed, and None if it is
-        missing."""
+        """Return True if the line with this text says ok, False if it reports a problem, and None
+        if there is no such line."""
         found = [line.startswith("ok ") for line in self.lines if text in line]
         return found[0] if found else None
 
 
 class Check:
-    """The check with a server, a configuration, and settings of an assistant."""
+    """The hook's check, run with a server, a configuration, and an assistant's settings."""
 
     def __init__(
         self,
@@ -125,8 +127,8 @@ def check(
 
 @pytest.fixture
 def unchangeable(hook: ModuleType, check: Check, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make every file unchangeable for this user, and let no variable point to the
-    configuration."""
+    """Let the hook find every file unchangeable for this user, and find the configuration without a
+    variable that points to it."""
     monkeypatch.delenv("AGENT_HOOK_CONFIG")
     monkeypatch.setattr(hook, "find_config", lambda: check.config_file.path)
     monkeypatch.setattr(hook, "can_change", lambda _: False)

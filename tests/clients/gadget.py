@@ -1,4 +1,4 @@
-"""A small server that responds to the hook like Gadget, or wrongly if a test requires it."""
+"""A small server that responds to the hook as Gadget does, or incorrectly if a test wants that."""
 
 from __future__ import annotations
 
@@ -17,15 +17,16 @@ URL = "https://gadget.example.com/approvals/7/"
 
 
 class AskServer:
-    """The state of the one ask, and everything that was sent.
+    """The state of the server: one ask, and all received requests.
 
     Attributes:
-        statuses: the status in each next response about the ask; the last one stays.
+        statuses: the status of the ask in each of the next responses; the last status is repeated.
         wrong: fields to replace in every response about the ask.
-        redemptions: the responses to redemptions: an HTTP status and the status of the ask.
+        redemptions: the responses to the next redemptions, each with an HTTP status and the status
+            of the ask.
         cancelled: the status of the ask after a request to cancel it.
-        file, file_status: the served hook, and the status of that response.
-        sent: method, path with its query, and body of each request.
+        file, file_status: the hook's file that is served, and the HTTP status of that response.
+        sent: the method, path with query, and body of each received request.
     """
 
     def __init__(self, address: str) -> None:

@@ -34,7 +34,7 @@ COPIED = tuple(
     )
 )
 COMMAND = f"{PYTHON} -I {INSTALLED}"
-"""The hook's command from the guide."""
+"""The command that starts the hook, as the guide gives it."""
 _MOUNT = (
     'set -e; {mounts}; cd {home}; exec setpriv --reuid={user} --regid={user} --clear-groups -- "$@"'
 )
@@ -42,7 +42,7 @@ _MOUNT = (
 
 @cache
 def can_separate() -> bool:
-    """Return True if this user can give a process other folders, as root can."""
+    """Return True if processes started here can see replaced folders, which requires root."""
     if os.geteuid() != 0 or not Path(PYTHON).exists() or shutil.which("setpriv") is None:
         return False
     return (
@@ -52,8 +52,8 @@ def can_separate() -> bool:
 
 
 class Machine:
-    """Folders that replace `/etc` and `/usr/local/lib` for processes started here, and a home
-    folder."""
+    """A home folder, and folders that processes started on this machine see instead of `/etc` and
+    `/usr/local/lib`."""
 
     def __init__(self, top: Path) -> None:
         top.chmod(0o755)
@@ -68,11 +68,11 @@ class Machine:
         self.write(INSTALLED, HOOK.read_text(encoding="utf-8"))
 
     def find(self, path: str) -> Path:
-        """Return the real location of a file on the machine."""
+        """Return the real location of a file that has this path on the machine."""
         return self.top / path.lstrip("/")
 
     def write(self, path: str, text: str, *, mode: int = 0o644) -> Path:
-        """Write a file of the administrator, in the user's group."""
+        """Write a file that belongs to the administrator, and to the user's group."""
         return self._write(self.find(path), text, 0, mode)
 
     def mount(self, source: Path, folder: str) -> None:
@@ -81,7 +81,7 @@ class Machine:
         self.mounts[source] = folder
 
     def write_at_home(self, path: str, text: str) -> Path:
-        """Write a file of the user."""
+        """Write a file in the user's home folder that belongs to the user."""
         return self._write(self.home / path, text, NOBODY, 0o600)
 
     def _write(self, path: Path, text: str, owner: int, mode: int) -> Path:
@@ -123,7 +123,7 @@ class Machine:
     def run(
         self, command: Sequence[str], given: str = "", **variables: str
     ) -> tuple[int, str, str]:
-        """Return the exit code, the output and the errors of a command."""
+        """Run a command on this machine; return its exit code, its output and its errors."""
         process = self.start(command, **variables)
         output, errors = process.communicate(given, timeout=120)
         return process.returncode, output, errors

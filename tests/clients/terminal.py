@@ -1,4 +1,5 @@
-"""A terminal for programs that talk to a person: it shows what they print, and types."""
+"""A terminal that plays the person at a program: it reads what the program prints, and presses
+keys."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ ANSWERS = {
     "\x1b]10;?": "\x1b]10;rgb:ffff/ffff/ffff\x1b\\",
     "\x1b]11;?": "\x1b]11;rgb:0000/0000/0000\x1b\\",
 }
-"""Queries of a program to its terminal: cursor position, kind, colors."""
+"""Replies to the queries of a program to its terminal: cursor position, kind of terminal, and
+colors."""
 QUESTION = re.compile("|".join(map(re.escape, ANSWERS)))
 
 
@@ -34,16 +36,16 @@ class Terminal:
         self._printed = self._asked = ""
 
     def await_text(self, text: str, seconds: float = 60) -> None:
-        """Wait until the program has printed a text since the last keys; color codes and the like
-        do not count."""
+        """Wait until the program has printed the text since the last pressed keys; color codes and
+        other control sequences are ignored."""
         latest = time.monotonic() + seconds
         while not self._shows(text):
             assert time.monotonic() < latest, f"no {text!r} in:\n{self._printed!r}"
             self._read()
 
     def press_until(self, key: str, text: str, seconds: float = 60) -> None:
-        """Type a key once a second until a text is printed: a dialog that has just opened ignores
-        keys."""
+        """Press a key once a second until the program prints the text: a dialog ignores keys
+        pressed just after it opens."""
         latest = time.monotonic() + seconds
         self._printed = ""
         pressed = time.monotonic()
@@ -60,7 +62,8 @@ class Terminal:
         os.write(self._outer, keys.encode())
 
     def await_end(self, process: subprocess.Popen[str], seconds: float = 60) -> None:
-        """Wait until the program, which may still print, has ended."""
+        """Wait until the program has ended; read what it still prints, so that it is
+        not blocked."""
         latest = time.monotonic() + seconds
         while process.poll() is None:
             assert time.monotonic() < latest, f"it goes on:\n{self._printed!r}"

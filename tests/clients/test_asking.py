@@ -1,5 +1,5 @@
-"""The hook asks, waits and redeems; only an approval of exactly this call, redeemed by this call,
-lets it run."""
+"""The hook asks, waits and redeems: a call runs only if an approval of exactly this call was
+redeemed for it."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def test_a_receipt_that_is_refused_or_not_redeemed_blocks_the_call(
 
 
 @pytest.mark.parametrize(("do", "goes_on"), [("allow", None), ("deny", False)])
-def test_a_call_decided_by_the_configuration_makes_no_ask(
+def test_a_call_decided_by_the_configuration_creates_no_ask(
     hook: ModuleType,
     gadget: AskServer,
     config: dict[str, Any],
@@ -178,7 +178,7 @@ def test_a_call_decided_by_the_configuration_makes_no_ask(
     assert gadget.paths == []
 
 
-def test_the_ask_has_the_level_of_its_rule(
+def test_the_ask_has_its_rules_level_and_is_destructive_without_a_rule(
     hook: ModuleType, gadget: AskServer, config: dict[str, Any], call: Any
 ) -> None:
     gadget.statuses = ["denied"]
@@ -193,7 +193,7 @@ OUTCOME = "POST /api/asks/7/outcome"
 @pytest.mark.parametrize(
     ("event", "outcome"), [("PostToolUse", "succeeded"), ("PostToolUseFailure", "failed")]
 )
-def test_the_end_of_a_call_is_reported(
+def test_the_outcome_of_an_approved_call_is_reported(
     hook: ModuleType, gadget: AskServer, config: dict[str, Any], event: str, outcome: str
 ) -> None:
     gadget.statuses = ["redeemed"]
@@ -206,7 +206,7 @@ def test_the_end_of_a_call_is_reported(
 @pytest.mark.parametrize(
     ("statuses", "do"), [(["waiting"], "ask"), ([], "ask"), (["redeemed"], "allow")]
 )
-def test_only_an_approved_call_is_reported(
+def test_a_call_that_is_undecided_or_decided_by_the_configuration_is_not_reported(
     hook: ModuleType,
     gadget: AskServer,
     config: dict[str, Any],

@@ -78,7 +78,9 @@ def test_the_owner_and_anyone_who_can_write_the_file_can_change_it(
 
 
 @pytest.mark.parametrize(("owner", "changeable"), [(0, False), (NOBODY, True)])
-def test_the_owner_of_a_link_to_the_file_can_change_it(owner: int, changeable: bool) -> None:
+def test_a_path_whose_link_belongs_to_the_user_counts_as_changeable(
+    owner: int, changeable: bool
+) -> None:
     with tempfile.TemporaryDirectory() as top:
         file = build(top)
         link = Path(top) / "shared" / "hook.py"
@@ -93,7 +95,9 @@ def test_the_owner_of_a_link_to_the_file_can_change_it(owner: int, changeable: b
 
 
 @pytest.mark.parametrize(("owner", "changeable"), [(0, False), (NOBODY, True)])
-def test_the_owner_of_a_link_above_the_file_can_change_it(owner: int, changeable: bool) -> None:
+def test_a_path_whose_parent_link_belongs_to_the_user_counts_as_changeable(
+    owner: int, changeable: bool
+) -> None:
     with tempfile.TemporaryDirectory() as top:
         file = build(top)
         link = Path(top) / "shared" / "own"
@@ -105,7 +109,7 @@ def test_the_owner_of_a_link_above_the_file_can_change_it(owner: int, changeable
 
 
 @pytest.mark.parametrize(("links", "changeable"), [(39, False), (40, True)])
-def test_a_chain_of_links_is_followed_up_to_a_limit(links: int, changeable: bool) -> None:
+def test_a_file_behind_40_or_more_links_counts_as_changeable(links: int, changeable: bool) -> None:
     with tempfile.TemporaryDirectory() as top:
         last = build(top)
         for number in range(links):

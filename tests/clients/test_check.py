@@ -20,7 +20,9 @@ ASKS = "/api/asks"
 
 class TestSummary:
     @pytest.mark.usefixtures("unchangeable")
-    def test_reports_no_problem(self, check: Check) -> None:
+    def test_says_that_no_problem_was_found_and_that_the_hook_is_not_verified(
+        self, check: Check
+    ) -> None:
         found = check.run()
         assert (found.problems, [line for line in found.lines if line.startswith("PROBLEM")]) == (
             0,
@@ -45,7 +47,7 @@ class TestSummary:
         assert found.has("not cancelled: it is approved") is False
         assert found.last == "The check found 1 problem(s)."
 
-    def test_reports_a_configuration_that_is_ignored(self, check: Check) -> None:
+    def test_reports_a_configuration_that_cannot_be_read(self, check: Check) -> None:
         check.config_file.write("{")
         found = check.run()
         assert found.has("cannot be read") is False
@@ -130,7 +132,7 @@ class TestTheCheckOfSettings:
         check.install(**entry)
         assert check.run().has(words) is is_good
 
-    def test_reads_timeouts_of_gemini_as_milliseconds(self, check: Check) -> None:
+    def test_reads_geminis_timeouts_as_milliseconds(self, check: Check) -> None:
         check.install("BeforeTool", timeout=61_000)
         assert check.run("gemini").has("the assistant waits 61 s") is True
 
@@ -271,7 +273,7 @@ class TestStartedFile:
         assert found.has(f"{HOOK} is the file that Gadget serves") is True
         assert found.has(f"{other} is not the file that Gadget serves") is False
 
-    def test_defaults_to_the_hook_itself_when_the_command_names_none(self, check: Check) -> None:
+    def test_is_the_hook_itself_if_the_command_names_no_file(self, check: Check) -> None:
         check.install(command="python3 'gadget_hook")
         assert check.run().has(f"{HOOK} is the file that Gadget serves") is True
 
@@ -369,14 +371,15 @@ if {obeys}:
     subprocess.run([sys.executable, {hook!r}], input=json.dumps(call), text=True)
 print("I have finished.")
 """
-"""A program that stands in for Claude Code: it calls the hook about the command of its task, or
-ignores it."""
+"""A stand-in for Claude Code: depending on `obeys`, it calls the hook for the command in its task
+or ignores the hook."""
 
 
 class TestLiveCheck:
     @pytest.fixture(autouse=True)
     def _short(self, hook: ModuleType, check: Check, monkeypatch: pytest.MonkeyPatch) -> None:
-        check.configure(timeout_s=15.5)  # the hook denies immediately with a ticket
+        # So short that the hook denies immediately, with a ticket.
+        check.configure(timeout_s=15.5)
         monkeypatch.setattr(hook, "LONGEST_CHECK_S", 60.0)
 
     def start_with(self, check: Check, monkeypatch: pytest.MonkeyPatch, *, obeys: bool) -> None:
@@ -454,13 +457,13 @@ class TestCommandLine:
         assert "GET /api/asks/7" not in check.gadget.paths
 
     @pytest.mark.usefixtures("unchangeable")
-    def test_reads_the_settings_of_the_assistant_without_a_file(
+    def test_reads_the_assistants_usual_settings_if_no_file_is_given(
         self, hook: ModuleType, check: Check, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setitem(hook.SETTINGS, "claude", (str(check.settings),))
         assert hook.main(["check", "claude"]) == 0
 
-    def test_responds_to_a_call_without_arguments(self, config_file: ConfigFile) -> None:
+    def test_without_arguments_responds_to_a_call(self, config_file: ConfigFile) -> None:
         config_file.change(default="deny")
         given = json.dumps({"toolName": "bash", "toolArgs": "{}"})
         command = [sys.executable, "-I", str(HOOK)]

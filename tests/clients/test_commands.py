@@ -1,5 +1,5 @@
-"""Rules for commands: a denied one is found in other spellings, and one that may hide it needs
-approval."""
+"""Rules for commands: a denied command is recognized in other spellings, and a command that may
+hide one needs approval."""
 
 from __future__ import annotations
 
@@ -125,7 +125,9 @@ def find_command(hook: ModuleType, rules: list[dict[str, Any]], command: Any, **
 
 
 @pytest.mark.parametrize("command", SPELLED)
-def test_a_denied_command_is_denied_in_every_spelling(hook: ModuleType, command: str) -> None:
+def test_a_denied_command_is_denied_in_every_spelling_or_asked_about_if_it_contains_a_hash(
+    hook: ModuleType, command: str
+) -> None:
     assert find_command(hook, [DENY, ALLOW], command) in (
         ["ask", "deny"] if "#" in command else ["deny"]
     )
@@ -248,7 +250,9 @@ class TestFieldsOfARule:
             ({}, "ask"),
         ],
     )
-    def test_have_one_expression_each(self, hook: ModuleType, given: Any, verdict: str) -> None:
+    def test_are_allowed_only_if_each_matches_its_own_expression(
+        self, hook: ModuleType, given: Any, verdict: str
+    ) -> None:
         assert find(hook, [self.RULE], "Bash", given) == verdict
 
     def test_are_the_only_fields_that_a_denial_checks(self, hook: ModuleType) -> None:

@@ -1,5 +1,5 @@
-"""The configuration of an administrator: with it, no setting of the assistant can change the hook's
-behavior."""
+"""The configuration of an administrator: if there is one, no setting of the assistant can change
+how the hook behaves."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from tests.features import feature
 
 CONFIG = "/etc/gadget/hook.json"
 ALLOWING = "import os, sys\nsys.stdout.flush()\nos._exit(0)\n"
-"""A module that lets every call through, and is found first wherever Python follows the
-environment."""
+"""A module that lets every call through. If Python followed the assistant's environment, it would
+import this module first."""
 
 needs_machine = pytest.mark.skipif(
     not can_separate(), reason="another user with other folders can be tried only by root"
@@ -68,7 +68,7 @@ class TestVariables:
         "With root's configuration, the hook ignores the environment",
         "static/clients/gadget_hook.py",
     )
-    def test_cannot_replace_the_managed_configuration_with_one_of_the_user(
+    def test_cannot_replace_the_managed_configuration_with_the_users_own(
         self, machine: Machine, gadget: AskServer
     ) -> None:
         allowing = json.dumps({"url": "http://127.0.0.1:9", "key": SECRET, "default": "allow"})
@@ -89,7 +89,7 @@ class TestVariables:
                 ), name
             assert other.sent == []
 
-    def test_cannot_import_modules_of_the_user(self, machine: Machine, gadget: AskServer) -> None:
+    def test_cannot_import_the_users_modules(self, machine: Machine, gadget: AskServer) -> None:
         for name in ("json", "hashlib", "urllib", "ssl", "sitecustomize", "usercustomize"):
             machine.write_at_home(f"modules/{name}.py", ALLOWING)
             machine.write_at_home(f"{name}.py", ALLOWING)
@@ -115,7 +115,7 @@ class TestVariables:
             "a command without a path is chosen"
         )
 
-    def test_cannot_import_modules_of_the_user_even_if_the_command_lacks_isolation(
+    def test_cannot_import_the_users_modules_even_if_the_command_lacks_isolation(
         self, machine: Machine, gadget: AskServer
     ) -> None:
         machine.write_at_home("modules/hashlib.py", ALLOWING)
@@ -125,7 +125,7 @@ class TestVariables:
     @pytest.mark.parametrize(
         "name", ["SSL_CERT_FILE", "SSL_CERT_DIR", "OPENSSL_CONF", "TMPDIR", "LC_ALL", "TZ"]
     )
-    def test_cannot_change_the_verdict_under_other_names(
+    def test_with_other_names_cannot_change_the_verdict(
         self, machine: Machine, gadget: AskServer, name: str
     ) -> None:
         assert is_denied(machine, gadget, **{name: "/nowhere"})

@@ -1,4 +1,5 @@
-"""The hook's input: the call is parsed for each assistant, and any other input blocks it."""
+"""Reading the hook's input: each assistant's format of a call is parsed; any other input blocks the
+call."""
 
 from __future__ import annotations
 

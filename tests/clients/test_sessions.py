@@ -1,5 +1,5 @@
-"""An assistant's own tools, Gadget's tools, and the end of a session: no ask stays open unless an
-assistant waits for it."""
+"""Calls of the assistant's own tools and of Gadget's tools, and the end of a session: no ask stays
+open unless an assistant waits for it."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class TestOwnTools:
         assert decide(hook, name_tool(given, other)) == "ask"
         assert decide(hook, name_tool(given, f"{tools[0]}2")) == "ask"
 
-    def test_are_subject_to_configured_rules_first(
+    def test_follow_configured_rules_before_the_built_in_exemption(
         self, hook: ModuleType, given: dict[str, Any], tools: list[str], other: str
     ) -> None:
         assert (
@@ -79,7 +79,7 @@ class TestOwnTools:
     ],
     ids=["cursor", "gemini"],
 )
-def test_calls_of_a_server_tool_with_the_name_of_a_planning_tool_make_an_ask(
+def test_a_call_of_a_servers_tool_that_is_named_like_a_planning_tool_needs_an_ask(
     hook: ModuleType, given: dict[str, Any], tool: str
 ) -> None:
     assert decide(hook, name_tool(given, tool)) == "ask"
@@ -132,7 +132,7 @@ class TestToolsOfGadget:
             ({"gadget__data": {"command": "sh"}}, "ask"),
         ],
     )
-    def test_need_an_ask_if_another_server_has_the_name(
+    def test_need_an_ask_if_another_server_uses_gadgets_name(
         self, hook: ModuleType, tmp_path: Path, servers: Any, verdict: str
     ) -> None:
         (tmp_path / ".mcp.json").write_text(json.dumps({"mcpServers": servers}))

@@ -93,7 +93,7 @@ def test_a_file_that_the_assistant_does_not_read_is_ignored(
         ("~/.codex/config.toml", True),
     ],
 )
-def test_hooks_of_codex_require_trust_except_in_the_managed_file(
+def test_codex_hooks_require_trust_except_in_the_managed_file(
     machine: Machine, file: str, is_told: bool
 ) -> None:
     assert (TRUST in install(machine, "codex", file)) is is_told

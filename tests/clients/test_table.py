@@ -1,4 +1,4 @@
-"""The hook's configuration must be complete and unreadable for others; the first matching rule
+"""The hook's configuration must be complete and unreadable to others; the first matching rule
 decides."""
 
 from __future__ import annotations
@@ -133,7 +133,8 @@ class TestConfigurationFile:
 
 
 def find(hook: ModuleType, rules: list[dict[str, Any]], tool: str, given: Any) -> str:
-    """Return the verdict of the rules on this call, or `ask` by default."""
+    """Return the verdict of the first rule that matches this call; without one, the verdict is
+    `ask`."""
     call = hook.read_call(json.dumps({**CLAUDE, "tool_name": tool, "tool_input": given}))
     return str(hook.find_rule({"rules": rules, "mcp_server": ""}, call)["do"])
 

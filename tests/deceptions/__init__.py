@@ -1,1 +1,2 @@
-"""Cards must not fool their reader: planted deceptions in a real browser, and honest cards."""
+"""Cards must not deceive people who read them: cards with planted deceptions and honest cards are
+shown in a real browser."""

@@ -1,4 +1,5 @@
-"""A browser served by this process: no server, no sockets, many cards on one loaded page."""
+"""A browser whose pages this process serves without a server or sockets; many cards are shown on
+one loaded page."""
 
 from __future__ import annotations
 
@@ -14,8 +15,8 @@ UNSAFE = "DJANGO_ALLOW_ASYNC_UNSAFE"
 
 @pytest.fixture(scope="package")
 def chromium() -> Iterator[Browser]:
-    """Start the browser. Playwright's event loop runs in this thread, in which Django may query
-    the database."""
+    """Start the browser. Playwright's event loop runs in this thread, so Django must be allowed to
+    query the database there."""
     with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
         patch.setenv(UNSAFE, "1")
         with playwright.chromium.launch(

@@ -1,5 +1,5 @@
-"""Ordinary cards: the demo's companies, and values as the other tests use them. None of them is
-deceptive."""
+"""Ordinary cards without deceptions: about the demo's companies, with values that other tests use
+too."""
 
 # ruff: noqa: RUF001 - some of the notes are in other alphabets
 from __future__ import annotations
@@ -35,7 +35,7 @@ STATUSES = ("active", "inactive", "pending")
 
 
 def make_harmless(world: World) -> Iterator[Approval]:
-    """Create 200 ordinary cards, one after the other."""
+    """Return an iterator that creates 200 ordinary cards, one at each step."""
     companies = generate_demo_companies()[:COMPANIES]
     records = [Record.objects.create(organization=world.acme, **values) for values in companies]
     return islice(_make(world, records), COUNT)

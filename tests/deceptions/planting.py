@@ -28,16 +28,16 @@ Make = Callable[[World], Approval]
 
 @dataclass(frozen=True)
 class Plant:
-    """One deception: a card, and the sign that must be visible.
+    """A planted deception: it creates a card, and names the sign that must be visible there.
 
     Attributes:
-        kind: the class of the deception.
-        name: what is planted.
+        kind: the kind of deception.
+        name: the thing that is planted.
         make: creates the card.
-        place: a selector of the sign.
-        sees: a text in the sign.
-        is_folded: the deception is in a folded part, so Approve must be off; the sign is not
-            checked.
+        place: a selector that finds the sign on the page.
+        sees: a text that the sign contains.
+        is_folded: True if the deception is in a folded part. Approve must then be disabled, and the
+            sign is not checked.
     """
 
     kind: str
@@ -49,8 +49,8 @@ class Plant:
 
 
 def make_office() -> World:
-    """Create a world with records that have addresses, and an employee with the tools of all
-    plants."""
+    """Create a world with records that have addresses, and an employee with the tools that the
+    plants need."""
     world = make_world()
     for record, domain in zip(
         world.records, ("acme.com", "initech.com", "umbrella.org"), strict=True
@@ -70,7 +70,7 @@ def make_office() -> World:
 
 
 def update(**changes: Any) -> Make:
-    """Plant changes of Acme Corp."""
+    """Plant these changes of the record Acme Corp."""
     return lambda world: world.card(
         params={"record_id": str(world.records[0].pk), "changes": changes}
     )
@@ -81,7 +81,8 @@ def create(**values: Any) -> Make:
 
 
 def update_after(used: str, **changes: Any) -> Make:
-    """Plant changes of Acme Corp after a call with this text was approved and started."""
+    """Plant these changes of the record Acme Corp, after an approved call with the text `used` has
+    started."""
 
     def make(world: World) -> Approval:
         approver, earlier = world.users["approver"], update(notes=used)(world)
@@ -125,7 +126,7 @@ def say(words: str) -> Make:
 
 
 def call(level: str = "write", **params: Any) -> Make:
-    """Plant params of a tool from outside, without a preview."""
+    """Plant these params in a call of a third-party tool that has no preview."""
 
     def make(world: World) -> Approval:
         preview = {
@@ -149,7 +150,7 @@ def list_targets(
     verb: str = "update",
     level: str = "write",
 ) -> Make:
-    """Plant a list of similar targets where one in the middle has other values."""
+    """Plant a list of similar targets; the middle one has other values if `odd` gives any."""
 
     def make(world: World) -> Approval:
         targets = [

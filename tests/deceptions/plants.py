@@ -1,4 +1,4 @@
-"""The planted deceptions, by kind: each is invisible or looks harmless in plain text."""
+"""The planted deceptions, by kind. In plain text, each would be invisible or look harmless."""
 
 # ruff: noqa: RUF001 - the plants consist of such characters
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""The page of a card in a real browser, on which one card after the other is shown and judged at
-first sight."""
+"""The page of a card in a real browser. Cards are shown on it one after another, and judged by what
+is visible at first sight."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ LOOK = """([place, text]) => {
 
 @dataclass(frozen=True)
 class Sight:
-    """A reader's first look at a card: whether the warning is in view, the button is disabled, and
-    the page is too wide."""
+    """A reader's first look at a card: whether the sign is in view, whether Approve is disabled,
+    and whether the page is too wide."""
 
     is_in_view: bool
     is_off: bool
@@ -77,7 +77,8 @@ class ReadingPage:
         self.page.evaluate(SHOW, [html, "/static/js/cards/cards.js"])
 
     def look(self, place: str, text: str) -> Sight:
-        """Look for a sign with this text, without scrolling or opening anything."""
+        """Look for a sign with this text, without scrolling (except to the Approve button) or
+        opening anything."""
         found = self.page.evaluate(LOOK, [place, text])
         return Sight(found["isInView"], found["isOff"], found["isWide"])
 

@@ -1,4 +1,5 @@
-"""Each planted deception is visible at first sight, or Approve is disabled until it was seen."""
+"""Each planted deception is visible at first sight, or Approve is disabled until it has been
+seen."""
 
 from __future__ import annotations
 
@@ -58,7 +59,7 @@ def test_each_deception_is_visible_before_its_card_can_be_approved(
     assert not faults, "\n".join(faults)
 
 
-def test_ordinary_cards_have_no_warnings(office: World) -> None:
+def test_200_ordinary_cards_show_at_most_four_warnings(office: World) -> None:
     client = office.client("approver")
     false_warnings = []
     for card in make_harmless(office):

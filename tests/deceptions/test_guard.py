@@ -1,5 +1,5 @@
-"""Approve stays disabled until folded parts are opened and confirmations are typed; Enter shows the
-way."""
+"""Approve stays disabled until folded parts are opened and confirmations are typed; Enter moves the
+focus to the missing step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One rig for each channel, with which a test creates, holds, refuses and counts its deliveries."""
+"""One rig for each channel: tests use it to create, hold, refuse and count deliveries."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class Rig(ABC):
 
 
 class NoticeRig(Rig):
-    """A channel that sends notices to the approver of the world."""
+    """A channel that sends notices to the world's approver."""
 
     model, receivers = Delivery, Channel
 

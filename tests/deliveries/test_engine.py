@@ -43,9 +43,7 @@ class TestEveryChannel:
             rig.release()
         assert (rig.delivery.status, rig.delivery.tries) == ("sent", 1)
 
-    def test_sends_the_notification_of_a_killed_sender_after_the_attempt_times_out(
-        self, rig: Rig
-    ) -> None:
+    def test_sends_a_killed_senders_delivery_after_the_attempt_times_out(self, rig: Rig) -> None:
         rig.write()
         assert _take_batch(rig.kind) is not None  # the sender is killed before it sends
         over = rig.delivery.due_at - timezone.now()
@@ -58,10 +56,12 @@ class TestEveryChannel:
         assert rig.count() == 1
         assert (rig.delivery.status, rig.delivery.tries) == ("sent", 2)
 
-    def test_allows_half_a_minute_per_attempt_and_a_minute_for_webhooks(self, rig: Rig) -> None:
+    def test_allows_30_seconds_for_an_attempt_and_60_seconds_for_a_webhooks_attempt(
+        self, rig: Rig
+    ) -> None:
         assert rig.outbox.try_s == (60 if rig.kind == "webhook" else 30)
 
-    def test_retries_a_failed_notification_after_a_pause(self, rig: Rig) -> None:
+    def test_retries_a_failed_delivery_after_a_pause(self, rig: Rig) -> None:
         rig.write()
         rig.answer(rig.bad)
         assert send_next(rig.kind)
@@ -79,9 +79,7 @@ class TestEveryChannel:
         assert (rig.delivery.status, receiver.failing_since, receiver.problem) == ("sent", None, "")
 
     @pytest.mark.parametrize("is_last", [True, False])
-    def test_gives_up_a_notification_only_after_its_last_attempt(
-        self, rig: Rig, is_last: bool
-    ) -> None:
+    def test_gives_up_a_delivery_only_after_its_last_attempt(self, rig: Rig, is_last: bool) -> None:
         rig.write()
         rig.answer(rig.bad)
         if is_last:
@@ -117,7 +115,7 @@ class TestEveryChannel:
         assert rig.delivery.tries == 0
         assert send_next(rig.kind), "control"
 
-    def test_restarts_the_attempts_of_a_notification_that_is_sent_again(self, rig: Rig) -> None:
+    def test_restarts_the_attempts_of_a_delivery_that_is_sent_again(self, rig: Rig) -> None:
         rig.write()
         with pytest.raises(Conflict):
             rig.send_again()  # the delivery is still waiting
@@ -138,7 +136,7 @@ class TestEveryChannel:
         assert rig.count() == before + 1
         assert (rig.delivery.status, rig.delivery.tries) == ("sent", 1)
 
-    def test_asks_the_workers_to_send_a_notification_again(self, rig: Rig, redis_url: str) -> None:
+    def test_queues_a_job_if_a_delivery_is_sent_again(self, rig: Rig, redis_url: str) -> None:
         rig.write()
         rig.use_up()
         rig.answer(rig.bad)
@@ -147,7 +145,7 @@ class TestEveryChannel:
         rig.send_again()
         assert [job.task for job in take_jobs(redis_url)] == [notify.DELIVERY_JOB]
 
-    def test_sends_few_notifications_to_a_host_at_a_time_and_delays_no_other_host(
+    def test_limits_simultaneous_deliveries_per_host_and_delays_no_other_host(
         self, rig: Rig
     ) -> None:
         added = [rig.add_receiver() for _ in range(MAX_AT_ONE_HOST + 1)]
@@ -164,7 +162,7 @@ class TestEveryChannel:
         busy.leave(taken[0])
         assert _take_batch(rig.kind, busy) is not None
 
-    def test_sends_one_notification_to_a_receiver_at_a_time(self, rig: Rig) -> None:
+    def test_sends_only_one_delivery_to_a_receiver_at_a_time(self, rig: Rig) -> None:
         rig.write()
         busy = Receivers()
         first = _take_batch(rig.kind, busy)
@@ -204,7 +202,7 @@ class TestEveryChannel:
         assert send_next(rig.kind)
         assert rig.delivery.status == "sent"
 
-    def test_sends_each_notification_once_from_many_senders(self, rig: Rig) -> None:
+    def test_sends_each_delivery_once_if_many_senders_work_at_once(self, rig: Rig) -> None:
         for _ in range(2):
             rig.add_receiver()
         for _ in range(4):
@@ -212,7 +210,7 @@ class TestEveryChannel:
 
         def send_all() -> None:
             while rig.model.objects.filter(status="waiting").exists():
-                # Like a separate process, which knows no busy receivers.
+                # Like a separate process, which does not know this one's busy receivers.
                 batch = _take_batch(rig.kind)
                 if batch is not None:
                     _send_batch(batch)
@@ -224,7 +222,7 @@ class TestEveryChannel:
         assert set(ended) == {("sent", 1)}
 
 
-def test_each_outbox_has_a_channel_of_its_kind() -> None:
+def test_outboxes_and_channels_have_the_same_kinds() -> None:
     assert {kind: outbox.kind for kind, outbox in OUTBOXES.items()} == {
         kind: kind for kind in CHANNELS
     }

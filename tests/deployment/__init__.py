@@ -1,1 +1,1 @@
-"""Gadget without a checkout: as an installed package, in containers, as services of the system."""
+"""Gadget without a checkout: as an installed package, in containers, as system services."""

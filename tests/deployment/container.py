@@ -1,8 +1,8 @@
 """Stands in for a container engine: runs the image's entry point as process 1, as another user, on
 a read-only tree.
 
-Linux namespaces imitate `read_only: true`, one volume and a /tmp in memory of a container. It needs
-root.
+Linux namespaces imitate a container's `read_only: true`, its volume and its /tmp in memory. They
+need root.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Image:
 
     Attributes:
         folder: contains the writable parts, the volume and /tmp.
-        settings: added to those of the Dockerfile.
+        settings: environment variables, added to the Dockerfile's.
     """
 
     tree: Path
@@ -108,14 +108,14 @@ class Image:
 
 
 def build_tree(wheel: Path, tree: Path) -> None:
-    """Install the same as the Dockerfile, with this folder instead of /opt."""
+    """Install what the Dockerfile installs, into this folder instead of /opt."""
     install(wheel, tree)
     for name, program in (("entrypoint.sh", "entrypoint"), ("healthcheck.py", "healthcheck")):
         shutil.copy(ROOT / "deploy" / name, tree / "bin" / program)
 
 
 def build_image(tree: Path, folder: Path, settings: dict[str, str]) -> Image:
-    """Add an empty volume and /tmp in this folder to the tree."""
+    """Build an image of the tree, with an empty volume and an empty /tmp in this folder."""
     image = Image(tree, folder, settings)
     (folder / "tmp").mkdir()
     image.volume.mkdir(mode=0o700)

@@ -14,8 +14,8 @@ FILE = ROOT / "deploy" / "Dockerfile"
 
 @dataclass(frozen=True)
 class Instruction:
-    """One instruction with its arguments; a line that ends with a backslash continues in the next
-    one."""
+    """One instruction with its arguments; lines that end with a backslash are joined with the
+    next."""
 
     name: str
     arguments: str

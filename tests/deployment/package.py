@@ -21,7 +21,7 @@ KEPT_VARIABLES = {"PATH", "LANG", "TMPDIR"}
 
 @dataclass(frozen=True)
 class Installed:
-    """An installed Gadget: the folder of its environment."""
+    """An installed Gadget; `folder` contains its virtual environment."""
 
     folder: Path
 
@@ -72,7 +72,7 @@ def build_wheel(folder: Path, source: Path = ROOT) -> Path:
 
 
 def install(wheel: Path, folder: Path) -> Installed:
-    """Install the wheel alone; its dependencies are those that the tests have installed."""
+    """Install only the wheel; it uses the dependencies that are installed for the tests."""
     _run([sys.executable, "-m", "venv", "--without-pip", str(folder)])
     paths = sysconfig.get_paths(vars={"base": str(folder), "platbase": str(folder)})
     (Path(paths["purelib"]) / "dependencies.pth").write_text(

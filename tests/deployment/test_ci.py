@@ -28,7 +28,8 @@ def commit(project: Path, message: str) -> None:
 
 
 def run_ci(project: Path) -> subprocess.CompletedProcess[str]:
-    """Run it as from a terminal, even if `make` has started the tests with arguments."""
+    """Run the project's `.ci/run` as from a terminal, even if `make` started the tests with
+    arguments."""
     environment = {name: value for name, value in os.environ.items() if name not in OF_MAKE}
     return subprocess.run(
         [project / ".ci" / "run"],
@@ -40,12 +41,14 @@ def run_ci(project: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_the_line_tests_all_runs_the_whole_sets(project: Path) -> None:
+def test_the_line_tests_all_in_a_commit_message_runs_the_whole_sets(project: Path) -> None:
     commit(project, "Mend it\n\nTests: all")
     assert run_ci(project).stdout.split() == ["lint", "test", "--all"]
 
 
-def test_the_fixed_set_runs_without_that_line_or_a_history(project: Path) -> None:
+def test_the_fixed_set_runs_without_a_history_or_if_the_message_does_not_ask_for_all_tests(
+    project: Path,
+) -> None:
     assert run_ci(project).stdout.split() == ["lint", "test"]
     commit(project, "Mend it")
     assert run_ci(project).stdout.split() == ["lint", "test"]

@@ -35,7 +35,8 @@ OURS = {
 }
 NAMES = {setting.name for setting in SETTINGS}
 OF_OTHERS = {"CELERY_SKIP_CHECKS"}
-"""A variable of Celery; those with Python's prefix are not ours either."""
+"""A variable that Celery reads; like variables that start with PYTHON, it is no setting of
+Gadget."""
 
 
 def is_known_command(word: str) -> bool:
@@ -53,7 +54,9 @@ def read_unit(path: Path) -> ConfigParser:
 
 
 class TestTheImage:
-    def test_is_built_in_one_stage_and_runs_in_another(self) -> None:
+    def test_runs_unprivileged_with_a_volume_a_health_check_an_entry_point_and_a_command(
+        self,
+    ) -> None:
         build, final = dockerfile.stages()
         assert not [each for each in build if each.name in ("USER", "ENTRYPOINT")]
         by_name = {each.name: each for each in final}
@@ -65,7 +68,7 @@ class TestTheImage:
         (command,) = yaml.safe_load(by_name["CMD"].arguments)
         assert is_known_command(command)
 
-    def test_installs_only_hashed_packages_and_the_package_of_gadget(self) -> None:
+    def test_installs_only_hashed_packages_and_gadgets_own(self) -> None:
         scripts = [
             each.arguments for stage in dockerfile.stages() for each in stage if each.name == "RUN"
         ]
@@ -77,7 +80,7 @@ class TestTheImage:
             for each in of_pip
         )
 
-    def test_reads_only_settings_in_its_health_check(self) -> None:
+    def test_reads_only_variables_that_are_settings_in_its_health_check(self) -> None:
         names = re.findall(
             r"environ\W+(?:get\W+)?(\w+)", (DEPLOY / "healthcheck.py").read_text(encoding="utf-8")
         )
@@ -112,7 +115,7 @@ class TestTheImage:
         again = build_wheel(tmp_path / "dist", build)
         assert again.read_bytes() == wheel.read_bytes()
 
-    def test_has_the_copied_files_in_its_context(self) -> None:
+    def test_has_all_copied_files_in_its_build_context(self) -> None:
         kept = [
             line[1:]
             for line in (ROOT / ".dockerignore").read_text().splitlines()
@@ -126,7 +129,8 @@ class TestTheImage:
             assert any(fnmatch(source, pattern) for pattern in kept), source
 
     def _copied(self) -> list[tuple[Path, str]]:
-        """List the files in the working directory of the first stage."""
+        """List the source and the target of each file that the first stage copies into its working
+        directory."""
         found = []
         for each in dockerfile.stages()[0]:
             target = each.words[-1]
@@ -146,12 +150,12 @@ def sources_of(each: dockerfile.Instruction) -> list[str]:
 
 
 class TestCompose:
-    def test_has_every_part(self) -> None:
+    def test_has_every_part_and_postgresql_valkey_and_a_proxy(self) -> None:
         assert set(OURS) == {"web", "worker", "sweeper", "migrate"}
         assert set(SERVICES) - set(OURS) == {"postgresql", "valkey", "proxy"}
 
     @pytest.mark.parametrize("name", OURS)
-    def test_gives_each_part_a_command_and_few_rights(self, name: str) -> None:
+    def test_runs_each_part_with_a_known_command_and_without_privileges(self, name: str) -> None:
         service = OURS[name]
         (command,) = service["command"]
         assert is_known_command(command)
@@ -164,7 +168,7 @@ class TestCompose:
         assert not {"privileged", "user", "ports", "cap_add"} & set(service)
         assert (DEPLOY / service["build"]["context"] / service["build"]["dockerfile"]).is_file()
 
-    def test_gives_a_part_a_health_check_unless_it_is_a_web_part(self) -> None:
+    def test_overrides_the_images_health_check_for_every_part_but_web(self) -> None:
         for name in ("worker", "sweeper"):
             assert OURS[name]["healthcheck"]["test"] == ["CMD", "healthcheck", "heartbeat"]
         assert "healthcheck" not in OURS["web"]
@@ -198,7 +202,7 @@ class TestCompose:
         )
         assert set(re.findall(r"\{?\$\{?(\w+)", text)) == set(self._example())
 
-    def test_declares_its_networks_volumes_and_dependencies(self) -> None:
+    def test_declares_every_network_volume_and_dependency_that_a_service_names(self) -> None:
         for service in SERVICES.values():
             assert set(service["networks"]) <= set(COMPOSE["networks"])
             assert set(service.get("depends_on", ())) <= set(SERVICES)
@@ -233,7 +237,7 @@ class TestCompose:
 
 class TestSystemdUnits:
     @pytest.mark.parametrize("path", UNITS, ids=lambda path: path.name)
-    def test_start_existing_modules(self, path: Path) -> None:
+    def test_start_existing_commands_or_modules(self, path: Path) -> None:
         command = read_unit(path)["Service"]["ExecStart"].split()
         if command[0] == "/opt/gadget/bin/gadget":
             assert command[1] in get_commands()
@@ -258,7 +262,7 @@ class TestSystemdUnits:
         names = {word.partition("=")[0] for line in units for word in line.split()}
         assert {name for name in names if not name.startswith("PYTHON")} <= NAMES | OF_OTHERS
 
-    def test_the_guide_names_the_package_that_is_built(self, wheel: Path) -> None:
+    def test_the_guide_names_the_current_package_and_image(self, wheel: Path) -> None:
         guide = (ROOT / "docs" / "deploy.md").read_text(encoding="utf-8")
         assert set(re.findall(r"gadget-[\d.]+\S*\.whl", guide)) == {wheel.name}
         assert set(re.findall(r"gadget:[\d.]+", guide)) == {f"gadget:{VERSION}"}

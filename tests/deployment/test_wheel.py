@@ -27,7 +27,8 @@ LONGEST_MAIN_JOB_S = 60.0
 
 
 def files_in(folder: Path) -> set[str]:
-    """Return the names in the package of all files below the folder, without compiled files."""
+    """Return the paths of all files below the folder, relative to the checkout; compiled files are
+    skipped."""
     found = (
         path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts
     )
@@ -68,7 +69,9 @@ def test_the_wheel_requires_the_packages_of_requirements_in(wheel: Path) -> None
     assert metadata["Version"] == VERSION
 
 
-def test_build_requirements_are_pinned_to_the_same_versions_everywhere() -> None:
+def test_build_requirements_are_pinned_to_the_same_versions_in_pyproject_and_both_lock_files() -> (
+    None
+):
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     pinned = {Requirement(line) for line in project["build-system"]["requires"]}
     assert pinned == requirements_in("requirements-build.in")

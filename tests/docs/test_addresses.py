@@ -68,7 +68,7 @@ def test_every_documented_make_target_exists(page: Path) -> None:
     assert_none(missing, f"{page.name} names targets of make that exist")
 
 
-def test_every_file_in_the_diagram_of_the_engine_exists() -> None:
+def test_every_file_in_the_engines_diagram_exists() -> None:
     page = (ROOT / "docs" / "internals" / "engine.md").read_text(encoding="utf-8")
     diagram = page.partition("```mermaid\n")[2].partition("```")[0]
     named = set(re.findall(r"[\w/]+\.py", diagram))

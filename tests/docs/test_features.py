@@ -1,4 +1,5 @@
-"""The list of features matches the tests' marks, and each row names files that exist."""
+"""The page of features matches the tests' `@feature` decorators, and each feature names an existing
+file and test."""
 
 from __future__ import annotations
 

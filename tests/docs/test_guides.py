@@ -18,7 +18,7 @@ from tools.config import ToolSettings, read_config
 
 DOCS = Path(__file__).resolve().parent.parent.parent / "docs"
 EXAMPLE = DOCS.parent / "tests" / "tools" / "plugins" / "example_package"
-"""The guide to plugins shows this package, and runs its test in the package's folder."""
+"""The package that the guide to plugins shows, with the test that the guide runs."""
 PAGES_WITH_CODE = [
     "../README.md",
     "write-a-tool.md",
@@ -114,7 +114,7 @@ def test_every_page_with_code_is_tested() -> None:
     assert {"../README.md", *found} == {*PAGES_WITH_CODE, *SERVERS}
 
 
-def test_the_documented_settings_are_complete() -> None:
+def test_the_documented_gadget_yaml_shows_every_tool_setting_with_its_default() -> None:
     (text,) = blocks("settings.md", "yaml")
     names = re.findall(r"\$\{(\w+)\}", text)
     config = read_config(text, dict.fromkeys(names, "a-value"))

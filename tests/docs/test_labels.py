@@ -42,7 +42,7 @@ def find_labels(text: str) -> list[str]:
 
 @cache
 def read_sources() -> str:
-    """Read all texts of the sources as one, with strings joined that the code splits over several
+    """Read all texts of the sources as one, joining strings that the code splits over several
     lines."""
     files = sorted(
         path for folder in SOURCES for path in (ROOT / folder).rglob("*") if path.suffix in SUFFIXES
@@ -53,8 +53,8 @@ def read_sources() -> str:
 
 
 def is_shown(label: str) -> bool:
-    """Return True if all parts of the label between ellipses are in the sources, except for quoted
-    values."""
+    """Return True if the sources contain every part of the label; ellipses and quoted values
+    separate the parts."""
     parts = [normalize(part) for part in re.split(r"…|'\w+'|: \w+ is ", label)]
     return all(part in read_sources() for part in parts)
 

@@ -42,5 +42,5 @@ QUEUED = Trigger._meta.get_field("max_queued").default
         ("connect-an-agent", f"holds at most about {SHORT:,} characters"),
     ],
 )
-def test_the_page_states_the_limit_of_the_code(page: str, sentence: str) -> None:
+def test_the_page_states_the_limit_that_is_set_in_the_code(page: str, sentence: str) -> None:
     assert sentence in " ".join((DOCS / f"{page}.md").read_text(encoding="utf-8").split())

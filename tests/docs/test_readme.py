@@ -56,7 +56,7 @@ def test_every_named_make_target_exists() -> None:
         assert re.search(rf"^{target}:", makefile, flags=re.MULTILINE), target
 
 
-def test_the_tour_matches_the_demo() -> None:
+def test_the_readme_names_the_demos_employees_and_their_first_example_tasks() -> None:
     words = " ".join(README.split())
     for worker in (DATA_STEWARD, OFFICE_MANAGER, SECURITY_TESTER):
         assert f"*{worker.name}, {worker.job_title}*" in words

@@ -83,7 +83,7 @@ def test_every_named_path_exists(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_every_name_exists_in_the_code(page: Path) -> None:
+def test_every_name_in_backquotes_exists_in_the_code(page: Path) -> None:
     names = {
         name for text in find_quoted(page) if "/" not in text for name in CODE_NAME.findall(text)
     }

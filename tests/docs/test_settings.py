@@ -22,15 +22,15 @@ WAYS = {"environ", "environb", "getenv", "getenvb"}
 DEFAULT_OF_A_LIBRARY = re.compile(
     r"os\.environ\.setdefault\('(DJANGO_SETTINGS_MODULE|ASGI_THREADS)', '[\w.]+'\)"
 )
-"""Sets what Django and Daphne read; it must not read the value."""
+"""Sets a default that Django or Daphne reads, without using the value."""
 
 
-def test_the_page_shows_the_table() -> None:
+def test_the_page_contains_the_current_table_of_settings() -> None:
     page = PAGE.read_text(encoding="utf-8")
     assert page == render(page), "`python -m tests.settings_page` writes the table"
 
 
-def test_changing_a_row_changes_the_page() -> None:
+def test_a_row_added_to_the_table_appears_on_the_page() -> None:
     page = PAGE.read_text(encoding="utf-8")
     changed = render(
         page,
@@ -45,7 +45,9 @@ def test_a_page_without_a_place_for_the_table_is_refused() -> None:
         render("# Settings\n")
 
 
-def test_every_setting_has_a_unique_name_and_an_example() -> None:
+def test_every_setting_has_a_unique_name_an_example_and_unless_only_for_tests_a_description() -> (
+    None
+):
     names = [setting.name for setting in SETTINGS]
     assert len(names) == len(set(names)) > 30
     assert_none(

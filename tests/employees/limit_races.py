@@ -40,28 +40,28 @@ def drive(workshop: Workshop, run: Run) -> None:
 
 
 def race_reads(workshop: Workshop, runs: int = RUNS, most: int = MOST) -> Counter[str]:
-    """Let this many runs request one read each, of which `most` may start without approval; count
-    their states."""
+    """Let each run request one read, of which `most` may start without approval; count the calls by
+    status."""
     limit(workshop, READ, Condition("", Rule.CALL_COUNT, {"most": most, "period": "hour"}))
     return _race(workshop, runs, call(READ, ms=0, tag="a"))
 
 
 def race_sums(workshop: Workshop, runs: int = RUNS) -> Counter[str]:
-    """Let this many runs request one read of `EACH`; reads start without approval up to a sum of
-    `MOST_IN_SUM`. Count their states."""
+    """Let each run request one read of `EACH`; reads start without approval up to a sum of
+    `MOST_IN_SUM`. Count the calls by status."""
     limit(workshop, READ, Condition("ms", Rule.SUM, {"most": MOST_IN_SUM, "period": "day"}))
     return _race(workshop, runs, call(READ, ms=EACH, tag="a"))
 
 
 def race_responses(workshop: Workshop, runs: int = RUNS // 5, most: int = MOST) -> Counter[str]:
-    """Let these runs request five reads in one response; count their states."""
+    """Let each run request five reads in one response; count the calls by status."""
     limit(workshop, READ, Condition("", Rule.CALL_COUNT, {"most": most, "period": "hour"}))
     return _race(workshop, runs, *(call(READ, ms=0, tag=tag) for tag in "abcde"))
 
 
 def race_writes(workshop: Workshop, runs: int = RUNS, most: int = MOST) -> Counter[str]:
-    """Let this many approved writes start at once, of which `most` are within the limit; count
-    their states."""
+    """Let `runs` approved writes start at once, of which `most` are within the limit; count the
+    calls by status."""
     limit(workshop, WRITE, Condition("", Rule.CALL_COUNT, {"most": most, "period": "hour"}))
     workshop.play(asking(call(WRITE, name="a")))
     started = [workshop.work() for _ in range(runs)]

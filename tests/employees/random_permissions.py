@@ -1,9 +1,9 @@
 """Runs under random permissions that change at random moments; every start of a tool is checked
 against the documentation.
 
-They change while cards are open, while the model responds, and while tools preview or run. The
-permissions at the record and at the start of a call are known without the product, see
-`permission_truth`.
+Permissions change while cards are open, while the model responds, and while tools preview or run.
+`permission_truth` knows, without the product, which permissions applied when a call was recorded
+and when it started.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class World:
         """Sometimes let an admin change something during a drive, outside the driver's thread.
 
         Args:
-            name: the running tool, which is often the changed one.
+            name: the running tool; about half of the changes concern it.
         """
         with self._changing:
             if not self._is_calm and self._chance.random() < likelihood:
@@ -305,7 +305,7 @@ class World:
             self._eras.turn(self._run.pk, self._era())
 
     def _call(self) -> tuple[str, Arguments]:
-        """Make a call with params that are mostly valid; no two calls are equal."""
+        """Make a call with params that are mostly valid; no two calls are the same."""
         self._number += 1
         name = self._chance.choice([*self._tools, *self._tools, *self._tools, "sure.nothing"])
         said = {
@@ -324,7 +324,7 @@ class World:
         return Era(grants, self._toolbox.policy, self._truth.halted)
 
     def _check_verdicts(self, run: Run, asked: list[list[tuple[str, Arguments]]]) -> None:
-        """Check that each call had the documented verdict at its record, and the matching
+        """Check that each call got the documented verdict when it was recorded, and the matching
         status."""
         first_cards = {
             card.tool_call_id: card for card in Approval.objects.filter(run=run, sequence=1)

@@ -118,7 +118,7 @@ def test_a_run_continues_after_its_budget_was_raised(
     "A monthly limit on an employee's minutes",
     "agents/runs/budgets.py",
 )
-def test_only_the_response_time_of_the_model_counts_as_minutes(
+def test_only_the_models_response_time_counts_toward_the_minutes(
     workshop: Workshop, busy: ModelServer
 ) -> None:
     limit(workshop, month_minutes=2, run_tokens=2_000)
@@ -137,7 +137,9 @@ def test_only_the_response_time_of_the_model_counts_as_minutes(
     )
 
 
-def test_the_time_of_unusable_responses_counts(workshop: Workshop, model: ModelServer) -> None:
+def test_the_time_of_unusable_responses_counts_toward_the_minutes(
+    workshop: Workshop, model: ModelServer
+) -> None:
     limit(workshop, month_minutes=2)
     model.enqueue(Response())
     run = workshop.work()
@@ -150,7 +152,7 @@ def test_the_time_of_unusable_responses_counts(workshop: Workshop, model: ModelS
         workshop.submit()
 
 
-def test_the_time_of_a_refused_request_does_not_count(
+def test_the_time_of_a_refused_request_does_not_count_toward_the_minutes(
     workshop: Workshop, model: ModelServer
 ) -> None:
     limit(workshop, month_minutes=2)
@@ -193,7 +195,7 @@ def test_a_resent_request_gets_its_run_even_if_the_monthly_budget_is_used_up(
     assert (again_.pk, is_new) == (run.pk, False)
 
 
-def test_the_engine_enforces_the_budget_on_runs_that_started_simultaneously(
+def test_the_engine_enforces_the_budget_on_runs_queued_before_it_was_used_up(
     workshop: Workshop, busy: ModelServer
 ) -> None:
     limit(workshop, month_tokens=2_000)
@@ -245,7 +247,7 @@ def test_months_are_in_utc() -> None:
     )
 
 
-def test_a_waiting_run_is_unaffected_until_its_next_model_call(
+def test_a_used_up_budget_does_not_affect_a_waiting_run_until_its_next_model_call(
     workshop: Workshop, model: ModelServer
 ) -> None:
     record = workshop.record()
@@ -279,7 +281,7 @@ def test_an_employee_budget_counts_its_own_runs_and_an_organization_budget_count
     assert [each.used for each in found] == [0, 0, run.input_tokens + run.output_tokens]
 
 
-def test_checking_budgets_costs_a_query_only_with_a_monthly_budget(
+def test_checking_budgets_needs_queries_only_with_a_monthly_budget(
     workshop: Workshop, busy: ModelServer
 ) -> None:
     run = workshop.work()

@@ -20,7 +20,7 @@ def usage(asked: int, answered: int) -> dict[str, int]:
 
 
 def priced(workshop: Workshop, **prices: tuple[str, str]) -> None:
-    """Set the prices of these models; `every_other` is for all others."""
+    """Set the prices of these models; `every_other` sets the price of all others."""
     provider = workshop.employee.provider
     provider.prices = {
         "*" if model == "every_other" else model: {"input": asked, "output": answered}
@@ -54,7 +54,7 @@ def test_a_fraction_of_a_millionth_is_rounded_up(workshop: Workshop, model: Mode
     assert [each.cost_micros for each in passes(run)] == [1, 1]
 
 
-def test_a_run_without_a_price_has_no_cost_instead_of_zero(
+def test_a_run_without_a_price_reports_no_cost_instead_of_zero(
     workshop: Workshop, model: ModelServer
 ) -> None:
     priced(workshop, another=("2.5", "10"))
@@ -94,7 +94,7 @@ class TestCachedInput:
         provider.save()
 
     @pytest.mark.parametrize("where", CACHED, ids=["OpenAI", "DeepSeek", "small server"])
-    def test_has_its_own_price(
+    def test_is_charged_at_its_own_price(
         self, workshop: Workshop, model: ModelServer, where: dict[str, object]
     ) -> None:
         self.price(workshop, cached="0.5")
@@ -106,19 +106,21 @@ class TestCachedInput:
         assert run.cost_micros == 1528
         assert (run.input_tokens, run.output_tokens) == (1234, 56)
 
-    def test_costs_as_much_as_other_input_without_its_own_price(
+    def test_costs_as_much_as_other_input_if_no_price_is_set_for_it(
         self, workshop: Workshop, model: ModelServer
     ) -> None:
         self.price(workshop)
         model.enqueue(Response(text="Yes.", usage={**usage(1234, 56), **CACHED[0]}))
         assert workshop.work().cost_micros == 2 * 1234 + 560
 
-    def test_never_exceeds_the_whole_input(self, workshop: Workshop, model: ModelServer) -> None:
+    def test_never_exceeds_the_whole_input_even_if_the_server_reports_more(
+        self, workshop: Workshop, model: ModelServer
+    ) -> None:
         self.price(workshop, cached="0.5")
         model.enqueue(Response(text="Yes.", usage={**usage(100, 1), **CACHED[0]}))
         assert workshop.work().cost_micros == 50 + 10
 
-    def test_has_its_own_price_in_an_unusable_response(
+    def test_is_charged_at_its_own_price_in_an_unusable_response(
         self, workshop: Workshop, model: ModelServer
     ) -> None:
         self.price(workshop, cached="0.5")

@@ -135,7 +135,7 @@ class TestCredentialsOfAnOrganization:
         "An organization's credentials replace the installation's",
         "agents/employees/toolboxes.py",
     )
-    def test_replace_the_whole_entry_of_the_installation_for_the_same_service(
+    def test_replace_the_installations_whole_entry_for_the_same_service(
         self, workshop: Workshop, monkeypatch: pytest.MonkeyPatch, toolbox: Toolbox
     ) -> None:
         shared = {"github": {"token": SHARED, "user": "us"}, "slack": {"token": SHARED}}
@@ -170,7 +170,7 @@ class TestCredentialsOfAnOrganization:
         organization.refresh_from_db()
         assert "github" not in load_credentials(organization)
 
-    def test_are_given_to_tools_in_its_own_runs(self, workshop: Workshop) -> None:
+    def test_are_in_the_context_of_a_call_but_not_in_its_repr(self, workshop: Workshop) -> None:
         keep(workshop.organization, "github", token=OWN)
         run = workshop.submit()
         context = load_context(run.pk).build_tool_context(ToolCall(run_id=run.pk))
@@ -263,7 +263,7 @@ def transcript_of(run: Run) -> str:
 def file_of_the_database() -> str:
     """Return the bytes of SQLite's file and of its log; on PostgreSQL, the stored column.
 
-    Another process reads them: closing a file that our own connections use drops their locks, and
+    Another process reads the files: closing one that our own connections use drops their locks, and
     later tests fail with "disk I/O error" (https://www.sqlite.org/howtocorrupt.html, 2.2).
     """
     if connection.vendor != "sqlite":
@@ -277,7 +277,9 @@ def file_of_the_database() -> str:
     return found.decode("latin-1")
 
 
-def test_the_log_hides_the_key_of_a_provider(workshop: Workshop, model: ModelServer) -> None:
+def test_the_log_hides_a_providers_key_even_if_it_is_percent_encoded(
+    workshop: Workshop, model: ModelServer
+) -> None:
     provider = workshop.employee.provider
     provider.api_key = "an ordinary key 77"
     provider.save()

@@ -49,7 +49,7 @@ def test_a_forbidding_condition_refuses_the_call_and_gives_the_model_the_reason(
     assert "region is missing" in one.content
 
 
-def test_a_raised_level_needs_approval(workshop: Workshop) -> None:
+def test_a_read_whose_grant_raises_its_level_needs_approval(workshop: Workshop) -> None:
     bind(workshop, level="destructive")
     workshop.play(asking(call(SEARCH)))
     card = workshop.card(workshop.work())
@@ -70,7 +70,7 @@ def test_a_limit_added_while_a_card_is_open_rejects_the_call_at_its_start(
     assert [one.status for one in calls(run)] == [CallStatus.REJECTED]
 
 
-def test_an_invalid_condition_allows_nothing(workshop: Workshop) -> None:
+def test_a_grant_with_an_invalid_condition_allows_no_call(workshop: Workshop) -> None:
     Grant.objects.filter(employee=workshop.employee, tool=SEARCH).update(
         conditions=[{"param": "limit"}]
     )

@@ -122,7 +122,7 @@ def test_calls_of_one_response_count_together_toward_the_limit(workshop: Worksho
     assert statuses(run) == [SUCCEEDED] * 3 + [WAITING] * 2
 
 
-def test_equal_calls_of_one_response_count_once(workshop: Workshop) -> None:
+def test_identical_calls_of_one_response_count_once(workshop: Workshop) -> None:
     bind(workshop, SLEEP, at_most(2))
     workshop.play(asking(sleep("a"), sleep("a"), sleep("b")))
     assert statuses(workshop.work()) == [SUCCEEDED, CallStatus.DUPLICATE, SUCCEEDED]
@@ -141,16 +141,16 @@ def test_equal_calls_of_one_response_count_once(workshop: Workshop) -> None:
     ],
     ids=["the first repeats an earlier one", "the first is new"],
 )
-def test_a_repeated_call_does_not_count(
+def test_a_duplicate_does_not_count_toward_the_limit(
     workshop: Workshop, limit: Condition, later: list[dict[str, Any]], expected: list[CallStatus]
 ) -> None:
-    """The repeated call started in an earlier pass of the run."""
+    """The call repeats a call of an earlier pass of the run."""
     bind(workshop, SLEEP, limit)
     workshop.play(asking(sleep("a", 4)), asking(*later))
     assert statuses(workshop.work()) == expected
 
 
-def test_equal_calls_of_a_volatile_tool_count_separately(workshop: Workshop) -> None:
+def test_identical_calls_of_a_volatile_tool_count_separately(workshop: Workshop) -> None:
     bind(workshop, CLOCK, at_most(2))
     workshop.play(asking(call(CLOCK), call(CLOCK), call(CLOCK)))
     assert statuses(workshop.work()) == [SUCCEEDED, SUCCEEDED, WAITING]
@@ -176,7 +176,7 @@ def test_a_limit_used_up_while_the_model_responded_keeps_the_call_from_starting(
     assert "2 of 1 this hour" in calls(run)[0].why
 
 
-def test_calls_that_wait_for_a_slot_count(workshop: Workshop) -> None:
+def test_calls_that_wait_for_a_slot_count_toward_the_limit(workshop: Workshop) -> None:
     bind(workshop, SLEEP, at_most(20))
     workshop.play(asking(*(sleep(f"{number}", 1) for number in range(25))))
     run = workshop.work()
@@ -206,7 +206,7 @@ def test_an_approval_over_the_limit_allows_only_the_approved_call(workshop: Work
     [("minute", {"seconds": 61}, True), ("minute", {"seconds": 30}, False), ("hour", {"minutes": 61}, True),
      ("hour", {"minutes": 59}, False), ("day", {"hours": 25}, True), ("day", {"hours": 23}, False)],
 )  # fmt: skip
-def test_periods_are_rolling(
+def test_the_period_of_a_limit_is_rolling(
     workshop: Workshop, period: str, ago: dict[str, float], may_start: bool
 ) -> None:
     bind(workshop, SLEEP, at_most(1, period))
@@ -234,7 +234,7 @@ def test_an_approved_call_that_has_not_started_counts_only_for_its_employee(
     assert statuses(workshop.work()) == [SUCCEEDED]
 
 
-def test_an_earlier_call_without_the_param_does_not_count_as_the_same_value(
+def test_an_earlier_call_that_lacks_the_param_does_not_satisfy_a_required_same_value(
     workshop: Workshop,
 ) -> None:
     first = Condition("tag", Rule.ONLY_AFTER, {"tool": "data.searchRecords", "param": "region"})
@@ -257,7 +257,7 @@ def test_a_forbidding_limit_refuses_the_call_and_gives_the_model_the_reason(
     assert "only within limits: limit reached, 2 of 1 today with this call" in refused.content
 
 
-def test_other_employees_organizations_and_tools_do_not_count(workshop: Workshop) -> None:
+def test_calls_of_other_employees_organizations_and_tools_do_not_count(workshop: Workshop) -> None:
     bind(workshop, SLEEP, at_most(1))
     workshop.play(asking(sleep("a"), call("probe.clock")))
     other = build_workshop("globex")
@@ -284,7 +284,7 @@ def test_a_sum_counts_this_call_and_earlier_calls(workshop: Workshop) -> None:
     assert workshop.card(run).why == "limit reached, sum of ms 11 of 10 today with this call"
 
 
-def test_a_negative_number_does_not_reduce_a_sum(workshop: Workshop) -> None:
+def test_a_limit_on_a_sum_refuses_a_call_with_a_negative_number(workshop: Workshop) -> None:
     bind(workshop, SLEEP, adds_up_to(10, otherwise=Otherwise.FORBID))
     workshop.play(asking(sleep("a", -5)))
     (refused,) = calls(workshop.work())
@@ -431,7 +431,7 @@ def test_a_call_that_lost_its_worker_counts_once_and_not_against_itself(workshop
     assert statuses(workshop.drive(run)) == [SUCCEEDED], "and it does not count itself"
 
 
-def test_a_tool_without_a_limit_over_history_costs_no_statement(workshop: Workshop) -> None:
+def test_a_tool_without_a_limit_over_history_needs_no_lock_and_no_count(workshop: Workshop) -> None:
     workshop.play(asking(sleep("a")))
     run = workshop.submit()
     with CaptureQueriesContext(connection) as captured:

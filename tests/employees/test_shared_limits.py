@@ -27,7 +27,7 @@ def waits(guards: Guards, key: str, limit: RateLimit) -> float:
 
 
 @feature("Execution", "Rate limits are counted over all workers", "agents/platform/rate_limits.py")
-def test_workers_share_one_exact_count(workers: list[Guards]) -> None:
+def test_workers_together_allow_exactly_as_many_calls_as_the_limit(workers: list[Guards]) -> None:
     limit, passed = RateLimit(10, 60), []
     start = threading.Barrier(20)
 
@@ -54,7 +54,9 @@ def test_the_next_call_passes_exactly_at_the_stated_time(workers: list[Guards]) 
     assert waits(workers[1], "1:soon", limit) == 0
 
 
-def test_a_result_is_shared_by_all_workers_until_it_expires(workers: list[Guards]) -> None:
+def test_workers_share_a_result_until_it_expires_unless_it_is_too_large(
+    workers: list[Guards],
+) -> None:
     first, second = (guards.cache for guards in workers)
     assert first is not None
     assert second is not None

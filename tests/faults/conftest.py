@@ -36,7 +36,7 @@ def installation(
     """Run Gadget with shortened times, or at the file's TIMING_SCALE; its processes serve one test
     after another.
 
-    VARIABLES of the file are added to the environment.
+    The file's VARIABLES are added to the environment.
     """
     scale = getattr(request.module, "TIMING_SCALE", 0.1)
     variables = {RECORDER_VARIABLE: recorder.url, **getattr(request.module, "VARIABLES", {})}

@@ -50,7 +50,7 @@ class Spots:
         assert len(self.site.model.requests) == done.lease_epoch
 
     def _bring_asking_again(self) -> None:
-        """Stop the second response in the middle; the first one is a call written as text."""
+        """Hold the second response in the middle; the first one is a call written as text."""
         self.site.model.enqueue(
             Response(text=CALL_AS_TEXT), Response(text="Half an answer.", hold="middle")
         )

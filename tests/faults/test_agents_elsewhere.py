@@ -132,7 +132,8 @@ def test_killing_a_worker_neither_loses_nor_repeats_anything(
 def test_killing_a_client_or_the_web_process_neither_loses_nor_repeats_anything(
     site: Site, victim: str, state: str, level: str
 ) -> None:
-    """The client or the web is killed while the client waits; a worker finishes the call anyway."""
+    """The client is killed while it waits, in some cases just after the web process; a worker
+    finishes the call anyway."""
     site.have_workers(1)
     web = site.have_web()
     call = Call(site, level)

@@ -1,5 +1,5 @@
-"""With the real durations, a killed worker costs less than a minute, and one that shuts down costs
-nothing."""
+"""With the real durations, the runs of a killed worker settle within a minute, and a worker that
+shuts down hands its run over immediately."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def test_a_worker_that_shuts_down_during_a_model_call_hands_its_run_over_immedia
     site.model.wait_for_held(1, timeout=30)
     first = site.driver_of(run)
     with stopping(first):
-        # The worker may acquire the lease once more and give it back, until it stops receiving
-        # messages.
+        # Before it stops receiving messages, the worker may acquire the lease once more and give it
+        # back.
         duration = await_that(
             lambda: _is_driven_by_another(run, first), "another worker drives the run", AT_ONCE_S
         )
@@ -38,7 +38,9 @@ def test_a_worker_that_shuts_down_during_a_model_call_hands_its_run_over_immedia
     assert first.exit_code == 0
 
 
-def test_a_worker_killed_at_five_points_simultaneously_costs_less_than_a_minute(site: Site) -> None:
+def test_runs_at_five_points_settle_within_a_minute_after_their_worker_was_killed(
+    site: Site,
+) -> None:
     spots = Spots(site)
     site.have_workers(1)
     for spot in ("waiting", "asking", "reading", "paying", "renaming"):
@@ -54,7 +56,9 @@ def test_a_worker_killed_at_five_points_simultaneously_costs_less_than_a_minute(
     assert duration < SETTLED_WITHIN_S
 
 
-def test_a_worker_killed_between_decision_and_start_costs_less_than_a_minute(site: Site) -> None:
+def test_an_approved_call_settles_within_a_minute_if_its_worker_is_killed_before_the_start(
+    site: Site,
+) -> None:
     spots = Spots(site)
     site.have_workers(1)
     spots.bring("decided")

@@ -61,7 +61,7 @@ def attempts(run: Run) -> list[int]:
 
 class TestAnInnerCall:
     @pytest.mark.parametrize("tool", ["probe.gate", "probe.draw"])
-    def test_fails_if_killed_while_executing_and_is_repeated_by_its_caller(
+    def test_fails_if_its_worker_is_killed_and_is_repeated_by_its_caller(
         self, composing: Site, tool: str
     ) -> None:
         run = submit_inner(composing, tool)

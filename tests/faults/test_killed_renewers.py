@@ -1,5 +1,5 @@
-"""kill -9 of workers while they renew the cards of a withheld bulk: none starts, and each is
-renewed once."""
+"""kill -9 of workers while they renew the cards of a withheld bulk: no call starts, and each card
+is renewed once."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def spots(site: Site) -> Spots:
 
 
 @pytest.mark.parametrize("spot", ["asking", "reading", "paying", "renaming", "waiting"])
-def test_another_worker_takes_over_the_run_and_brings_it_to_the_expected_end(
+def test_after_a_kill_another_worker_brings_the_run_to_the_expected_end(
     spots: Spots, spot: str
 ) -> None:
     site = spots.site
@@ -46,8 +46,8 @@ def test_another_worker_takes_over_the_run_and_brings_it_to_the_expected_end(
 def test_a_kill_near_the_end_of_new_work_neither_loses_nor_repeats_anything(
     spots: Spots, spot: str
 ) -> None:
-    """The worker is killed up to 0.2 s after its response or file can arrive; twenty times in the
-    whole set."""
+    """The worker is killed within 0.2 s after its response or file is released: 20 times with
+    `--all`, otherwise twice."""
     site, chance = spots.site, random.Random(sampling.get_seed())
     for _ in range(20 if sampling.is_whole() else 2):
         site.have_workers(2)
@@ -59,7 +59,7 @@ def test_a_kill_near_the_end_of_new_work_neither_loses_nor_repeats_anything(
         spots.settle(spot)
 
 
-def test_another_worker_takes_over_although_the_clock_of_the_database_was_set_back(
+def test_another_worker_takes_over_although_the_databases_clock_was_set_back(
     site: Site,
 ) -> None:
     """The lost worker's lease would end in an hour; the living worker renews its lease and keeps

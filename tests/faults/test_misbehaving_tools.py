@@ -83,7 +83,7 @@ def measure_good_call(run: Run) -> tuple[int, int]:
     "tools/toolbox/isolation.py",
 )
 @pytest.mark.parametrize("kind", ["", "Async"])
-def test_each_call_has_its_own_clear_result_and_the_worker_continues(
+def test_each_misbehaving_call_gets_its_own_result_and_the_worker_continues(
     worker: Site, kind: str
 ) -> None:
     pid, memory = measure_good_call(run_calls(worker, GOOD))
@@ -154,7 +154,7 @@ def test_an_outside_write_that_returned_any_result_counts_as_done(worker: Site) 
 
 
 def _write_and_settle(site: Site, *hows: str) -> list[str]:
-    """Approve all calls, and return how each ended."""
+    """Submit a run with these bad writes, approve them, and return how each ended."""
     site.model.script(Response(calls=tuple(ways("bad.write", *hows))), Response(text="Done."))
     run = site.workshop.submit("Write badly")
     site.await_card(run)
@@ -169,7 +169,7 @@ def _write_and_settle(site: Site, *hows: str) -> list[str]:
     return found
 
 
-def test_secrets_are_hidden_in_printed_output(worker: Site) -> None:
+def test_secrets_are_hidden_in_the_output_that_a_tool_prints(worker: Site) -> None:
     run_calls(worker, *ways("bad.read", "prints"))
     (process,) = worker.workers()
     process.await_line("stdout ")

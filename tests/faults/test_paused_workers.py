@@ -29,7 +29,7 @@ def _await_late_report() -> None:
     await_that(lambda: audited.all().exists(), "the late report is audited")
 
 
-def test_a_paused_worker_in_a_model_call_records_no_second_pass(site: Site) -> None:
+def test_a_worker_paused_during_a_model_call_records_no_second_pass(site: Site) -> None:
     site.have_workers(2)
     site.model.hold()
     run = site.submit_to_model()
@@ -45,7 +45,7 @@ def test_a_paused_worker_in_a_model_call_records_no_second_pass(site: Site) -> N
     assert event_types(run).count("assistant_message") == 1
 
 
-def test_a_paused_worker_in_a_read_reports_nothing(site: Site) -> None:
+def test_a_worker_paused_during_a_read_reports_nothing_when_it_continues(site: Site) -> None:
     site.have_workers(2)
     site.recorder.hold("read")
     run = site.submit("Read", read("read"))
@@ -79,7 +79,7 @@ class TestAWorkerInsideAnOutsideWrite:
         assert event_types(run).count("call_resolved") == 1
         assert site.recorder.effects[call.idempotency_key] == 1
 
-    def test_changes_nothing_that_a_person_has_resolved(self, site: Site) -> None:
+    def test_changes_nothing_once_a_person_has_resolved_the_outcome(self, site: Site) -> None:
         site.have_workers(2)
         site.recorder.hold("pay")
         run = site.submit("Pay", effect("pay"))
@@ -123,7 +123,9 @@ class TestAWorkerBeforeAnEffect:
         _await_late_report()
 
     @pytest.mark.parametrize("tool", ["probe.dawdle", "probe.dawdlingRead"])
-    def test_does_not_contradict_the_person_who_said_not_done(self, site: Site, tool: str) -> None:
+    def test_does_nothing_after_a_person_resolved_the_call_as_not_done(
+        self, site: Site, tool: str
+    ) -> None:
         run, paused_worker = self._pause_before_the_effect(site, tool)
         site.resolve(run, "not_done")
         site.await_status(run, RunStatus.SUCCEEDED)
@@ -133,7 +135,9 @@ class TestAWorkerBeforeAnEffect:
         assert not site.recorder.effects
         assert (after.status, after.result) == (before.status, before.result)
 
-    def test_reports_that_nothing_was_done_before_a_person_has_looked(self, site: Site) -> None:
+    def test_reports_that_nothing_was_done_if_no_person_has_resolved_the_call(
+        self, site: Site
+    ) -> None:
         run, paused_worker = self._pause_before_the_effect(site, "probe.throughTheDoor")
         self._resume(site, paused_worker)
         assert not site.recorder.effects
@@ -143,7 +147,7 @@ class TestAWorkerBeforeAnEffect:
         site.await_status(run, RunStatus.SUCCEEDED)
 
 
-def test_a_worker_inside_a_transactional_write_changes_nothing_twice(site: Site) -> None:
+def test_a_worker_paused_inside_a_transactional_write_changes_nothing_twice(site: Site) -> None:
     """PostgreSQL ends its idle transaction, and another worker makes the change; SQLite blocks all
     other writes."""
     site.have_workers(2)

@@ -29,7 +29,7 @@ def add_approvers(organization: Organization, count: int) -> list[Membership]:
 
 
 def count_told(mail: MailServer) -> Counter[tuple[str, int]]:
-    """Count the notifications of each address about each card."""
+    """Count the notifications by recipient and card."""
     return Counter(
         (each.recipient, int(urlsplit(line).path.split("/")[2]))
         for each in list(mail.received)
@@ -42,8 +42,8 @@ def count_repeats(mail: MailServer, approvers: list[Membership]) -> int:
     """Check that each approver was notified of each card of the organization; return the number of
     repeats.
 
-    A sender records each attempt before it begins, so a repeat was caused by a kill: a card has at
-    most one notification per attempt.
+    A sender records each attempt before it begins, so an address gets at most one notification of a
+    card per recorded attempt. Only a kill causes another attempt.
     """
     told, cards = count_told(mail), Approval.objects.filter(organization=approvers[0].organization)
     deliveries = Delivery.objects.filter(

@@ -1,5 +1,5 @@
 """The tables of the first release, frozen: today's code must migrate a database with them to
 today's schema.
 
-They were written once and never change: migrations only grow.
+The files were written once and never change, because migrations are only added.
 """

@@ -13,7 +13,7 @@ from django.db.migrations.loader import MigrationLoader
 from tests.source_tree import PRODUCT
 
 HASHES = Path(__file__).parent / "migrations.txt"
-"""The hash of each migration, in a line of its own that is added with it and never changes."""
+"""One line per migration, with its hash; the line is added with the migration and never changes."""
 
 
 def hash_source(source: str) -> str:
@@ -42,7 +42,7 @@ def test_every_migration_is_listed_and_unchanged() -> None:
     assert not added, "\n".join((f"add to {HASHES.name}:", *added))
 
 
-def test_the_hash_of_a_migration_ignores_format_and_comments_but_no_value() -> None:
+def test_the_hash_of_a_migration_ignores_format_and_comments_but_not_values() -> None:
     source = 'operations = [AddField(name="told", db_default=False)]\n'
     formatted = 'operations = [  # later\n    AddField(name="told", db_default=False),\n]\n'
     assert hash_source(formatted) == hash_source(source)

@@ -24,9 +24,10 @@ from tests.gadget_site.backups.places import count_rows, empty_database
 LATER_TABLES: frozenset[str] = frozenset()
 """Tables that were added after the release and so have no rows from it; add each new table here."""
 LATER_READERS = 1
-"""Readers that came after the release; the migration that adds one writes its cursor."""
+"""The number of readers added after the release; the migration that adds a reader writes its
+cursor."""
 NEXT_MIGRATION = "SELECT setval(pg_get_serial_sequence('django_migrations', 'id'), max(id)) FROM django_migrations"
-"""The statement that the frozen rows lack: it lets the next migration have the next id."""
+"""The statement that the frozen rows lack: it gives the next migration the next free id."""
 COLUMNS = {
     "sqlite": "SELECT m.name, c.name FROM sqlite_master m, pragma_table_info(m.name) c WHERE m.type = 'table'",
     "postgresql": "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = 'public'",
@@ -43,7 +44,8 @@ def build_release(url: str) -> None:
         return
     with psycopg.connect(url) as database:
         database.execute(tables.encode())
-        database.commit()  # some statements make keys immediate for their transaction
+        # Some statements make foreign keys immediate until the end of their transaction.
+        database.commit()
         database.execute(rows.encode())
         database.execute(NEXT_MIGRATION)
 
@@ -99,7 +101,7 @@ def test_a_filled_database_of_the_first_release_is_migrated_with_every_row(tmp_p
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_migration_of_the_first_release_is_unchanged() -> None:
+def test_every_migration_of_the_first_release_renders_the_frozen_sql() -> None:
     loader, own = MigrationLoader(connection), {"agents", "tools", "gadget_site"}
     for key, frozen in read_tables().items():
         app, name = key.split(".")

@@ -17,7 +17,7 @@ def web(installation: Installation) -> Installation:
     return installation
 
 
-def test_the_documentation_page_can_call_the_api(web: Installation) -> None:
+def test_the_documentation_page_shows_the_api_without_console_errors(web: Installation) -> None:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=find_browser(), args=launch_arguments()

@@ -91,7 +91,7 @@ def test_every_check_passes_except_the_check_of_the_missing_provider(
     }
 
 
-def test_missing_parts_are_reported(redis_url: str) -> None:
+def test_a_missing_worker_and_a_missing_sweeper_are_reported(redis_url: str) -> None:
     _, findings = examined()
     missed = {finding["subject"]: finding for finding in findings if not finding["is_well"]}
     assert missed["worker"]["text"] == "no worker is running"
@@ -162,10 +162,10 @@ def test_redis_is_queried_once_for_workers_and_sweepers(pulses: list[SignOfLife]
         assert count_scans() - once == once - start
 
 
-def test_the_connections_of_all_processes_are_added_up(
+def test_too_many_connections_of_all_processes_together_are_reported(
     pulses: list[SignOfLife], settings: Settings
 ) -> None:
-    """SQLite has no connections to sum up."""
+    """Only PostgreSQL limits connections; on SQLite there is nothing to report."""
     for workers, is_well in ((1, True), (64, False)):
         settings.GADGET_WORKERS = workers
         found = list(check_capacity(load_presence()))[:1]
@@ -224,7 +224,7 @@ def test_inconsistent_addresses_are_reported(
         assert any(each == finding for each in check_installation())
 
 
-def test_a_readable_file_of_keys_is_reported(settings: Settings, tmp_path: Path) -> None:
+def test_a_key_file_that_others_can_read_is_reported(settings: Settings, tmp_path: Path) -> None:
     settings.BASE_DIR, file = tmp_path, tmp_path / ".env"
     file.write_text("SECRET_KEY=...")
     file.chmod(0o600)
@@ -249,8 +249,8 @@ def test_an_error_of_postgresql_is_reported(monkeypatch: pytest.MonkeyPatch) -> 
     assert 'database "there-is-no-such-database" does not exist' in finding.text
 
 
-def test_connections_are_compared_with_the_slots_of_the_server() -> None:
-    """On SQLite there are no slots."""
+def test_used_connections_are_compared_with_postgresqls_connection_slots() -> None:
+    """Only PostgreSQL has connection slots, so on SQLite there is nothing to test."""
     if connection.vendor == "sqlite":
         return
     with psycopg.connect(current_database_url(), application_name="gadget"):

@@ -52,7 +52,7 @@ WRONG = [
     ),
     ("DATABASE_URL", "sqlite://", "names no file"),
     ("DATABASE_URL", "sqlite:///:memory:", "names no file"),
-    ("REDIS_URL", "localhost:6379", "begins with none of redis://"),
+    ("REDIS_URL", "localhost:6379", "does not begin with redis://"),
     ("REDIS_URL", "redis://localhost/gadget", "is not redis://host:port/number"),
     ("REDIS_URL", "unix://redis.sock", "has no absolute socket path"),
     ("ALLOWED_HOSTS", "https://gadget.example.com", "is not a host name"),
@@ -84,7 +84,7 @@ WRONG = [
     ("GADGET_QUEUE", "two words", "is not 1 to 64 letters"),
     ("GADGET_TIMING_SCALE", "fast", "is not a number from 0.01 to 100"),
     ("GADGET_DEMO_PACE", "11", "is not a number of seconds from 0 to 10"),
-    ("MAIL_URL", "mail.example.com", "begins with none of smtp://"),
+    ("MAIL_URL", "mail.example.com", "does not begin with any of smtp://"),
     ("MAIL_URL", "smtp://mail.example.com/inbox", "is not smtp://user:password@host:port"),
     ("MAIL_URL", "smtp://mail.example.com:99999", "is not an address"),
     ("GADGET_METRICS_TOKEN", "short", "must have at least 20 letters"),
@@ -203,7 +203,7 @@ def test_all_errors_are_reported_at_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "host", ["::1", "0.0.0.0", "gadget", "gadget.example.com", "web_1", "localhost"]
 )
-def test_addresses_and_host_names_are_accepted(tmp_path: Path, host: str) -> None:
+def test_addresses_and_host_names_are_accepted_as_host(tmp_path: Path, host: str) -> None:
     assert read({**PRODUCTION, "HOST": host}, tmp_path).host == host
 
 
@@ -224,14 +224,14 @@ def test_keys_are_required_while_debug_is_off(tmp_path: Path, name: str) -> None
 
 
 @pytest.mark.parametrize("name", ["DATABASE_URL", "REDIS_URL"])
-def test_errors_never_show_a_password(tmp_path: Path, name: str) -> None:
+def test_an_error_about_a_url_hides_its_password(tmp_path: Path, name: str) -> None:
     with pytest.raises(SettingError) as caught:
         read({**PRODUCTION, name: "oracle://me:my-password@localhost/gadget"}, tmp_path)
     assert "my-password" not in str(caught.value)
     assert "me:***@localhost" in str(caught.value)
 
 
-def test_errors_never_show_secret_values(tmp_path: Path) -> None:
+def test_an_error_about_an_encryption_key_does_not_contain_the_key(tmp_path: Path) -> None:
     with pytest.raises(SettingError) as caught:
         read({**PRODUCTION, "GADGET_ENCRYPTION_KEYS": "my-broken-key"}, tmp_path)
     assert "my-broken-key" not in str(caught.value)
@@ -253,7 +253,9 @@ def covers(hosts: PrivateHosts, host: str, port: int, address: str) -> bool:
     return hosts.covers(HostPort(host, port), ip_address(address))
 
 
-def test_private_addresses_are_allowed_only_on_this_machine_and_with_debug(tmp_path: Path) -> None:
+def test_by_default_only_private_addresses_of_this_machine_are_allowed_and_only_with_debug(
+    tmp_path: Path,
+) -> None:
     site = read({}, tmp_path)
     assert covers(site.allowed_private_hosts, "localhost", 11434, "127.0.0.1")
     assert covers(site.allowed_private_hosts, "localhost", 11434, "::1")
@@ -277,7 +279,7 @@ def test_private_addresses_are_allowed_only_on_this_machine_and_with_debug(tmp_p
         ("[fd00::1]:80", "any.internal", 81, "fd00::1", False),
     ],
 )
-def test_each_entry_of_allowed_private_hosts_is_parsed_or_refused(
+def test_each_entry_of_allowed_private_hosts_allows_only_its_own_hosts_and_ports(
     tmp_path: Path, entry: str, host: str, port: int, address: str, is_covered: bool
 ) -> None:
     site = read({**PRODUCTION, "ALLOWED_PRIVATE_HOSTS": f"x.example, {entry}"}, tmp_path)
@@ -327,7 +329,7 @@ def test_keys_are_created_once_and_readable_only_by_their_owner(tmp_path: Path) 
         assert stat.S_IMODE((tmp_path / "var" / name).stat().st_mode) == 0o600
 
 
-def test_the_created_encryption_key_is_refused_for_the_audit(tmp_path: Path) -> None:
+def test_the_created_encryption_key_is_refused_as_an_audit_key(tmp_path: Path) -> None:
     (created,) = read({}, tmp_path).encryption_keys
     with pytest.raises(SettingError, match="GADGET_AUDIT_KEYS: contains a key of"):
         read({"GADGET_AUDIT_KEYS": created}, tmp_path)
@@ -378,7 +380,7 @@ def test_postgresql_can_be_reached_over_a_socket(tmp_path: Path) -> None:
     assert (address.host, address.port, address.name) == ("/run/postgresql", "", "gadget")
 
 
-def test_a_redis_unix_socket_is_converted_to_the_form_of_celery() -> None:
+def test_a_redis_unix_socket_is_converted_to_celerys_form() -> None:
     assert (
         build_broker_url("unix:///run/redis.sock?db=3")
         == "redis+socket:///run/redis.sock?virtual_host=3"

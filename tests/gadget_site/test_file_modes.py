@@ -1,5 +1,5 @@
-"""Only the owner can open stored files: new ones, those of an older version, and those that the
-doctor reports."""
+"""Only the owner can open stored files: new files are private, files that an older version left
+open become private, and the doctor reports open ones."""
 
 from __future__ import annotations
 

@@ -148,7 +148,7 @@ def test_leftovers_of_a_crashed_probe_are_removed() -> None:
 
 
 def fill_up() -> None:
-    """Use all free space, down to the room for one small row."""
+    """Fill the database until not even a small row fits."""
     for size in (200_000, 20_000, 2_000, 100):
         while True:
             try:
@@ -165,8 +165,8 @@ def value_of(statement: str) -> Any:
 
 @pytest.mark.parametrize("room", [1_000, 200_000])
 def test_a_first_start_on_a_full_disk_fails_with_one_sentence(tmp_path: Path, room: int) -> None:
-    """No file may grow beyond this size, so that SQLite fills its disk at the first or a later
-    migration."""
+    """Limit every file to `room` bytes, so that SQLite runs out of space during the first migration
+    or a later one."""
     kept = {name: value for name, value in TEST_ENVIRONMENT.items() if name != "DATABASE_URL"}
     kept["PYTHONDONTWRITEBYTECODE"] = (
         "1"  # otherwise the next process would find truncated compiled files

@@ -62,7 +62,7 @@ WRONG = [
     "`gadget.yaml`, in both spellings, with `${NAME}`",
     "tools/config.py",
 )
-def test_both_spellings_are_read_and_variables_are_substituted() -> None:
+def test_keys_are_read_in_both_spellings_and_variables_are_substituted() -> None:
     config = read_config(WHOLE, {"SEARCH_KEY": "k-1", "SUFFIX": "77"})
     tools = config.tools
     assert (tools.orchestrator_id, tools.default_timeout, tools.max_concurrent_calls) == (

@@ -50,10 +50,10 @@ def test_garbage_collection_ignores_everything_loaded_at_startup(
 
 
 @pytest.mark.parametrize("name", tools.sources.mcp.__all__)
-def test_each_name_of_the_package_is_loaded_on_demand(name: str) -> None:
+def test_each_name_of_the_mcp_package_can_be_loaded_on_demand(name: str) -> None:
     assert getattr(tools.sources.mcp, name) is not None
 
 
-def test_an_unknown_name_of_the_package_is_an_error() -> None:
+def test_an_unknown_name_of_the_mcp_package_raises_an_error() -> None:
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
         _ = tools.sources.mcp.nothing

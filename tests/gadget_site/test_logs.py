@@ -94,8 +94,8 @@ def speak(script: str, environment: dict[str, str]) -> str:
 
 @pytest.fixture(scope="module")
 def rows(tmp_path_factory: pytest.TempPathFactory) -> dict[int | None, list[dict[str, Any]]]:
-    """Return the same lines without an organization, for an organization with common credentials,
-    and for another one."""
+    """Return the same log lines by organization: none, one whose credentials are common values, and
+    another."""
     environment = {
         "DEBUG": "off",
         "SECRET_KEY": SECRET_KEY,
@@ -120,7 +120,7 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> dict[int | None, list[dict
     "gadget_site/logs.py",
 )
 @pytest.mark.parametrize("organization", [None, 8])
-def test_a_credential_that_is_a_common_value_hides_nothing_in_lines_of_others(
+def test_a_credential_that_is_a_common_value_hides_nothing_in_other_organizations_lines(
     rows: dict[int | None, list[dict[str, Any]]], organization: int | None
 ) -> None:
     login, failed, counted, library = rows[organization]

@@ -32,7 +32,7 @@ HOST = "localhost:8000"
         (HOST, "http://gadget.example.com", False),
     ],
 )
-def test_an_origin_consists_of_scheme_host_and_port(
+def test_origins_are_compared_by_scheme_host_and_port(
     settings: Settings, host: str, origin: str, known: bool
 ) -> None:
     settings.ALLOWED_HOSTS = ["localhost", "[::1]"]

@@ -22,7 +22,7 @@ def test_all_parts_become_ready_and_see_each_other(installation: Installation) -
     assert (response.status, response.json()) == (200, told)
 
 
-def test_a_killed_worker_is_reported_as_missing_and_a_stopped_worker_is_not(
+def test_readiness_reports_a_missing_worker_after_the_only_worker_has_stopped(
     installation: Installation,
 ) -> None:
     installation.start_web()

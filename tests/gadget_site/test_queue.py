@@ -87,7 +87,7 @@ def assert_at_work(worker: RealProcess, installation: Installation, client: redi
     assert worker.is_alive, worker.output
 
 
-def test_an_unreadable_element_is_dropped(
+def test_unreadable_elements_are_dropped_and_the_worker_continues(
     worker: RealProcess, installation: Installation, client: redis.Redis
 ) -> None:
     for number in range(2 * THREADS):
@@ -101,7 +101,7 @@ def test_an_unreadable_element_is_dropped(
     worker.await_line("dropped a queue element that is not a message")
 
 
-def test_a_key_of_another_type_is_deleted(
+def test_a_queue_key_of_another_type_is_deleted(
     worker: RealProcess, installation: Installation, client: redis.Redis
 ) -> None:
     client.rpush(f"{installation.queue}\x06\x163", "not json")
@@ -113,7 +113,7 @@ def test_a_key_of_another_type_is_deleted(
     assert_at_work(worker, installation, client)
 
 
-def test_a_worker_uses_neither_gossip_nor_mingle_however_it_was_started(
+def test_a_worker_uses_no_gossip_mingle_or_heartbeat_even_without_command_line_options(
     installation: Installation,
 ) -> None:
     probe = (

@@ -47,7 +47,7 @@ def test_an_unknown_name_is_refused_with_the_nearest_setting(
         ("DATABSAE_POOL", "DATABASE_POOL"),
     ],
 )
-def test_a_near_miss_of_a_setting_is_refused_with_the_setting(
+def test_a_near_miss_of_a_settings_name_is_refused_and_the_setting_is_suggested(
     tmp_path: Path, name: str, meant: str
 ) -> None:
     with pytest.raises(SettingError) as caught:
@@ -68,7 +68,7 @@ def test_common_names_with_some_resemblance_are_accepted(tmp_path: Path) -> None
 
 
 def test_a_near_miss_without_a_value_is_accepted(tmp_path: Path) -> None:
-    """Compose files pass on variables that are not set."""
+    """Compose files pass on unset variables with an empty value."""
     assert read_settings({"ALLOWED_HOST": "", "TRUSTED_PROXY": ""}, tmp_path).port == 8000
 
 

@@ -90,7 +90,7 @@ def test_readiness_responds_in_bounded_time_and_hanging_requests_block_nobody(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_silent_connection_is_abandoned() -> None:
+def test_a_connection_that_stays_silent_beyond_its_timeout_is_closed() -> None:
     if connection.vendor == "sqlite":
         return
     connection.ensure_connection()
@@ -118,7 +118,9 @@ def test_a_backup_and_a_migration_have_no_time_limit() -> None:
 
 
 @pytest.mark.once
-def test_a_silently_cut_link_is_detected(tmp_path: Path) -> None:
+def test_the_connection_options_detect_a_silently_cut_link_within_20_seconds(
+    tmp_path: Path,
+) -> None:
     options = build_database_settings(DatabaseAddress("postgresql", "gadget", host="db"), 24)[
         "OPTIONS"
     ]

@@ -99,7 +99,7 @@ def test_a_part_that_never_had_a_heartbeat_is_left_alone(monkeypatch: pytest.Mon
     supervisor.stop()
 
 
-def test_time_during_which_the_supervisor_was_suspended_does_not_count(
+def test_time_in_which_the_supervisor_was_suspended_does_not_count_as_a_missed_heartbeat(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("gadget_site.management.supervisor.FROZEN_AFTER_S", 0.3)
@@ -115,7 +115,7 @@ def test_time_during_which_the_supervisor_was_suspended_does_not_count(
     supervisor.stop()
 
 
-def test_quiet_parts_print_only_when_they_end() -> None:
+def test_the_output_of_a_quiet_part_is_printed_only_when_the_part_ends() -> None:
     output = io.StringIO()
     supervisor = Supervisor(ROOT, PartsOutput(output))
     supervisor.start(

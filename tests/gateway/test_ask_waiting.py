@@ -81,8 +81,8 @@ def build_scope(secret: str, path: str, wait_s: str = "30", method: str = "GET")
 
 
 def read_parts(parts: int, gone: asyncio.Event) -> Any:
-    """Return a `receive` that returns a body in this many parts, and then the disconnect of the
-    client."""
+    """Return a `receive` that returns a body in this many parts, and then the client's
+    disconnect."""
     left = parts
 
     async def receive() -> Any:
@@ -170,7 +170,7 @@ def test_a_body_in_parts_is_not_mistaken_for_a_disconnect(
     ]
 
 
-def test_a_client_that_disconnects_within_its_body_is_not_waited_for(secret: str) -> None:
+def test_a_request_whose_client_disconnects_within_the_body_is_not_passed_on(secret: str) -> None:
     arrived: list[Any] = []
 
     async def arrive(_scope: Any, receive: Any, _send: Any) -> None:
@@ -193,21 +193,21 @@ def test_a_disconnect_ends_the_wait(secret: str) -> None:
 
 
 @pytest.mark.parametrize("wait_s", ["0", "-1", "31", "nan", "soon", ""])
-def test_an_invalid_wait_time_does_not_wait(secret: str, wait_s: str) -> None:
+def test_a_request_with_an_invalid_wait_time_does_not_wait(secret: str, wait_s: str) -> None:
     asked = make_ask(secret)
     assert ask_for(secret, asked, wait_s) == ["waiting", "http.request"]
 
 
-def test_a_request_without_the_key_of_the_ask_does_not_wait(
-    workshop: Workshop, secret: str
-) -> None:
+def test_a_request_without_the_asks_key_does_not_wait(workshop: Workshop, secret: str) -> None:
     asked = make_ask(secret)
     other = issue_key(workshop.approver, workshop.employee.pk, "Laptop", 30)[1]
     for stranger in ("", "gadget_agent_x", other):
         assert ask_for(stranger, asked) == ["waiting", "http.request"]
 
 
-def test_requests_over_the_limit_do_not_wait(secret: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_request_beyond_the_limit_of_waiting_requests_does_not_wait(
+    secret: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked = make_ask(secret)
     monkeypatch.setattr(ask_waiting, "MAX_WAITING", 0)
     assert ask_for(secret, asked) == ["waiting", "http.request"]

@@ -29,7 +29,7 @@ class TestAsksAboutOneEffect:
         again_ = asks.submit(key, AskedRequest(ACTION, PARAMS, "write", effect_key="refund:4711"))
         assert (first[1], again_[1], again_[0].pk) == (True, False, first[0].pk)
 
-    def test_with_other_params_or_another_key_are_refused_and_shown_to_people(
+    def test_with_other_params_or_another_key_are_refused_and_recorded(
         self, workshop: Workshop, key: AgentKey
     ) -> None:
         first = ask(key, effect_key="refund:4711")
@@ -46,14 +46,16 @@ class TestAsksAboutOneEffect:
         assert Ask.objects.count() == 1
 
     @pytest.mark.parametrize("other", [True, 1.0, "1"])
-    def test_differ_if_their_params_only_look_equal(self, key: AgentKey, other: Any) -> None:
+    def test_are_refused_if_their_params_only_look_the_same(
+        self, key: AgentKey, other: Any
+    ) -> None:
         ask(key, params={"force": 1}, effect_key="refund:4711", client_request_id="a")
         with pytest.raises(SameEffect):
             ask(key, params={"force": other}, effect_key="refund:4711")
         with pytest.raises(Conflict, match="other params"):
             ask(key, params={"force": other}, client_request_id="a")
 
-    def test_differ_if_their_level_or_audience_differs(
+    def test_are_refused_if_their_level_or_audience_differs(
         self, workshop: Workshop, key: AgentKey
     ) -> None:
         ToolRule.objects.create(
@@ -64,7 +66,7 @@ class TestAsksAboutOneEffect:
             with pytest.raises(SameEffect):
                 ask(key, effect_key="refund:4711", **more)
 
-    def test_are_kept_in_limited_number_once_refused(
+    def test_are_stored_in_limited_number_if_they_are_refused(
         self, workshop: Workshop, key: AgentKey
     ) -> None:
         ask(key, effect_key="refund:4711")
@@ -88,7 +90,7 @@ class TestAsksAboutOneEffect:
         client.force_login(workshop.approver.user)
         assert "6.6.6" in client.get(f"/approvals/{workshop.card(first.run).pk}/").content.decode()
 
-    def test_are_separate_for_each_action_and_organization(
+    def test_are_allowed_at_the_same_time_for_different_actions_or_organizations(
         self, workshop: Workshop, key: AgentKey
     ) -> None:
         ask(key, effect_key="refund:4711")
@@ -122,7 +124,7 @@ class TestAsksAboutOneEffect:
         client = Client()
         client.force_login(workshop.approver.user)
         page = client.get(f"/approvals/{workshop.card(second.run).pk}/").content.decode()
-        assert "Asked before about the same effect" in page
+        assert "Earlier request about the same effect" in page
 
     @feature(
         "Agents elsewhere",
@@ -159,7 +161,7 @@ class TestAsksAboutOneEffect:
             with pytest.raises(Conflict, match="other params or another audience"):
                 ask(key, client_request_id="a", **other)
 
-    def test_do_not_take_an_integrity_error_of_the_database_for_a_repeat(
+    def test_raise_an_unrelated_integrity_error_instead_of_counting_as_a_repeat(
         self, key: AgentKey, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def fail(*_: object) -> None:

@@ -115,7 +115,9 @@ class TestAnAsk:
         assert load_state(asked).status == "expired"
         workshop.drive(asked.run)
 
-    def test_can_be_withdrawn(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_can_be_withdrawn_repeatedly_and_is_audited_once(
+        self, workshop: Workshop, key: AgentKey
+    ) -> None:
         asked = ask(key)
         assert redemptions.cancel(key, str(asked.pk)).status == "cancelled"
         assert redemptions.cancel(key, str(asked.pk)).status == "cancelled"
@@ -141,7 +143,7 @@ class TestAnAsk:
         with pytest.raises(Forbidden):
             approve(workshop, asked)
 
-    def test_with_a_key_that_ends_meanwhile_is_refused(
+    def test_with_a_key_revoked_since_it_was_checked_is_refused_and_not_recorded(
         self, workshop: Workshop, key: AgentKey
     ) -> None:
         revoke_key(workshop.admin, key.pk)
@@ -156,7 +158,7 @@ class TestAnAsk:
         redeem(key, asked, approve(workshop, asked).sign())
         assert redemptions.cancel(key, str(asked.pk)).status == "redeemed"
 
-    def test_can_be_undone_by_a_person_until_it_is_redeemed(
+    def test_has_an_approval_that_a_person_can_undo_until_it_is_redeemed(
         self, workshop: Workshop, key: AgentKey
     ) -> None:
         asked = ask(key)
@@ -180,7 +182,7 @@ class TestAnAsk:
 
     def test_cannot_be_edited(self, workshop: Workshop, key: AgentKey) -> None:
         card = workshop.card(ask(key).run)
-        with pytest.raises(Invalid, match="the agent acts with the params that it asked about"):
+        with pytest.raises(Invalid, match="the agent acts with the parameters that it asked about"):
             workshop.edit(card, {"version": "2"})
 
     def test_has_a_card_that_names_the_agent_and_the_action(
@@ -211,7 +213,7 @@ class TestAnAsk:
 
 class TestLevelsOfActions:
     @pytest.mark.parametrize("has_rule", [False, True])
-    def test_are_destructive_by_default(
+    def test_are_destructive_unless_a_level_is_set(
         self, workshop: Workshop, key: AgentKey, has_rule: bool
     ) -> None:
         if has_rule:
@@ -249,7 +251,7 @@ class TestLevelsOfActions:
         workshop.raise_for_all("ask/deploy.staging", Level.WRITE)
         assert workshop.card(ask(key).run).level == Level.DESTRUCTIVE
 
-    def test_do_not_matter_for_a_stopped_action_which_is_refused(
+    def test_an_ask_about_a_stopped_action_is_refused(
         self, workshop: Workshop, key: AgentKey
     ) -> None:
         ToolRule.objects.create(
@@ -261,14 +263,12 @@ class TestLevelsOfActions:
         with pytest.raises(Forbidden, match="stopped by Ada"):
             ask(key)
 
-    def test_do_not_matter_for_an_inactive_employee_whose_asks_are_refused(
-        self, key: AgentKey
-    ) -> None:
+    def test_an_ask_for_an_inactive_employee_is_refused(self, key: AgentKey) -> None:
         key.employee.is_active = False
         with pytest.raises(Conflict, match="not active"):
             ask(key)
 
-    def test_do_not_matter_while_everything_is_stopped(
+    def test_an_ask_is_refused_while_everything_is_stopped(
         self, workshop: Workshop, key: AgentKey
     ) -> None:
         stops.stop_everything(workshop.operator)
@@ -276,7 +276,7 @@ class TestLevelsOfActions:
         with pytest.raises(Conflict):
             ask(key)
 
-    def test_can_be_set_by_simultaneous_admins(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_can_be_set_several_times_at_once(self, workshop: Workshop, key: AgentKey) -> None:
         all_at_once([lambda: set_level(workshop.admin, ACTION, "write")] * 4)
         assert workshop.card(ask(key).run).level == Level.WRITE
 
@@ -329,7 +329,7 @@ class TestInputOfAnAsk:
     @pytest.mark.parametrize(
         ("length", "is_cut"), [(MAX_HEADLINE, False), (MAX_HEADLINE + 1, True)]
     )
-    def test_is_truncated_in_the_sentence_of_the_card(
+    def test_is_truncated_in_the_cards_sentence(
         self, workshop: Workshop, key: AgentKey, length: int, is_cut: bool
     ) -> None:
         asked = ask(key, params={"x": "y" * (length - len("x: "))})
@@ -354,7 +354,7 @@ class TestInputOfAnAsk:
         workshop.deny(workshop.card(first.run))
         assert load_state(ask(key)).is_waiting, "those that people have decided do not count"
 
-    def test_gets_a_card_without_edit_and_standing_grant(
+    def test_gets_a_card_that_offers_no_edit_and_no_standing_grant(
         self, workshop: Workshop, key: AgentKey
     ) -> None:
         asked = ask(key)

@@ -27,8 +27,7 @@ SITE = "https://gadget.example.com"
 
 
 def build_ticket(status: CallStatus, result: ToolResult | None = None, **more: Any) -> Ticket:
-    """Build the ticket of a call of run 5, as a model reads it: `As text`, unless there is no
-    text."""
+    """Build the ticket of a call of run 5, whose text for the model is `As text` by default."""
     stored = result.as_json() if result is not None else None
     call = ToolCall(
         pk=3, run_id=5, status=status, result=stored, content=more.pop("content", "As text")
@@ -72,7 +71,7 @@ def test_a_result_is_returned_as_text_and_as_data() -> None:
 
 
 @pytest.mark.parametrize(("data", "text"), [("text", '"text"'), ([1], "[1]"), (None, "Done")])
-def test_data_of_another_form_is_returned_only_as_text(data: Any, text: str) -> None:
+def test_data_that_is_not_an_object_is_returned_only_as_text(data: Any, text: str) -> None:
     assert answer(build_ticket(CallStatus.SUCCEEDED, ToolResult.ok(data))) == (text, None, False)
 
 
@@ -112,15 +111,15 @@ LARGE = {
     "agents/mcp_server/results.py",
 )
 @pytest.mark.parametrize("result", LARGE.values(), ids=LARGE)
-def test_large_data_is_not_sent_twice(result: ToolResult) -> None:
+def test_both_forms_of_a_large_result_are_limited_in_size(result: ToolResult) -> None:
     text, structure, _ = answer(build_ticket(CallStatus.SUCCEEDED, result))
     assert len(json.dumps(structure, ensure_ascii=False)) < SHORT + 1_500
     assert len(text) < MAX_CHARACTERS + 7_000
 
 
 @pytest.mark.parametrize("result", LARGE.values(), ids=LARGE)
-def test_the_short_form_says_how_to_get_the_rest(result: ToolResult) -> None:
-    """After its end, consecutive pages return the rest, each once and only as text."""
+def test_the_short_form_of_a_large_result_says_how_to_get_the_rest(result: ToolResult) -> None:
+    """The pages after the short form return the rest, each part once and only as text."""
     ticket = build_ticket(CallStatus.SUCCEEDED, result)
     _, structure, _ = answer(ticket)
     if result.markdown and len(result.markdown) < SHORT:
@@ -149,7 +148,7 @@ def test_the_short_form_says_how_to_get_the_rest(result: ToolResult) -> None:
         assert len(whole) > 20_000
 
 
-def test_the_text_says_how_to_get_the_rest() -> None:
+def test_the_text_of_a_large_result_says_how_to_get_the_rest() -> None:
     text = answer(build_ticket(CallStatus.SUCCEEDED, LARGE["rows"]))[0]
     assert re.search(
         rf"handle t-3; continue with {TICKET_TOOL}, this handle as ticket, and start \d+]$", text
@@ -175,7 +174,7 @@ def test_an_error_is_returned_with_its_code() -> None:
     )
 
 
-def test_an_end_without_a_result_is_returned_as_its_status() -> None:
+def test_a_call_that_ended_without_a_result_is_returned_as_an_error_with_its_status() -> None:
     assert answer(build_ticket(CallStatus.CANCELLED, content="")) == (
         "Cancelled",
         {"status": "cancelled", "code": "", "message": "Cancelled"},

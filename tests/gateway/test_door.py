@@ -1,4 +1,4 @@
-"""The door of the MCP server in this process."""
+"""The door of the MCP server, called in this process."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.workshop import Workshop
 
 
 @pytest.mark.django_db(transaction=True)
-def test_slow_previews_do_not_block_other_requests() -> None:
+def test_a_key_is_checked_even_if_all_threads_for_calls_are_busy() -> None:
     ended = threading.Event()
     previews = [CALLS.submit(ended.wait) for _ in range(CALLS._max_workers)]
     try:

@@ -43,7 +43,7 @@ class TestCreatingAKey:
         "An agent key belongs to a member and names an employee, expires, is shown once and stored as a hash",
         "agents/gateway/keys.py",
     )
-    def test_stores_only_its_hash(self, workshop: Workshop) -> None:
+    def test_stores_only_a_hash_of_the_secret(self, workshop: Workshop) -> None:
         key, secret = issue_key(workshop.operator, workshop.employee.pk, "  My \n laptop ", 30)
         assert (key.name, key.ending) == ("My laptop", secret[-4:])
         assert secret not in str(AgentKey.objects.values().get())
@@ -221,7 +221,8 @@ class TestRevokingAKey:
         self, workshop: Workshop, key: AgentKey, monkeypatch: pytest.MonkeyPatch, *, is_ended: bool
     ) -> None:
         runs = []
-        for name in ("before", "open", "after"):  # regardless of their order
+        # The run to cancel is neither the first nor the last.
+        for name in ("before", "open", "after"):
             session = find_or_create_session(key, name)
             if is_ended and name != "open":
                 workshop.drive(
@@ -238,7 +239,7 @@ class TestRevokingAKey:
         revoke_key(workshop.operator, key.pk)
         assert again(runs[len(runs) // 2]).status == RunStatus.CANCELLED
 
-    def test_handles_its_own_runs_before_those_of_other_keys(
+    def test_handles_its_own_runs_before_runs_of_other_keys(
         self, workshop: Workshop, key: AgentKey, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         others = [make_key(workshop, name=name) for name in ("before", "after")]
@@ -277,7 +278,7 @@ class TestRevokingAKey:
         "agents/gateway/keys.py",
     )
     @pytest.mark.parametrize("end", ["expiry", "role", "leaving"])
-    def test_has_the_same_effect_on_open_calls_as_an_expired_key_or_a_lost_role(
+    def test_is_not_needed_to_cancel_calls_if_the_key_expires_or_its_member_loses_the_role_or_leaves(
         self, workshop: Workshop, key: AgentKey, end: str
     ) -> None:
         run = open_call(workshop, key)

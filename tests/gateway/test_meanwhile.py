@@ -39,7 +39,7 @@ def during_preview(monkeypatch: pytest.MonkeyPatch) -> list[Callable[[], object]
     return acts
 
 
-def test_equal_requests_get_one_ticket(
+def test_identical_requests_get_one_ticket(
     workshop: Workshop, key: AgentKey, during_preview: list[Callable[[], object]]
 ) -> None:
     record, session = workshop.record(), find_or_create_session(key, "other")
@@ -50,7 +50,7 @@ def test_equal_requests_get_one_ticket(
     assert ToolCall.objects.get() == call
 
 
-def test_two_equal_requests_share_the_last_free_ticket(
+def test_two_identical_requests_share_the_last_free_ticket(
     workshop: Workshop,
     key: AgentKey,
     during_preview: list[Callable[[], object]],
@@ -121,7 +121,7 @@ def test_a_call_whose_grant_is_revoked_meanwhile_is_rejected(
     assert not Approval.objects.exists()
 
 
-def test_rules_that_keep_changing_are_reread_only_a_few_times(
+def test_rules_that_keep_changing_are_read_again_a_few_times_before_the_call_is_rejected(
     workshop: Workshop, key: AgentKey, during_preview: list[Callable[[], object]]
 ) -> None:
     def set_level(level: Level) -> None:

@@ -106,7 +106,7 @@ def test_a_report_after_the_resolution_by_a_person_is_refused_and_recorded(
     assert "but the agent says it happened" in card.why
 
 
-def test_six_equal_simultaneous_reports_are_not_recorded_as_late(
+def test_six_identical_simultaneous_reports_are_not_recorded_as_late(
     workshop: Workshop, key: AgentKey
 ) -> None:
     asked = ask(key)
@@ -118,7 +118,9 @@ def test_six_equal_simultaneous_reports_are_not_recorded_as_late(
     workshop.drive(asked.run)
 
 
-def test_a_missing_report_is_noted_only_after_its_time(workshop: Workshop, key: AgentKey) -> None:
+def test_a_missing_report_is_noted_only_after_its_deadline(
+    workshop: Workshop, key: AgentKey
+) -> None:
     silent, told = ask(key), ask(key)
     for one in (silent, told):
         redeem(key, one, approve(workshop, one).sign())

@@ -129,7 +129,7 @@ def test_an_agent_key_can_cancel_its_own_waiting_ask_but_not_approve_it(approver
     assert (card.status, card.decided_by) == (ApprovalStatus.CANCELLED, None)
 
 
-def test_no_tool_of_the_gateway_decides_a_card(approver: Approver) -> None:
+def test_a_request_for_a_tool_that_would_decide_a_card_is_rejected(approver: Approver) -> None:
     for tool in ("gadget.approve", "approvals.approve", "gadget.decide"):
         assert record_request(
             approver.key, None, ToolRequest(tool, {"approval_id": str(approver.card.pk)})

@@ -79,7 +79,7 @@ class TestRedeemingAReceipt:
             redeem(key, asked, receipts[0])
         assert redeem(key, other, receipts[1]).status == "redeemed"
 
-    def test_is_impossible_while_an_ask_of_an_undone_bulk_waits_again(
+    def test_an_ask_of_an_undone_bulk_has_no_receipt_while_it_waits_again(
         self, workshop: Workshop, key: AgentKey
     ) -> None:
         asked, other = ask(key), ask(key)
@@ -156,7 +156,9 @@ class TestRedeemingAReceipt:
         with pytest.raises(Invalid, match=claim):
             redeem(key, asked, sign_receipt(changed))
 
-    def test_is_refused_when_it_is_late(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_is_refused_once_the_receipt_has_expired(
+        self, workshop: Workshop, key: AgentKey
+    ) -> None:
         asked = ask(key)
         receipt = approve(workshop, asked).sign()
         Approval.objects.update(valid_until=Now() - LONG_AGO)
@@ -169,7 +171,7 @@ class TestRedeemingAReceipt:
             redeem(key, asked, receipt)
         workshop.drive(asked.run)
 
-    def test_is_refused_if_it_expires_during_the_request(
+    def test_is_refused_if_the_receipt_expires_during_the_request(
         self, workshop: Workshop, key: AgentKey, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         asked = ask(key)
@@ -182,7 +184,7 @@ class TestRedeemingAReceipt:
         with pytest.raises(Conflict, match="or its approval has expired"):
             redeem(key, asked, receipt)
 
-    def test_makes_only_unused_approvals_expire(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_only_an_unused_late_approval_expires(self, workshop: Workshop, key: AgentKey) -> None:
         late, in_time, used, waiting = (ask(key) for _ in range(4))
         cards = [approve(workshop, one).card for one in (late, in_time, used)]
         redeem(key, used, load_state(used).sign())
@@ -358,7 +360,7 @@ class TestAReceipt:
         receipt = approve(workshop, asked).sign()
         head, body, signature = receipt.split(".")
         spare = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
-        last = spare[spare.index(signature[-1]) ^ 1]  # only bits that the encoding does not use
+        last = spare[spare.index(signature[-1]) ^ 1]  # differs only in unused bits
         respelled = (
             f"{signature}==",
             f"{signature}\n",
@@ -389,7 +391,7 @@ class TestAReceipt:
         assert read_receipt(sign_receipt(CLAIMS)) == CLAIMS
         assert sign_receipt(CLAIMS).partition(".")[0] != ended
 
-    def test_does_not_verify_with_a_key_retired_long_ago(self, db: None) -> None:
+    def test_keys_retired_long_ago_are_no_longer_served(self, db: None) -> None:
         rotate_signing_key()
         rotate_signing_key()
         SigningKey.objects.filter(is_current=False).update(

@@ -113,7 +113,9 @@ class TestARequestedRead:
         "Each request is a recorded pass of the session's run",
         "agents/gateway/requests.py",
     )
-    def test_is_one_pass_of_the_shared_run(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_is_a_separate_pass_of_the_shared_run_even_if_it_repeats_an_earlier_read(
+        self, workshop: Workshop, key: AgentKey
+    ) -> None:
         first, second = request(key, SEARCH, region="EU"), request(key, SEARCH, region="EU")
         assert first.run_id == second.run_id
         run = workshop.drive(first.run)
@@ -194,7 +196,7 @@ class TestARequest:
     )
     @pytest.mark.parametrize("has_run", [False, True])
     @pytest.mark.parametrize("keeps_open", [False, True])
-    def test_with_a_key_that_ended_meanwhile_is_refused_and_not_recorded(
+    def test_with_a_key_revoked_since_it_was_checked_is_refused_and_not_recorded(
         self, workshop: Workshop, key: AgentKey, has_run: bool, keeps_open: bool
     ) -> None:
         record = workshop.record()
@@ -232,21 +234,25 @@ class TestARequest:
         Grant.objects.filter(employee=workshop.employee, tool=SEARCH).delete()
         assert request(key, SEARCH, region="EU").status == CallStatus.REJECTED
 
-    def test_is_refused_with_invalid_params_that_are_named(
+    def test_with_invalid_params_is_refused_and_the_refusal_names_them(
         self, workshop: Workshop, key: AgentKey
     ) -> None:
         call = request(key, SEARCH, limit=0)
         assert call.status == CallStatus.REJECTED
         assert "limit" in call.content
 
-    def test_is_refused_with_a_claimed_level(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_is_refused_with_a_level_and_an_approval_among_its_params(
+        self, workshop: Workshop, key: AgentKey
+    ) -> None:
         """A client that sends a level, an approval or another organization sends unknown params."""
         call = request(
             key, UPDATE, record_id="1", changes={}, level="read", approved=True, organization_id=7
         )
         assert call.status == CallStatus.REJECTED
 
-    def test_is_refused_for_the_name_of_an_ask(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_is_refused_if_its_tool_is_the_name_of_an_ask(
+        self, workshop: Workshop, key: AgentKey
+    ) -> None:
         assert request(key, "ask/deploy").status == CallStatus.REJECTED
 
     def test_is_refused_during_a_stop(self, workshop: Workshop, key: AgentKey) -> None:
@@ -268,7 +274,7 @@ class TestARequest:
             request(authenticated(key), SEARCH)
         workshop.cancel(spent)
 
-    def test_is_refused_if_a_person_messages_or_continues_the_run_of_an_agent(
+    def test_gets_a_run_that_a_person_cannot_message_or_continue(
         self, workshop: Workshop, key: AgentKey
     ) -> None:
         run = request(key, SEARCH).run
@@ -460,7 +466,9 @@ class TestATicket:
         all_at_once([partial(ask, session) for session in sessions])
         assert len(set(made)) == 1
 
-    def test_does_not_exist_for_a_step_of_a_recipe(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_of_a_recipes_step_is_not_returned_to_the_same_request(
+        self, workshop: Workshop, key: AgentKey
+    ) -> None:
         names = ("probe.recipe", "data.getRecordDetail", "probe.rename")
         Grant.objects.bulk_create(
             [Grant(employee=workshop.employee, tool=name) for name in names[:2]]
@@ -489,6 +497,6 @@ def again_call(call: ToolCall) -> ToolCall:
     return ToolCall.objects.get(pk=call.pk)
 
 
-def test_the_toolbox_has_no_tools_of_asks(toolbox: Toolbox) -> None:
+def test_the_toolbox_knows_asks_but_does_not_list_them_as_tools(toolbox: Toolbox) -> None:
     assert toolbox.get_tool("ask/deploy") is not None, "cards of asks have a title"
     assert not [tool for tool in toolbox.tools() if tool.name.startswith("ask/")]

@@ -166,7 +166,7 @@ def test_served_names_are_legal_and_unique() -> None:
 @settings(max_examples=150)
 @given(SETS_OF_NAMES)
 def test_any_names_become_legal_and_unique_and_map_back(names: list[str]) -> None:
-    """They include names that look like other tools' served names, repeatedly."""
+    """The names include served names of other tools, used as names of tools."""
     names = list(dict.fromkeys([*names, *map(get_served_name, names)]))
     served = [get_served_name(name) for name in names]
     assert [name for name in served if not SERVED.match(name)] == []
@@ -188,7 +188,7 @@ def test_a_served_name_never_changes_to_another_tool(
         assert found in (name, None)
 
 
-def test_a_name_of_one_word_is_served_unchanged() -> None:
+def test_a_name_of_one_word_is_served_unchanged_and_a_dot_as_two_underscores() -> None:
     assert (get_served_name("search"), get_served_name("data.searchRecords")) == (
         "search",
         "data__searchRecords",
@@ -210,7 +210,7 @@ def test_an_unserved_name_is_not_accepted_if_another_tool_is_served_under_it() -
     )
 
 
-def test_texts_call_tools_by_their_served_names() -> None:
+def test_texts_refer_to_tools_by_their_served_names() -> None:
     names = {"data.searchRecords", "results.read", f"github.{LONG}"}
     text = "Ids are from data.searchRecords. See example.com, results.read(handle), e.g. results.readAll"
     served = "Ids are from data__searchRecords. See example.com, results__read(handle), e.g. results.readAll"
@@ -220,14 +220,14 @@ def test_texts_call_tools_by_their_served_names() -> None:
     assert TICKET_TOOL in INSTRUCTIONS
 
 
-def test_descriptions_call_tools_by_their_served_names() -> None:
+def test_descriptions_refer_to_tools_by_their_served_names() -> None:
     tool = Effect()
     tool.description = "First call probe.draw."
     described = describe_tool(tool, {"probe.draw", "probe.effect"})
     assert (described.name, described.description) == ("probe__effect", "First call probe__draw.")
 
 
-def test_descriptions_of_params_call_tools_by_their_served_names(toolbox: Toolbox) -> None:
+def test_descriptions_of_params_refer_to_tools_by_their_served_names(toolbox: Toolbox) -> None:
     tools = {tool.name: tool for tool in toolbox.tools()}
     schema = describe_tool(tools["data.updateRecord"], tools).input_schema
     assert "data__searchRecords" in schema["properties"]["record_id"]["description"]
@@ -239,7 +239,7 @@ def test_descriptions_of_params_call_tools_by_their_served_names(toolbox: Toolbo
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("succeeds", [False, True])
-def test_errors_call_tools_by_their_served_names(workshop: Workshop, succeeds: bool) -> None:
+def test_errors_refer_to_tools_by_their_served_names(workshop: Workshop, succeeds: bool) -> None:
     error = ToolError(ErrorCode.NOT_FOUND, "No such record.")
     result = ToolResult.ok("data.searchRecords") if succeeds else ToolResult.failed(error)
     text = "First call data.searchRecords. See example.com."

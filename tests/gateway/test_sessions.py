@@ -156,7 +156,7 @@ def test_a_run_accepts_more_calls_unless_a_write_is_running(
         "another run's calls are its own affair"
     )
     assert (find_or_start_run(key, sessions[0]) == calls[0].run_id) is takes_more
-    at_work.update(status=CallStatus.APPROVED)  # not executed
+    at_work.update(status=CallStatus.APPROVED)  # nothing executes it
 
 
 def test_a_run_being_cancelled_accepts_no_more_calls(key: AgentKey) -> None:

@@ -1,5 +1,5 @@
-"""More than 300 hostile strings, by family: what a model, a tool, a record or a person may write to
-fool a page.
+"""More than 300 hostile strings, by family: texts with which a model, a tool, a record or a person
+could fool a page.
 
 No database can store the strings in UNSTORABLE; they are only for input from people. A string that
 could run something sets `window.hacked`, and one that could load something requests `evil.example`.
@@ -319,8 +319,8 @@ def is_hidden(char: str, before: str = "", after: str = "") -> bool:
 
 
 def hidden_in(text: str) -> set[str]:
-    """List the hidden characters of a page's text, as `U+202E`; a selector may follow a removed
-    character."""
+    """List the hidden characters of a page's text, as `U+202E`; variation selectors are ignored,
+    because the characters before them may have been removed."""
     if not BEYOND_PLAIN.search(text):
         return set()
     return {f"U+{ord(char):04X}" for char in set(text) - set(SELECTOR) if is_hidden(char)}

@@ -76,8 +76,8 @@ def add_triggers(world: World, names: list[str], texts: list[str]) -> None:
 
 
 def add_webhooks(world: World, names: list[str], texts: list[str]) -> None:
-    """Add a webhook with each of these names; each text is an address, a problem and the problem of
-    a failed delivery."""
+    """Add a webhook with each of these names; each text is used as its address, its problem, and
+    the problem of a failed delivery."""
     for number, name in enumerate(names):
         text = texts[number % len(texts)]
         webhook = Webhook.objects.create(

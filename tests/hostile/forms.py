@@ -39,9 +39,10 @@ PRICE = ("input", "output")
 
 
 def without_limits() -> None:
-    """Hide each table of PostgreSQL behind one of the same name without limits, until the rollback.
+    """Until the rollback, shadow each PostgreSQL table with a temporary one whose text columns have
+    no length limit.
 
-    SQLite does not enforce the length of a column.
+    SQLite does not enforce lengths.
     """
     if connection.vendor != "postgresql":
         return
@@ -161,7 +162,7 @@ def make_filled_rows(*, is_hostile: bool) -> FilledRows:
     for row in rows:
         filled.fill(row)
         if isinstance(row, ToolCall):
-            # Only a failed call may have a late effect.
+            # The database accepts a late effect only in a failed call.
             row.status, row.finished_at = (
                 CallStatus.FAILED,
                 timezone.now(),

@@ -111,8 +111,7 @@ class Reading(HTMLParser):
     """A parsed page, with the faults found on it.
 
     Attributes:
-        shapes: its elements outside rendered Markdown, each with True inside a card's sentence or
-            similar.
+        shapes: its elements, without those of rendered Markdown.
         faults: the faults that no page may have.
         text: all of its text without blanks and flags, for searching.
         following: the address of the next page.
@@ -199,7 +198,7 @@ class Reading(HTMLParser):
 
 
 def _expand_tokens(text: str) -> str:
-    """Write each counted token out, and omit those that stand for spaces."""
+    """Write each counted token out, and omit tokens of spaces."""
     return SPACES.sub(
         "", COUNTED.sub(lambda found: f"⟦{found[1]}⟧" * int(found[2].replace(",", "")), text)
     )

@@ -140,7 +140,7 @@ def test_file_names_are_escaped_when_refused_listed_and_confirmed(world: World) 
     names = take_sample([text for text in EVERY_STRING if is_name(text)], 6, "names of files")
 
     def uploaded(name: str, folder: str = "") -> Any:
-        # An empty name sends no file, like a name of which the server keeps nothing.
+        # Without a name, send no file: the server would ignore a file without a name.
         files = {"files": SimpleUploadedFile(name.replace("/", "") or "x", b"x")} if name else {}
         return client.post("/files/upload/", {**files, "folder": folder}, follow=True)
 

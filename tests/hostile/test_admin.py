@@ -65,7 +65,7 @@ LONGEST = {
     "ToolRule": 120,
     "User": 150,
 }
-"""By model, the length at which a cell of its list contains every string."""
+"""By model, the length to which the strings are cut in its list."""
 
 
 def prepared(*, is_hostile: bool) -> HostileWorld:
@@ -179,7 +179,7 @@ def read(
         assert response.status_code == 200, (where, response.status_code)
         return response, Reading(response.content.decode())
 
-    # The first form of Unfold changes the labels of all others.
+    # Open one form first, because Unfold's first form changes the labels of all others.
     client.get(address(made.world.acme, "change"))
     yield "index", page("/admin/")[1]
     for model in models:

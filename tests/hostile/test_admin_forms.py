@@ -148,7 +148,7 @@ def pages(filled: FilledRows) -> Iterator[tuple[str, FormReading, list[str]]]:
     """Yield each page of each row, by model and kind of page, with the texts that it does not
     show."""
     client = filled.world.client("root")
-    # The first form of Unfold changes the labels of all others.
+    # Open one form first, because Unfold's first form changes the labels of all others.
     client.get(address(filled.world.acme, "change"))
     for row in filled.rows:
         model = row._meta.object_name

@@ -76,7 +76,7 @@ def assert_tame(send: Send, texts: Iterable[str]) -> str:
     return "\n".join(told)
 
 
-# Names that people choose, and queries in addresses
+# Names chosen by people, and query strings in URLs
 
 
 def test_names_of_organizations_and_users_are_escaped_on_every_page(world: World) -> None:

@@ -158,7 +158,7 @@ def assert_each_address_is_judged(here: set[str]) -> None:
     assert len(here) + len(READ_ELSEWHERE) + len(TELLS_NO_TEXT) == len(set(names))
 
 
-def test_places_checked_elsewhere_have_a_test_there() -> None:
+def test_every_test_listed_for_a_place_checked_elsewhere_exists() -> None:
     for place in set(READ_ELSEWHERE.values()):
         path, _, name = place.partition("::")
         assert f"def {name}(" in (ROOT / path).read_text(), place

@@ -90,7 +90,7 @@ def make_hostile_world(*, is_hostile: bool = True) -> HostileWorld:
 
 
 def fill(made: HostileWorld) -> None:
-    """Add rows of every kind to its Acme."""
+    """Add rows of every kind to the world's organization Acme."""
     for step in (_people, _employees, _runs, _records, _drafts, _audit):
         with transaction.atomic():
             step(made)

@@ -36,8 +36,8 @@ def defines(module: Module, name: str) -> bool:
 
 
 def is_of_queries(module: Module) -> bool:
-    """Return True for a file of `agents/` that is named for its queries, or is in a folder that
-    is."""
+    """Return True for a file of `agents/` that is named for its queries, or lies in such a
+    folder."""
     return module.name.startswith("agents.") and "queries" in module.name
 
 

@@ -1,4 +1,4 @@
-"""Decisions at given times, stored as rows, and a slow second computation of the times that they
+"""Decisions at given times, stored as rows, and a naive recomputation of the times that they
 took."""
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ class Desk:
     calls: dict[int, ToolCall] = field(default_factory=dict)
 
     def add(self, decided: Iterable[Decided]) -> None:
-        """Store the decisions; those with the same `call` number are about one call, in this
-        order."""
+        """Store the decisions in this order; decisions with the same `call` number are about one
+        call."""
         every = list(decided)
         users = {user.username: user for user in User.objects.all()}
         for each in every:

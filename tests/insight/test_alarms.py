@@ -53,7 +53,7 @@ def world(db: None, redis_url: str) -> Iterator[World]:
 
 
 def list_firing(text: str) -> list[str]:
-    """Evaluate all documented alarms as Prometheus does: one whose metric is missing never
+    """Evaluate all documented alarms as Prometheus does: an alarm whose metric is missing never
     fires."""
     samples = [
         sample for family in text_string_to_metric_families(text) for sample in family.samples
@@ -137,7 +137,8 @@ def test_the_alarm_for_a_silent_database_fires_within_two_seconds(
     assert DATABASE not in list_firing(get(f"{installation.url}/metrics").body.decode())
     proxy.silence()
     try:
-        time.sleep(metrics.CACHED_S)  # Prometheus polls less often than the response is cached
+        # Let the cached response expire, as it does between two polls of Prometheus.
+        time.sleep(metrics.CACHED_S)
         began = time.monotonic()
         answer = get(f"{installation.url}/metrics")
         assert time.monotonic() - began < BOUND_S

@@ -115,7 +115,7 @@ def test_decisions_made_while_the_clock_was_ahead_are_counted(world: World, desk
 
 
 @pytest.mark.parametrize("end", [CallStatus.FAILED, CallStatus.SUCCEEDED])
-def test_the_end_of_a_call_that_ran_while_its_card_was_counted_is_shown(
+def test_a_calls_outcome_is_shown_even_if_it_was_unknown_when_its_card_was_counted(
     world: World, desk: Desk, end: CallStatus
 ) -> None:
     at = hours_ago(5)
@@ -172,7 +172,9 @@ def test_decisions_counted_while_a_page_reads_are_shown_once(
     assert (person.decided.cards, len(reads)) == (20, 3)
 
 
-def test_a_sweeper_counts_and_keeps_only_the_days_shown_on_pages(world: World, desk: Desk) -> None:
+def test_a_sweeper_counts_decisions_and_deletes_days_that_no_page_shows(
+    world: World, desk: Desk
+) -> None:
     at = hours_ago(5)
     desk.add([Decided("approver", at, at, call=1)])
     old = timezone.now().date() - timedelta(days=100)

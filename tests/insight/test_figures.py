@@ -1,5 +1,5 @@
-"""The counts of calls, cards and passes equal their rows: each row exactly once, with any number of
-counters."""
+"""The counts of calls, cards and passes match their rows: each row is counted exactly once, by any
+number of counters."""
 
 from __future__ import annotations
 
@@ -124,7 +124,9 @@ class TestConcurrentCounting:
         count_all(most=7)
         assert_figures_are_true()
 
-    def test_counts_nothing_twice_in_small_steps(self, workshop: Workshop) -> None:
+    def test_counts_nothing_twice_with_four_counters_in_small_steps(
+        self, workshop: Workshop
+    ) -> None:
         workshop.play(
             asking(*[call("utility.calculate", operation="add", a=n, b=1) for n in range(8)])
         )
@@ -308,7 +310,7 @@ class TestCountedCalls:
             (1e12, 10**12),
         ],
     )
-    def test_include_the_cost_of_a_result(
+    def test_include_the_cost_that_a_result_reports_if_it_is_a_positive_number(
         self, workshop: Workshop, toolbox: Toolbox, cost: Any, micros: int
     ) -> None:
         toolbox.register(Dear())

@@ -41,7 +41,7 @@ def _anew(settings: Settings) -> None:
 
 
 def samples() -> Samples:
-    """Parse the values by name and label values, in alphabetical order."""
+    """Return the value of each sample by its name and its sorted label values."""
     clear_caches()
     response = nobody().get("/metrics")
     assert response.status_code == 200, response.content

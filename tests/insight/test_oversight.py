@@ -1,5 +1,5 @@
-"""Oversight: the figures of people, tools and employees equal a slow second computation; thresholds
-are exact."""
+"""Oversight: the figures of people, tools and employees match a naive recomputation; thresholds are
+exact."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ class TestFiguresOfPeople:
     )
     @pytest.mark.parametrize("seed", range(3))
     @pytest.mark.parametrize("days", [7, 30])
-    def test_equal_a_slow_second_computation(self, desk: Desk, seed: int, days: int) -> None:
+    def test_match_a_naive_recomputation(self, desk: Desk, seed: int, days: int) -> None:
         history = make_history(random.Random(seed), 60)
         desk.add(history)
         since = get_period_start(days)
@@ -256,7 +256,7 @@ class TestTheHasteWarning:
             (96, 4, True),
         ],
     )
-    def test_appears_above_95_percent_of_at_least_50_decisions(
+    def test_appears_if_over_95_percent_of_at_least_50_decisions_were_quick(
         self, desk: Desk, quick: int, slow: int, is_hasty: bool
     ) -> None:
         assert self.is_hasty(desk, quick, slow) is is_hasty
@@ -298,7 +298,7 @@ class TestFiguresOfTools:
             ("files.writeFile", 1, 0, 0, 1, 1),
         ]
 
-    def test_equal_a_slow_second_computation_by_tool_and_by_day(self, desk: Desk) -> None:
+    def test_match_a_naive_recomputation_by_tool_and_by_day(self, desk: Desk) -> None:
         history = make_history(random.Random(7), 60)
         desk.add(history)
         shown = [each for each in history if each.outcome != ANSWERED]
@@ -346,7 +346,7 @@ class TestTrustInAnEmployee:
         assert trust.reasons == [("Wrong target", 1)]
         assert load_employee_trust(desk.world.others_employee, desk.world.globex).tools == []
 
-    def test_has_medians_equal_to_a_slow_second_computation(self, desk: Desk) -> None:
+    def test_has_medians_that_match_a_naive_recomputation(self, desk: Desk) -> None:
         history = make_history(random.Random(3), 60)
         desk.add(history)
         shown = [one for one in time_decisions(history) if one.decided.outcome != ANSWERED]
@@ -372,7 +372,7 @@ class TestTrustInAnEmployee:
             each.median_ms for each in load_employee_trust(world.employee, world.acme).tools
         ] == [5_000]
 
-    def test_distinguishes_reasons_of_cards_from_free_text(self, desk: Desk) -> None:
+    def test_distinguishes_reasons_that_cards_offer_from_free_text(self, desk: Desk) -> None:
         own = ["Wrong targets all over", "not needed", "  ", ""]
         offered = [DENY_REASONS[2], f"{DENY_REASONS[2]}. We did it", DENY_REASONS[0]]
         at = hours_ago()

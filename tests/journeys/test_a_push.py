@@ -40,7 +40,7 @@ SUBSCRIBE_WITH_OLD_KEY = """() => {
   };
 }"""
 """Replaces the browser's subscription, whose service no test can reach, with one for an old key,
-and notes each call."""
+and records each call."""
 LIST_NOTIFICATIONS = """async () => {
   const registration = await navigator.serviceWorker.getRegistration("/");
   const shown = await registration.getNotifications();
@@ -78,8 +78,8 @@ class Worker:
         )
 
     def await_notifications(self, *expected: dict[str, str]) -> None:
-        """Wait until exactly these notifications are shown, seen from a page on which no script of
-        Gadget runs."""
+        """Wait until exactly these notifications are shown. The check uses a page that runs none of
+        Gadget's scripts."""
         page = self._context.new_page()
         page.goto("/service-worker.js")
         said = f"{expected} are shown"
@@ -137,7 +137,8 @@ def test_a_push_opens_its_card_and_disappears_with_the_decision(
     worker.await_notifications(shown)
     page = phone.new_page()
     page.goto(shown["path"])
-    worker.await_notifications()  # closed, because an open page already shows the waiting cards
+    # No notification is shown, because an open page already shows the waiting cards.
+    worker.await_notifications()
     shown_card = page.locator(".card")
     await_that(lambda: shown_card.evaluate(STILL) > STANDS_STILL_S * 1000, "the card does not move")
     shown_card.locator(".approve-button").click()

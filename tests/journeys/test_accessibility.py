@@ -30,7 +30,7 @@ AXE = Axe().axe_script
 RULES = {
     "runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]},
     "resultTypes": ["violations"],
-    # None of these rules reads a stylesheet, and axe fails on one that is imported into a layer.
+    # Preload no stylesheets: no rule here reads one, and axe fails on one imported into a layer.
     "preload": {"assets": ["media"]},
 }
 WIDER = "() => document.documentElement.scrollWidth - innerWidth"
@@ -175,7 +175,7 @@ def test_every_page_passes_axe(office: Office, visit: Visit, places: dict[str, s
     assert not faults, "\n".join(faults)
 
 
-# The page of the REST API, with its parts opened
+# The page of the REST API, with its sections open
 
 
 WIDTHS = (1440, 360)

@@ -29,7 +29,7 @@ from tools.office.records.models import Draft, ListEntry, RecordChange, RecordLi
 pytestmark = pytest.mark.once
 
 ONE_OF = 6
-"""Of each model, one of this many pages is checked."""
+"""A sample checks one of this many pages."""
 
 
 @pytest.fixture

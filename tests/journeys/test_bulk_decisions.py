@@ -90,7 +90,7 @@ def test_a_group_is_approved_with_three_keys_and_undone_as_a_whole(
     "The summary before a bulk decision says what the cards share and where they differ",
     "static/js/inbox/bulk_summary.js",
 )
-def test_a_bulk_denial_confirms_number_reason_and_differences_once(
+def test_the_summary_of_a_bulk_denial_states_the_number_the_differences_and_the_reason(
     office: Office, visit: Visit
 ) -> None:
     addresses = [*[f"{name}@acme.example" for name in "abc"], "d@acme.example"]
@@ -190,7 +190,7 @@ def test_a_destructive_card_cannot_be_selected(office: Office, visit: Visit) -> 
     "A card that changed meanwhile is not decided in bulk",
     "static/js/inbox/selection.js",
 )
-def test_a_card_that_changed_meanwhile_stays_open_with_a_notice(
+def test_a_card_decided_elsewhere_is_left_out_of_a_bulk_approval_with_a_notice(
     office: Office, visit: Visit
 ) -> None:
     first, second, third = await_group(office, [f"{name}@acme.example" for name in "abc"])

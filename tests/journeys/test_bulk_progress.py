@@ -108,7 +108,7 @@ def test_a_long_bulk_decision_shows_its_progress(
         )
 
 
-def test_an_undo_responds_at_once_updates_the_cards_and_counts_the_started_ones(
+def test_an_undo_responds_at_once_updates_the_cards_and_counts_the_started_calls(
     office: Office, visit: Visit
 ) -> None:
     first, *others = await_group(office, [f"{name}@acme.example" for name in "abcd"])

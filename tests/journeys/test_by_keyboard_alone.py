@@ -21,9 +21,10 @@ pytestmark = pytest.mark.once
 
 MAX_STOPS = 80
 PLACE_OF_NEXT = {"Tab": "FOLLOWING", "Shift+Tab": "PRECEDING"}
-# Before each Tab the focused element is stored with its style. Afterwards the next one must be in
-# the window, uncovered and later in the document, and the one before must look different without
-# the focus. Only the selected card of the inbox keeps its frame while the focus moves on inside it.
+# Before each Tab, the focused element is stored with its style. Afterwards, the newly focused
+# element must be in the window, uncovered and later in the document, and the stored one must look
+# different without the focus. Only the selected card of the inbox keeps its frame while the focus
+# moves inside it.
 WATCH_FOCUS = """
 window.said = [];
 const looksOf = (element) => {

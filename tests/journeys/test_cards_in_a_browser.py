@@ -119,7 +119,9 @@ def test_an_approval_undone_within_its_grace_waits_again(office: Office, visit: 
 
 
 @pytest.mark.every_commit
-def test_an_edited_card_is_a_new_card_and_approves_nothing(office: Office, visit: Visit) -> None:
+def test_editing_a_card_creates_a_new_card_and_approves_nothing(
+    office: Office, visit: Visit
+) -> None:
     record = office.workshop.record(phone="1")
     run, (card,) = waiting(office, update(record))
     visitor = visit("approver")

@@ -18,8 +18,8 @@ from tools.office.records.models import Record
 
 pytestmark = pytest.mark.once
 
-# The response to the next POST is lost, or replaced by a proxy's error; the request itself may or
-# may not arrive.
+# Lose the response to the next POST, or replace it with a proxy's error; `arrives` decides if the
+# request itself reaches the server.
 LOSE_A_RESPONSE = """([arrives, status]) => {
   const real = window.fetch;
   window.fetch = async (...sent) => {
@@ -137,7 +137,7 @@ class TestACardOnItsOwnPage:
 
 
 def open_card(visit: Visit, card: Approval) -> Visitor:
-    """Open the page of this card for an approver, with silent sockets."""
+    """Open this card's page for an approver whose sockets are blocked."""
     visitor = visit("approver")
     visitor.block_sockets()
     visitor.page.goto(f"/approvals/{card.pk}/")

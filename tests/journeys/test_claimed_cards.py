@@ -48,7 +48,9 @@ def test_a_claimed_card_warns_others_and_is_decided_by_their_second_press(
     assert get_status(first) == ApprovalStatus.APPROVED
 
 
-def test_a_claim_is_released_or_used_by_the_claimant(office: Office, visit: Visit) -> None:
+def test_the_claimant_can_release_the_card_or_decide_it_at_once(
+    office: Office, visit: Visit
+) -> None:
     first, second = waiting(office, 2)
     visitor = in_the_inbox(visit)
     assert_selected(visitor, first)

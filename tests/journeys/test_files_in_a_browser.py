@@ -1,5 +1,5 @@
-"""In a browser: files are uploaded, found, downloaded and deleted after a confirmation; no width
-scrolls sideways."""
+"""In a browser: files are uploaded, found, downloaded and deleted after a confirmation; the page
+scrolls sideways at no width."""
 
 from __future__ import annotations
 
@@ -52,7 +52,9 @@ def test_files_can_be_uploaded_downloaded_and_deleted(
 
 
 @pytest.mark.parametrize("width", [360, 768, 1440])
-def test_the_page_scrolls_sideways_at_no_width(office: Office, visit: Visit, width: int) -> None:
+def test_the_page_does_not_scroll_sideways_at_any_width(
+    office: Office, visit: Visit, width: int
+) -> None:
     page = visit("admin").page
     page.set_viewport_size({"width": width, "height": 900})
     page.goto("/files/")

@@ -22,8 +22,8 @@ LONG = "everything-that-was-ever-written-" * 20
 
 
 def make_pages(workshop: Workshop) -> None:
-    """Create more standing grants than fit on one page, the newest for a run that the creator of
-    the grant requested."""
+    """Create more standing grants than fit on one page, the newest for a run that the
+    grant's creator requested."""
     workshop.members["operator"] = workshop.approver
     run = workshop.submit()
     proposal = propose_for(workshop, "probe.effect", equals("name", LONG))
@@ -41,7 +41,7 @@ def test_the_pages_fit_every_width_and_link_to_each_other(
     page = visit("approver", scripts=scripts).page
     page.goto("/grants/")
     expect(
-        page.get_by_text("requested this run, so someone else decides its calls.")
+        page.get_by_text("requested this run, so someone else must approve its calls.")
     ).to_have_count(1)
     expect(page.get_by_text("it never approves calls that")).to_have_count(PAGE_SIZE - 1)
     faults = find_faults_at(page, WIDTHS[0], "the list") if scripts else []

@@ -104,7 +104,9 @@ def hostile(office: Office, model: ModelServer) -> Office:
     return office
 
 
-def test_no_text_runs_or_is_hidden_on_any_page(hostile: Office, visit: Visit) -> None:
+def test_hostile_text_neither_runs_nor_stays_hidden_on_any_page(
+    hostile: Office, visit: Visit
+) -> None:
     visitor = visit("approver")
     visitor.page.goto("/")
     assert_tame(visitor)
@@ -187,7 +189,7 @@ def test_a_long_value_shows_its_length_and_disables_a_destructive_approve(
     expect(shown.locator(".approve-button")).to_be_enabled()
 
 
-# Pages of a world in which every field has all of the strings, in a real browser
+# Pages in a real browser, of a world with every hostile string in every field
 
 HOST = "http://gadget.localhost"
 LIST_PAGES = (
@@ -304,7 +306,7 @@ def test_no_admin_page_runs_or_hides_a_hostile_string(
         browser.assert_tame(f"/admin/records/record/?{urlencode({'q': text})}")
 
 
-# Hidden characters marked by the server, and by a page in streaming text
+# The server, and a page with streaming text, replace the same hidden characters by tokens
 
 EACH = ("\ufe0f", "\ufe0e", "\ufe0f\u20e3")
 """The variation selectors that follow each character, in turn."""

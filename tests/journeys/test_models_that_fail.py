@@ -123,7 +123,7 @@ def test_a_temporary_failure_is_shown_and_retried(office: Office, visit: Visit) 
     visitor = visit("viewer")
     for name, (_, code) in TEMPORARY.items():
         visitor.open_run(runs[name])
-        expect(visitor.page.locator("#panel")).to_contain_text("The model could not be asked")
+        expect(visitor.page.locator("#panel")).to_contain_text("The request to the model failed")
         expect(visitor.page.locator("#panel .code")).to_have_text(code)
         visitor.assert_panel_is_whole(runs[name])
 

@@ -109,7 +109,7 @@ def list_red(page: Page, path: str) -> list[str]:
     return texts
 
 
-def test_only_a_loss_is_red_in_the_effect(office: Office, visit: Visit) -> None:
+def test_only_lost_values_are_red_in_the_effect_of_a_card(office: Office, visit: Visit) -> None:
     regions = ["EU", "EU", "EU", "EU", "US"]  # the last two rows differ, so that a table is shown
     records = [
         office.workshop.record(name=f"Company {number}", region=each)
@@ -165,7 +165,7 @@ def test_each_choice_of_a_question_is_a_separate_button(office: Office, visit: V
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [360, 1440])
-def test_a_wide_table_has_a_shadow_at_its_edge(
+def test_a_wide_table_has_a_shadow_at_an_edge_beyond_which_it_continues(
     office: Office, visit: Visit, width: int, scheme: str
 ) -> None:
     body = "\n".join(

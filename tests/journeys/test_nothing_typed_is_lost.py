@@ -75,7 +75,7 @@ def test_an_edit_sent_after_the_session_ended_is_restored_after_the_login(
     }
 
 
-def test_without_scripts_the_text_is_on_the_page_after_the_login(
+def test_without_scripts_an_unsent_reason_is_on_the_page_after_the_login(
     office: Office, visit: Visit
 ) -> None:
     (card,) = waiting(office, 1)
@@ -200,7 +200,7 @@ def test_viewing_another_card_keeps_a_half_typed_reason(office: Office, visit: V
     expect(visitor.card(first.pk).locator("[name=reason]")).to_have_value("half a rea")
 
 
-def test_e_focuses_the_most_useful_field_of_the_form(office: Office, visit: Visit) -> None:
+def test_e_focuses_the_field_that_the_call_changes(office: Office, visit: Visit) -> None:
     (card,) = waiting(office, 1)
     visitor = in_the_inbox(visit)
     assert_selected(visitor, card)

@@ -147,7 +147,9 @@ class TestAQuestion:
     "The waiting run's panel shows the delegated run, and cards name the delegating employee",
     "agents/web/panel/child_runs.py",
 )
-def test_a_delegated_task_is_shown_inside_the_panel(office: Office, visit: Visit) -> None:
+def test_a_delegated_task_is_shown_in_the_panel_of_the_delegating_run(
+    office: Office, visit: Visit
+) -> None:
     workshop, record = office.workshop, office.workshop.record()
     change = call("data.updateRecord", record_id=str(record.pk), changes={"status": "inactive"})
     kim = hire(workshop, "Kim", asking(change), answer="Acme is inactive now.")

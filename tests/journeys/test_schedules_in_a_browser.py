@@ -1,5 +1,5 @@
-"""In a browser: a schedule is previewed, created, paused, resumed and cancelled; no width scrolls
-sideways."""
+"""In a browser: a schedule is previewed, created, paused, resumed and cancelled; no page scrolls
+sideways at any width."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_schedule_can_be_created_paused_resumed_and_cancelled(
     expect(page.get_by_text("No schedules yet.")).to_be_visible()
 
 
-def test_the_form_starts_with_the_time_zone_of_the_reader(office: Office, visit: Visit) -> None:
+def test_the_form_starts_with_the_readers_time_zone(office: Office, visit: Visit) -> None:
     page = visit("operator").page
     page.goto("/schedules/")
     own = page.evaluate("Intl.DateTimeFormat().resolvedOptions().timeZone")
@@ -81,7 +81,7 @@ def find_faults_at(page: Page, width: int, where: str) -> list[str]:
 
 
 @pytest.mark.parametrize("width", take_sample(WIDTHS, len(WIDTHS), "widths of schedules"))
-def test_every_width_fits_and_passes_axe(office: Office, visit: Visit, width: int) -> None:
+def test_the_pages_fit_every_width_and_pass_axe(office: Office, visit: Visit, width: int) -> None:
     page = visit("operator").page
     page.set_viewport_size({"width": width, "height": 900})
     faults: list[str] = []

@@ -48,8 +48,8 @@ def run(office: Office) -> Run:
 def browser_headers(
     office: Office, member: Membership | None = None, origin: str = ""
 ) -> dict[str, str]:
-    """Return the headers of our own page, or of another origin, with the session of this person if
-    one is given."""
+    """Return the headers of our own page, or of another origin, with this person's
+    session if a person is given."""
     cookie = (
         {"Cookie": f"{settings.SESSION_COOKIE_NAME}={office.session(member)}"} if member else {}
     )
@@ -89,7 +89,9 @@ class TestASocketWithoutALogin:
         both = {**browser_headers(office, office.member("admin")), **wrong}
         assert close_code(office, path.format(run=run.pk), both) == NO_LOGIN
 
-    def test_is_refused_without_an_organization(self, office: Office, run: Run, path: str) -> None:
+    def test_is_refused_for_an_account_without_an_organization(
+        self, office: Office, run: Run, path: str
+    ) -> None:
         member = office.member("viewer")
         headers = browser_headers(office, member)
         member.delete()
@@ -98,13 +100,13 @@ class TestASocketWithoutALogin:
     @pytest.mark.parametrize(
         "origin", ["https://evil.example", "null", "http://127.0.0.1:1", "http://localhost"]
     )
-    def test_gets_no_handshake_from_another_origin(
+    def test_no_handshake_from_another_origin_succeeds_even_with_a_session(
         self, office: Office, run: Run, path: str, origin: str
     ) -> None:
         headers = browser_headers(office, office.member("admin"), origin)
         assert get_refusal(office, path.format(run=run.pk), headers) == 403
 
-    def test_gets_no_handshake_with_a_cookie_and_no_origin(
+    def test_no_handshake_with_a_session_and_without_an_origin_succeeds(
         self, office: Office, run: Run, path: str
     ) -> None:
         headers = browser_headers(office, office.member("admin"))

@@ -96,7 +96,8 @@ def test_a_socket_stays_open_through_7_s_of_silence(office: Office) -> None:
 
 
 def test_hints_arrive_again_when_redis_is_back(office: Office) -> None:
-    """Check a socket that was open before, and one opened while Redis was unavailable."""
+    """Check a socket that was open before Redis became unavailable, and one that was opened
+    meanwhile."""
     office.recorder.hold("gate")
     office.workshop.play(asking(call("probe.gate", name="gate")))
     operator = office.api_client("operator")

@@ -52,7 +52,7 @@ def test_a_task_can_be_assigned_with_the_keyboard_alone(office: Office, visit: V
     assert (run.employee.name, run.task) == ("Zoe", EXAMPLES[0])
 
 
-def test_a_written_task_starts_with_one_shortcut(office: Office, visit: Visit) -> None:
+def test_a_typed_task_is_started_with_one_shortcut(office: Office, visit: Visit) -> None:
     office.workshop.play(answer="Hello.")
     visitor = visit("operator")
     visitor.page.goto("/")
@@ -73,7 +73,7 @@ def test_focusing_the_task_field_neither_scrolls_nor_moves_links(
     expect(visitor.page.get_by_label("Task", exact=True)).not_to_be_focused()
 
 
-def test_only_examples_of_the_chosen_employee_are_shown_even_without_scripts(
+def test_only_the_chosen_employees_examples_are_shown_even_without_scripts(
     office: Office, visit: Visit
 ) -> None:
     zoe = hire_zoe(office)

@@ -139,7 +139,7 @@ def test_the_message_about_an_approval_has_an_undo_button(office: Office, visit:
     assert Approval.objects.get(pk=first.pk).status == ApprovalStatus.SUPERSEDED
 
 
-def test_holding_a_key_decides_only_one_card(office: Office, visit: Visit) -> None:
+def test_pressing_a_twice_quickly_decides_only_one_card(office: Office, visit: Visit) -> None:
     """The second press comes before anybody can have read the next card."""
     first, second, _ = waiting(office)
     visitor = in_the_inbox(visit)
@@ -195,7 +195,9 @@ def test_no_key_approves_while_a_reason_is_typed(office: Office, visit: Visit) -
     )
 
 
-def test_the_last_decision_shows_an_empty_inbox_with_figures(office: Office, visit: Visit) -> None:
+def test_after_the_last_decision_the_inbox_is_empty_and_shows_figures(
+    office: Office, visit: Visit
+) -> None:
     waiting(office, 1)
     visitor = in_the_inbox(visit)
     press(visitor, "d 3")
@@ -237,7 +239,7 @@ def test_no_single_key_approves_a_destructive_card(office: Office, visit: Visit)
     office.workshop.undo(Approval.objects.get(pk=card.pk))
 
 
-def test_disabled_keys_stay_disabled(office: Office, visit: Visit) -> None:
+def test_keys_that_were_turned_off_stay_off_after_a_reload(office: Office, visit: Visit) -> None:
     first, second, _ = waiting(office)
     visitor = in_the_inbox(visit)
     press(visitor, "?")
@@ -339,7 +341,7 @@ def test_a_decision_sends_less_than_five_kilobytes_to_each_screen(
     office.workshop.undo(Approval.objects.get(pk=first.pk))
 
 
-def test_a_search_lists_only_matching_cards_including_new_ones(
+def test_a_search_lists_only_matching_cards_including_new_cards(
     office: Office, visit: Visit
 ) -> None:
     waiting(office, 2)

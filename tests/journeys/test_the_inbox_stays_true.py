@@ -190,7 +190,9 @@ def test_a_removed_row_passes_its_focus_to_the_next(office: Office, visit: Visit
     office.workshop.undo(Approval.objects.get(pk=first.pk))
 
 
-def test_enter_and_digits_on_a_question_focus_its_answer(office: Office, visit: Visit) -> None:
+def test_enter_focuses_the_answer_and_a_digit_answers_only_the_question_that_was_shown(
+    office: Office, visit: Visit
+) -> None:
     may_ask(office.workshop.employee)
     office.workshop.play(asking(ask(choices=["London", "Paris"])))
     first, second = [
@@ -210,7 +212,7 @@ def test_enter_and_digits_on_a_question_focus_its_answer(office: Office, visit: 
     )
 
 
-def test_a_truncated_list_is_filled_again(office: Office, visit: Visit) -> None:
+def test_a_decision_fills_a_truncated_list_again(office: Office, visit: Visit) -> None:
     first, second, third = waiting(office)
     visitor = in_the_inbox(visit)
     assert_selected(visitor, first)
@@ -268,7 +270,7 @@ def test_an_approval_can_be_undone_after_a_reload(office: Office, visit: Visit) 
     assert get_status(first) == ApprovalStatus.SUPERSEDED
 
 
-def test_the_counts_of_the_filters_are_updated(office: Office, visit: Visit) -> None:
+def test_the_filters_show_updated_counts_when_a_card_arrives(office: Office, visit: Visit) -> None:
     waiting(office, 2)
     visitor = in_the_inbox(visit)
     chips = visitor.page.locator("[data-chips]")

@@ -110,7 +110,9 @@ window.WebSocket = class extends Plain {
 };"""
 
 
-def test_a_line_costs_the_same_in_a_panel_of_5000_lines(office: Office, visit: Visit) -> None:
+def test_a_line_is_added_about_as_fast_to_5000_lines_as_at_the_beginning(
+    office: Office, visit: Visit
+) -> None:
     office.workshop.play(asking(call("utility.calculate", operation="add", a=1, b=2)))
     run = office.submit("Calculate")
     office.await_end(run.pk)
@@ -152,7 +154,8 @@ PASS_HEADS = "(all) => all.map((line) => line.innerHTML)"
 
 
 def test_a_pass_is_the_same_live_and_after_loading(office: Office, visit: Visit) -> None:
-    """The server draws its part of the timeline and its figures once, for both."""
+    """The server draws the figures of a pass and its part of the timeline only once, for live and
+    loaded pages."""
     reads = [call("utility.calculate", operation="add", a=1, b=number) for number in range(14)]
     office.workshop.play(
         asking(call("probe.gate", name="one"), call("probe.gate", name="two"), *reads),
@@ -281,7 +284,7 @@ def start_writing(
     return run_id
 
 
-def test_streamed_text_is_shown_once_at_its_end(
+def test_streamed_text_is_shown_only_once_after_it_has_ended(
     office: Office, visit: Visit, model: ModelServer
 ) -> None:
     visitor = visit("operator")
@@ -342,7 +345,7 @@ def test_text_is_replaced_when_another_worker_takes_over(
     visitor.assert_panel_is_whole(run_id)
 
 
-def test_a_pause_of_the_provider_is_shown_with_its_end(
+def test_a_pause_requested_by_the_model_server_is_shown_with_its_remaining_time(
     office: Office, visit: Visit, model: ModelServer
 ) -> None:
     office.workshop.connect(model.url)
@@ -375,7 +378,7 @@ def test_a_page_reports_that_its_login_has_ended(office: Office, visit: Visit) -
     expect(visitor.page.get_by_role("button", name="Log in")).to_be_visible()
 
 
-def test_the_lists_update_live(office: Office, visit: Visit) -> None:
+def test_the_lists_of_the_start_page_update_live(office: Office, visit: Visit) -> None:
     visitor = visit("approver")
     visitor.page.goto("/")
     expect(visitor.page.get_by_text("all caught up.")).to_be_visible()

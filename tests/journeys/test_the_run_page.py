@@ -27,7 +27,7 @@ IS_NEWEST_IN_VIEW = """() => {
 }"""
 
 
-def test_the_bar_shows_the_state_of_the_run_and_links_to_what_it_needs(
+def test_the_bar_shows_the_runs_state_and_links_to_the_card_that_it_waits_for(
     office: Office, visit: Visit
 ) -> None:
     record = office.workshop.record()
@@ -60,8 +60,8 @@ def test_the_bar_shows_the_state_of_the_run_and_links_to_what_it_needs(
 
 
 def play_gates(office: Office, *later: dict[str, Any]) -> list[str]:
-    """Prepare four passes with a gate and three more lines each, hold the gates and return their
-    names; add later passes."""
+    """Script four passes, each with a gate and three more lines, and the `later` passes; hold the
+    gates and return their names."""
     gates = [f"gate {number}" for number in range(4)]
     reads = [call("utility.calculate", operation="add", a=1, b=number) for number in range(12)]
     for gate in gates:

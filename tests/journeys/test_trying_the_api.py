@@ -46,7 +46,7 @@ def start_waiting_run(office: Office) -> tuple[Run, Approval]:
     return run, card
 
 
-def test_example_ids_belong_to_rows_of_the_reader(office: Office, visit: Visit) -> None:
+def test_example_ids_belong_to_rows_that_the_reader_can_see(office: Office, visit: Visit) -> None:
     run, card = start_waiting_run(office)
     page = visit("operator").page
     asked: list[str] = []
@@ -106,7 +106,7 @@ def test_a_missing_description_is_reported_on_the_page(visit: Visit) -> None:
     expect(page.locator("#swagger-ui")).to_contain_text("Failed to load API definition")
 
 
-def test_operations_are_shown_without_example_ids_if_those_cannot_be_loaded(visit: Visit) -> None:
+def test_operations_are_shown_without_example_ids_if_the_ids_cannot_be_loaded(visit: Visit) -> None:
     page = visit("operator").page
     page.route("**/api/runs?*", lambda route: route.abort())
     page.goto("/api/docs")

@@ -89,7 +89,7 @@ def test_the_first_press_after_a_vote_warns_and_the_second_decides(
     office.workshop.undo(Approval.objects.get(pk=card.pk), by=office.member("admin"))
 
 
-def test_a_vote_and_its_withdrawal_are_announced_and_each_warns_before_a_denial(
+def test_a_vote_and_its_withdrawal_are_announced_and_warn_before_a_denial(
     office: Office, visit: Visit
 ) -> None:
     (card,) = waiting(office, 1)
@@ -109,7 +109,7 @@ def test_a_vote_and_its_withdrawal_are_announced_and_each_warns_before_a_denial(
     await_that(lambda: get_status(card) == ApprovalStatus.DENIED, "the second press denies")
 
 
-def test_a_vote_of_the_same_person_elsewhere_removes_the_buttons_without_a_warning(
+def test_a_persons_own_vote_elsewhere_removes_the_buttons_without_a_warning(
     office: Office, visit: Visit
 ) -> None:
     (card,) = waiting(office, 1)

@@ -18,7 +18,9 @@ pytestmark = pytest.mark.once
     "A decided card on an open screen shows what happened then",
     "static/js/cards/outcomes.js",
 )
-def test_the_inbox_and_the_history_follow_a_decided_card(office: Office, visit: Visit) -> None:
+def test_the_inbox_and_the_history_show_a_decision_and_its_outcome_without_a_reload(
+    office: Office, visit: Visit
+) -> None:
     record = office.workshop.record()
     update = call("data.updateRecord", record_id=str(record.pk), changes={"status": "inactive"})
     office.workshop.play(asking(update, text="I look."))

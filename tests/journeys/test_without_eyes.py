@@ -82,7 +82,9 @@ def test_a_new_card_is_announced_by_name(office: Office, visit: Visit) -> None:
 @feature(
     "The inbox", "System colors show what is selected and ticked", "static/css/forced-colors.css"
 )
-def test_system_colors_show_what_is_selected_and_ticked(office: Office, visit: Visit) -> None:
+def test_with_system_colors_selected_and_ticked_rows_look_different(
+    office: Office, visit: Visit
+) -> None:
     first, second, _ = waiting(office)
     visitor = in_the_inbox(visit)
     visitor.page.emulate_media(forced_colors="active")
@@ -95,7 +97,7 @@ def test_system_colors_show_what_is_selected_and_ticked(office: Office, visit: V
     assert evaluate_look(visitor, first) != selected
 
 
-def test_the_list_stays_usable_at_400_percent(office: Office, visit: Visit) -> None:
+def test_the_list_stays_usable_at_a_zoom_of_400_percent(office: Office, visit: Visit) -> None:
     waiting(office)
     visitor = in_the_inbox(visit)
     visitor.page.set_viewport_size({"width": 320, "height": 256})
@@ -169,7 +171,7 @@ def test_a_card_that_failed_to_load_can_be_requested_again(office: Office, visit
 
 
 @pytest.mark.parametrize("key", ["e", "o", "x"])
-def test_a_key_without_a_card_is_explained_on_the_screen(
+def test_a_key_pressed_in_an_empty_inbox_is_explained_on_the_screen(
     office: Office, visit: Visit, key: str
 ) -> None:
     visitor = in_the_inbox(visit)

@@ -1,5 +1,5 @@
 """Weaken guards one by one in a copy of the project, run the tests next to each, and list every
-unnoticed one."""
+guard whose loss no test noticed."""
 
 from __future__ import annotations
 

@@ -143,7 +143,8 @@ def _leave_out_operand(text: _Text, node: ast.AST) -> _Found:
 
 
 def _compares_with_none(node: ast.expr) -> bool:
-    """Return True for an operand that serves the type checker; without it, the next one raises."""
+    """Return True for a comparison with None, which serves the type checker: without it, the next
+    operand raises an error."""
     return isinstance(node, ast.Compare) and ast.unparse(node.comparators[-1]) == "None"
 
 
@@ -152,7 +153,7 @@ def _turn_comparison(text: _Text, node: ast.AST) -> _Found:
     if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in _COMPARISONS:
         left, right = text.in_brackets(node.left), text.in_brackets(node.comparators[0])
         sign = _COMPARISONS[type(node.ops[0])]
-        # No time is exactly on a bound, so a shift by one would change nothing.
+        # Invert comparisons of times: no time is exactly on a bound, so a shift changes nothing.
         if _TIMES.search(f"{left} {right}"):
             sign = _REVERSED.get(type(node.ops[0]), sign)
         yield node, f"{left} {sign} {right}"

@@ -38,7 +38,7 @@ class Target:
     only: str = ""
 
     def edits(self) -> list[Mutant]:
-        """Return every mutant of these files, with those that are always sampled first."""
+        """Return every mutant of these files; the mutants that are in every sample come first."""
         found = []
         for file in self.files:
             edits = [each for each in find_edits((ROOT / file).read_text()) if self._counts(each)]
@@ -93,13 +93,13 @@ def _has_lookup(path: Path) -> bool:
 
 
 def leaves_out(edit: Edit, text: str) -> bool:
-    """Return True if the edit widens a lookup by a condition that contains this text."""
+    """Return True if the edit widens a lookup by removing a condition that contains this text."""
     return edit.kind == "condition" and edit.before.count(text) > edit.after.count(text)
 
 
 def organization_filters(files: str, tests: str) -> Target:
-    """Name the lookups within one organization in files of these names; the tests of access come
-    before many others."""
+    """Name the lookups within one organization in the matching files; if there are many other
+    tests, the tests of access come first."""
     named = [path for path in sorted(ROOT.glob(files)) if _has_lookup(path)]
     found = [path for pattern in tests.split() for path in sorted(ROOT.glob(f"tests/{pattern}.py"))]
     others = [path.relative_to(ROOT).as_posix() for path in found]

@@ -49,7 +49,8 @@ def find_node(folder: Path = FOLDER) -> str:
     stamp = folder / "node_modules" / ".installed"
     wanted = hashlib.sha256((folder / "package-lock.json").read_bytes()).hexdigest()
     if not stamp.is_file() or stamp.read_text() != wanted:
-        # Other users start these programs, too, and the tests make their files private.
+        # Set the umask, because the tests make new files private, but other users start these
+        # programs.
         done = subprocess.run(
             [npm, "ci"],
             cwd=folder,

@@ -84,8 +84,8 @@ class Sent:
 
 
 def plant_and_search(cards: int) -> str:
-    """Send every kind of notice about this many cards with canaries, and find none; report the
-    amount searched."""
+    """Send every kind of notice about this many cards full of canaries, and check that no message
+    contains one; report the amount searched."""
     with receive() as (world, servers):
         for number in range(cards):
             card, alone = plant(world), KINDS[number % len(KINDS)]
@@ -127,7 +127,7 @@ def receive() -> Iterator[tuple[World, Servers]]:
 
 
 def plant(world: World) -> Approval:
-    """Create a card with a canary in every free field of its rows, and in those around it."""
+    """Create a card with a canary in every free field of its own row and of the related rows."""
     run = world.run()
     Pass.objects.create(run=run, number=1, text=CANARY, response={}, messages_upto=1)
     card = world.card(run)

@@ -55,7 +55,7 @@ def test_a_card_does_not_notify_its_requester_under_the_two_person_rule(world: W
     assert tell(NoticeKind.CARD, world.card(run)) == ["admin"]
 
 
-def test_a_card_with_a_rule_notifies_the_group(world: World) -> None:
+def test_a_card_with_a_rule_notifies_only_the_rules_group(world: World) -> None:
     group = ApproverGroup.objects.create(organization=world.acme, name="Finance")
     group.members.add(world.member("approver"))
     ApprovalRule.objects.create(organization=world.acme, name="payments", group=group)
@@ -136,6 +136,6 @@ def test_notices_of_a_hundred_cards_are_spread_with_at_most_20_queries(
     assert Delivery.objects.filter(status=DeliveryStatus.WAITING).count() == 200
 
 
-def test_only_people_of_the_needed_role_are_queried(world: World) -> None:
+def test_a_card_does_not_notify_people_whose_role_cannot_decide_it(world: World) -> None:
     Membership.objects.filter(user=world.users["approver"]).update(role=Role.OPERATOR)
     assert tell(NoticeKind.CARD, world.card()) == ["admin"]

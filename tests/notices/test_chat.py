@@ -78,9 +78,8 @@ def test_a_card_is_sent_to_ntfy(world: World, server: ChatServer, ntfy: str) -> 
     assert Delivery.objects.get().status == DeliveryStatus.SENT
 
 
-def test_a_card_is_sent_to_a_slack_webhook(world: World, server: ChatServer) -> None:
-    """Mattermost accepts the same webhooks as Slack, whose own servers cannot run on this
-    machine."""
+def test_a_card_is_sent_to_a_mattermost_webhook(world: World, server: ChatServer) -> None:
+    """Slack's webhooks have the same form, but its servers cannot run on this machine."""
     confirm(add_chat(world.member("approver"), f"mmost://127.0.0.1:{server.port}/{'a' * 26}"))
     tell_card(world)
     assert server.paths == [f"/hooks/{'a' * 26}"]
@@ -111,7 +110,7 @@ class TestSharedChannel:
         assert len(server.bodies) == 1
 
     @pytest.mark.parametrize("kind", ChannelKind)
-    def test_of_a_kind_that_cannot_be_shared_is_reported(
+    def test_of_another_kind_than_chat_gets_nothing(
         self, world: World, shared: Channel, caplog: pytest.LogCaptureFixture, kind: ChannelKind
     ) -> None:
         Channel.objects.filter(pk=shared.pk).update(kind=kind)
@@ -234,7 +233,7 @@ def test_a_host_can_be_allowed_by_its_name(
         ("com", False),
     ],
 )
-def test_only_hosts_of_a_service_and_their_subdomains_are_known(
+def test_only_the_hosts_of_a_service_and_their_subdomains_may_be_reached(
     settings: Settings, host: str, *, expected: bool
 ) -> None:
     settings.CHAT_HOSTS = PrivateHosts()
@@ -311,7 +310,7 @@ def test_a_redirect_is_not_followed(server: ChatServer, ntfy: str) -> None:
 @pytest.mark.parametrize(
     ("status", "ended"), [(401, "failed"), (404, "failed"), (429, "waiting"), (503, "waiting")]
 )
-def test_a_refusal_ends_a_delivery_and_an_outage_retries_it(
+def test_a_refusal_ends_a_delivery_and_an_outage_leaves_it_waiting(
     world: World, server: ChatServer, ntfy: str, status: int, ended: str
 ) -> None:
     confirm(add_chat(world.member("approver"), ntfy))
@@ -326,7 +325,7 @@ def test_a_refusal_ends_a_delivery_and_an_outage_retries_it(
     "An address of a chat service appears in no log, page, error or audit entry",
     "agents/deliveries/channels/chat.py",
 )
-def test_the_address_is_never_shown(
+def test_an_address_appears_on_no_page_and_in_no_log_audit_entry_or_delivery(
     world: World, server: ChatServer, ntfy: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
@@ -350,13 +349,13 @@ def test_the_address_is_never_shown(
     assert "alerts" not in " ".join(told)
 
 
-def test_a_refused_address_is_not_repeated(world: World) -> None:
+def test_a_refused_address_is_not_shown_again(world: World) -> None:
     page = world.client("approver").post("/notices/channels/", {"chat": f"nope://{TOKEN}"})
     assert "not an address of a supported chat service" in page.content.decode()
     assert TOKEN not in page.content.decode()
 
 
-def test_the_requests_library_can_send_nothing_else(server: ChatServer) -> None:
+def test_the_requests_library_can_send_only_notifications(server: ChatServer) -> None:
     assert chat.SERVICES
     with pytest.raises(requests.ConnectionError, match="nothing is sent except notifications"):
         requests.post(f"http://127.0.0.1:{server.port}/", json={}, timeout=5)

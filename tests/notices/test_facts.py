@@ -236,7 +236,7 @@ def test_successive_sweeps_cover_all_cards(
     "Admins are notified of stops, used budgets and changed tools; people of their schedules that do not start",
     "agents/notices/outbox.py",
 )
-def test_a_stop_notifies_admins(workshop: Workshop) -> None:
+def test_stopping_an_employee_notifies_admins(workshop: Workshop) -> None:
     stops.stop_employee(workshop.operator, workshop.employee.pk)
     read_everything()
     notice = Notice.objects.get()

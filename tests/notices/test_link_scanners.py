@@ -53,8 +53,8 @@ def test_a_link_contains_only_the_number_of_the_card(links: list[str]) -> None:
 def test_twenty_scanners_that_follow_every_link_decide_nothing(
     world: World, links: list[str]
 ) -> None:
-    """Half of them have a session that may decide; all of them follow the addresses of forms as
-    well."""
+    """Half of the scanners have a session that may decide; all of them follow the addresses of
+    forms as well."""
     before = Approval.objects.values().get()
     for number in range(SCANNERS):
         client = world.client("approver") if number % 2 else Client()

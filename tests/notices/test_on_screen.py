@@ -211,7 +211,7 @@ def test_a_failed_withdrawal_keeps_the_pause_that_the_service_asks_for(
     }
 
 
-def test_a_failed_notification_lets_withdrawals_from_its_browser_pause(
+def test_a_failed_notification_pauses_withdrawals_from_its_browser(
     world: World, service: PushService, channel: Channel, closed: int
 ) -> None:
     tell_card(world)

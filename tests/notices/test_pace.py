@@ -60,7 +60,7 @@ def test_the_pace_hourly_means_the_next_full_hour() -> None:
     assert find(Pace.HOURLY) == datetime(2026, 11, 27, 13, tzinfo=UTC)
 
 
-def test_the_pace_daily_means_the_next_digest_in_the_time_zone_of_the_person() -> None:
+def test_the_pace_daily_means_the_next_digest_in_the_persons_time_zone() -> None:
     zone = ZoneInfo("America/New_York")
     assert find(Pace.DAILY, digest_at=time(8), zone=zone) == datetime(2026, 11, 27, 13, tzinfo=UTC)
     assert find(Pace.DAILY, digest_at=time(7), zone=zone) == datetime(2026, 11, 28, 12, tzinfo=UTC)

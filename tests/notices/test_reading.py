@@ -155,7 +155,7 @@ class TestEventsOfOrganizations:
         read_everything()
         assert Notice.objects.get().user == workshop.operator.user
 
-    def test_have_a_separate_cursor_from_events_of_runs(self, workshop: Workshop) -> None:
+    def test_have_cursors_separate_from_the_cursors_of_run_events(self, workshop: Workshop) -> None:
         workshop.work()
         stops.stop_employee(workshop.operator, workshop.employee.pk)
         read_everything()
@@ -168,7 +168,9 @@ class TestEventsOfOrganizations:
         }
 
 
-def test_an_ordinary_undo_of_a_break_glass_approval_creates_one_notice(workshop: Workshop) -> None:
+def test_an_ordinary_undo_of_a_break_glass_approval_adds_no_break_glass_notice(
+    workshop: Workshop,
+) -> None:
     Organization.objects.update(break_glass=True)
     workshop.play(asking(call("probe.effect", name="a")))
     card = workshop.card(workshop.work())

@@ -134,7 +134,7 @@ def test_a_person_who_can_no_longer_decide_gets_nothing(world: World, mail: Mail
     assert Delivery.objects.get().problem == "it is no longer for this person"
 
 
-def test_a_failure_is_retried_later_with_the_same_id(world: World, mail: MailServer) -> None:
+def test_a_failed_delivery_is_retried_after_its_pause(world: World, mail: MailServer) -> None:
     add_address(world.member("approver"))
     tell_card(world)
     mail.reply = "451 try later"
@@ -390,7 +390,8 @@ def test_a_notice_of_a_newer_version_waits_for_its_workers_and_does_not_block_ot
 
 @contextmanager
 def kinds_of_a_newer_version() -> Iterator[None]:
-    """Let the table take any kind during the block, and remove the unknown ones after it."""
+    """Let the table take any kind during the block, and remove the rows of unknown kinds after
+    it."""
     name = "notice_kind_is_known"
     is_postgresql = connection.vendor == "postgresql"
     check = next(each for each in Notice._meta.constraints if each.name == name)

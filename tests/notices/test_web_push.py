@@ -120,7 +120,7 @@ def test_the_example_of_rfc_8291_can_be_decrypted() -> None:
     assert keys.decrypt(from_base64(body)) == b"When I grow up, I want to be a watermelon"
 
 
-def test_each_push_has_a_new_key() -> None:
+def test_each_push_is_encrypted_with_a_new_salt_and_a_new_key() -> None:
     keys = BrowserKeys.make()
     subscription = Subscription(
         "https://push.example.com", to_base64(keys.public), to_base64(keys.auth)
@@ -155,7 +155,7 @@ def test_a_browser_is_removed_after_the_third_response_that_it_is_gone(
 
 
 @pytest.mark.parametrize("status", [401, 403])
-def test_a_subscription_for_another_key_shows_the_error_of_the_service_and_ends(
+def test_a_subscription_for_another_key_shows_the_services_error_and_ends(
     world: World, service: PushService, channel: Channel, status: int
 ) -> None:
     service.status, service.words = status, "the key\n does not  match"
@@ -198,7 +198,7 @@ def test_a_person_who_lost_a_browser_is_notified_by_other_channels(
 @pytest.mark.parametrize(
     ("retry_after", "seconds"), [("600", 600), ("", 15), ("soon", 15), ("9" * 9, 24 * 3600)]
 )
-def test_a_push_service_that_asks_to_wait_gets_no_requests(
+def test_a_push_service_that_asks_for_a_pause_gets_it_up_to_a_day(
     world: World, service: PushService, retry_after: str, seconds: int
 ) -> None:
     service.status, service.retry_after = 429, retry_after
@@ -208,7 +208,7 @@ def test_a_push_service_that_asks_to_wait_gets_no_requests(
     assert waits == pytest.approx(seconds * timing().scale, abs=5)
 
 
-def test_the_contact_is_the_first_secure_origin(settings: Settings) -> None:
+def test_the_contact_is_the_first_secure_origin_or_else_the_mail_sender(settings: Settings) -> None:
     settings.DEFAULT_FROM_EMAIL = "gadget@localhost"
     settings.ALLOWED_ORIGINS = ["http://gadget.internal", "https://gadget.example.com"]
     assert find_contact() == "https://gadget.example.com"
@@ -264,7 +264,8 @@ def test_a_hanging_browser_does_not_delay_others(
         service.answering.set()
         for sender in senders:
             sender.join(20)
-        service.faults.clear()  # the second browser has another secret
+        # The service cannot decrypt for the second browser, which has another secret.
+        service.faults.clear()
 
 
 def test_four_hanging_browsers_leave_a_sender_for_the_others(
@@ -303,7 +304,8 @@ def test_four_hanging_browsers_leave_a_sender_for_the_others(
         finally:
             service.answering.set()
             sender.stop()
-            service.faults.clear()  # three browsers have another secret
+            # The service cannot decrypt for three browsers, which have other secrets.
+            service.faults.clear()
 
 
 def send_and_close() -> None:

@@ -47,7 +47,7 @@ def test_an_omitted_column_is_loaded_on_first_use(organization: Organization) ->
     assert row.organization.name == organization.name
 
 
-def test_each_execution_has_its_own_values(organization: Organization) -> None:
+def test_each_execution_uses_its_own_values(organization: Organization) -> None:
     other = Organization.objects.create(name="Mill", slug="mill")
     assert [row.organization for row in BY_SLUG.fetch_all("mill")] == [other]
     assert [row.organization for row in BY_SLUG.fetch_all("hill")] == [organization]

@@ -49,7 +49,7 @@ def refusal() -> str:
     return ""
 
 
-def test_the_first_start_records_the_installation_and_later_ones_match(files: Path) -> None:
+def test_the_first_start_records_the_installation_and_later_starts_match_it(files: Path) -> None:
     assert not refusal()
     folder_id = (files / installation.ID_FILE).read_text()
     assert InstallationRow.objects.get().folder_mark == folder_id

@@ -66,7 +66,9 @@ def test_a_common_value_of_one_organization_hides_nothing_from_others(
 @pytest.mark.parametrize(
     "value", ["ada@acme.example.com", "application/json", "2026-11-29T10:00:00.123Z"]
 )
-def test_a_plausible_value_in_credentials_hides_nothing_from_others(value: str) -> None:
+def test_an_ordinary_value_in_credentials_is_hidden_only_in_lines_of_its_organization(
+    value: str,
+) -> None:
     known = KnownSecrets()
     known.learn([value], owner=1)
     assert name_common_kind(value) == "", "control: it can be saved"
@@ -119,7 +121,7 @@ def test_a_secret_is_hidden_in_every_encoding() -> None:
         assert "[hidden]" in hidden(line, SECRET)
 
 
-def test_each_line_of_a_long_secret_is_hidden_and_the_longest_first() -> None:
+def test_each_line_of_a_long_secret_is_hidden_and_longer_secrets_are_replaced_first() -> None:
     told = hidden(f"{PEM!r} and hkiG9w0BAQEFAASC alone", PEM)
     assert "MIIE" not in told
     assert "hkiG" not in told

@@ -16,7 +16,7 @@ def world() -> World:
     return make_world()
 
 
-def test_a_page_request_sets_the_organization_of_the_member(world: World) -> None:
+def test_a_page_request_sets_the_members_organization(world: World) -> None:
     world.client("outsider").get("/")
     assert get_logged_organization() == world.globex.pk
 

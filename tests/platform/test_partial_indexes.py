@@ -34,13 +34,13 @@ def leave_only(index: str, table: str) -> None:
 
 
 def plan_without_params(rows: QuerySet[Any]) -> str:
-    """Return the plan that PostgreSQL makes for every value of the params."""
+    """Return PostgreSQL's generic plan, which serves all values of the params."""
     sql, params = rows.query.sql_with_params()
     numbered = sql % tuple(f"${number}" for number in range(1, len(params) + 1))
     values = ", ".join(f"'{value}'" for value in params)
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SET LOCAL plan_cache_mode = force_generic_plan")
-        # For few rows, these may cost no more than the index.
+        # Turn off the alternatives: with few rows, they may cost no more than the index.
         for way in (
             "seqscan",
             "bitmapscan",
@@ -55,7 +55,7 @@ def plan_without_params(rows: QuerySet[Any]) -> str:
     return plan
 
 
-def test_waiting_cards_use_their_own_index() -> None:
+def test_the_query_for_waiting_cards_uses_its_partial_index() -> None:
     leave_only("approvals_waiting", Approval._meta.db_table)
     waiting = Approval.objects.filter(organization_id=1).order_by("tool_call_id", "pk")
     assert "approvals_waiting" in plan_without_params(waiting.filter(IS_PENDING)[:1001])
@@ -64,7 +64,7 @@ def test_waiting_cards_use_their_own_index() -> None:
     )
 
 
-def test_open_runs_use_their_own_index() -> None:
+def test_the_query_for_open_runs_uses_its_partial_index() -> None:
     leave_only("runs_unfinished", Run._meta.db_table)
     runs = Run.objects.filter(organization_id=1).order_by()
     assert "runs_unfinished" in plan_without_params(

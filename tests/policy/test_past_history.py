@@ -1,5 +1,5 @@
-"""Proposed limits over history are judged by the calls that had really started before each recorded
-call."""
+"""Proposed limits over history are evaluated against the calls that had really started before each
+recorded call."""
 
 from __future__ import annotations
 
@@ -207,7 +207,9 @@ def test_calls_before_the_oldest_judged_call_count(workshop: Workshop) -> None:
     assert simulate(workshop.organization.pk, [limit], 1).verdicts == Counter([RUNS])
 
 
-def test_an_earlier_call_of_another_organization_is_not_sufficient(workshop: Workshop) -> None:
+def test_a_call_of_another_organization_does_not_satisfy_a_required_earlier_call(
+    workshop: Workshop,
+) -> None:
     earlier, judged = calls(work(workshop, asking(call(SEARCH, text="a")), asking(sleep("a"))))
     after = After(SEARCH, "text", "tag")
     assert look_back(workshop, judged, AFTER_SEARCH).find_unseen(after, ["a"]) is None
@@ -216,7 +218,7 @@ def test_an_earlier_call_of_another_organization_is_not_sufficient(workshop: Wor
         assert look_back(workshop, judged, AFTER_SEARCH).find_unseen(after, ["a"]) == 0
 
 
-def test_an_earlier_failed_call_is_not_sufficient(workshop: Workshop) -> None:
+def test_a_failed_call_does_not_satisfy_a_required_earlier_call(workshop: Workshop) -> None:
     Grant.objects.create(employee=workshop.employee, tool=DETAIL)
     values = [str(workshop.record().pk), "999999"]
     details = asking(*(call(DETAIL, record_id=value) for value in values))
@@ -229,7 +231,7 @@ def test_an_earlier_failed_call_is_not_sufficient(workshop: Workshop) -> None:
     )
 
 
-def test_recorded_counts_take_precedence_over_rebuilt_ones(workshop: Workshop) -> None:
+def test_recorded_counts_take_precedence_over_rebuilt_counts(workshop: Workshop) -> None:
     Grant.objects.filter(employee=workshop.employee, tool=SLEEP).update(
         conditions=[at_most(9).as_json()]
     )
@@ -269,7 +271,7 @@ def test_a_sum_without_a_proposed_limit_is_not_rebuilt(workshop: Workshop) -> No
         look_back(workshop, judged, at_most(1)).total("ms", Period.DAY)
 
 
-def test_huge_amounts_do_not_affect_the_precision_of_small_ones(workshop: Workshop) -> None:
+def test_huge_amounts_do_not_affect_the_precision_of_small_amounts(workshop: Workshop) -> None:
     runs = [
         work(workshop, asking(call(CALCULATE, operation="add", a=amount, b=0)))
         for amount in (1e300, 0.1, 5)
@@ -318,7 +320,7 @@ def count_queries(workshop: Workshop, changes: list[PolicyChange]) -> int:
     "A drafted limit over earlier calls is judged by what had really started before each recorded call",
     "agents/policy/past_history.py",
 )
-def test_rebuilt_facts_equal_the_recorded_ones_of_random_calls(workshop: Workshop) -> None:
+def test_the_rebuilt_facts_of_random_calls_match_their_recorded_facts(workshop: Workshop) -> None:
     """Real limits make the calls record their facts, while runs wait for people and time passes.
 
     Runs with duplicates are left out: what a duplicate counts depends on the moment at which it is

@@ -48,7 +48,7 @@ class Remembered:
     "sufficed, and what others would have needed",
     "agents/policy/rule_simulation.py",
 )
-def test_outcomes_of_random_histories_equal_those_of_a_slow_judge(workshop: Workshop) -> None:
+def test_outcomes_of_random_histories_match_a_naive_judgment(workshop: Workshop) -> None:
     chance = random.Random(20261203)
     groups = [
         ApproverGroup.objects.create(organization=workshop.organization, name=name)

@@ -1,5 +1,5 @@
-"""Replay checks the approvals by standing grants again, by the grant's terms and the facts recorded
-with the call."""
+"""Replay checks approvals by standing grants again, against the grant's terms and the facts
+recorded with the call."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_the_snapshot_names_the_grants_compared_with_a_card(answered: StandingGr
     assert rules["standing_grants"] == [answered.pk]
 
 
-def test_a_card_that_no_grant_approved_is_replayed(
+def test_a_card_that_no_grant_approved_is_compared_with_the_grants_again(
     workshop: Workshop, answered: StandingGrant
 ) -> None:
     workshop.play(asking(call("probe.effect", name="b")))

@@ -1,4 +1,5 @@
-"""Replay checks approvals under approval rules again, by the rules and votes recorded with them."""
+"""Replay checks approvals under approval rules again, against the rules and votes recorded with
+them."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ def two_runs(workshop: Workshop) -> tuple[ToolCall, ToolCall]:
     "Each pass names the rules by which its calls were judged; equal rules are stored once",
     "agents/runs/snapshots.py",
 )
-def test_equal_rules_are_stored_once_and_changed_rules_again(workshop: Workshop) -> None:
+def test_the_same_rules_are_stored_once_and_changed_rules_again(workshop: Workshop) -> None:
     first, second = two_runs(workshop)
     names = list(Pass.objects.values_list("snapshot", flat=True))
     assert len(set(names)) == 1

@@ -71,7 +71,7 @@ def test_each_call_is_compared_once(workshop: Workshop) -> None:
     assert ShadowVerdict.objects.count() == 3
 
 
-def test_young_calls_wait_until_they_are_settled(workshop: Workshop) -> None:
+def test_recent_calls_are_compared_only_once_they_are_settled(workshop: Workshop) -> None:
     policy_draft = start(workshop)
     work(workshop, timedelta())
     work(workshop)
@@ -114,7 +114,9 @@ def test_only_admins_can_save_and_delete_policy_drafts(workshop: Workshop) -> No
         shadow.delete_policy_draft(workshop.operator, policy_draft.pk)
 
 
-def test_shadow_mode_has_an_end_and_runs_once(workshop: Workshop) -> None:
+def test_shadow_mode_lasts_1_to_30_days_and_runs_once_for_each_policy_draft(
+    workshop: Workshop,
+) -> None:
     policy_draft = shadow.save_policy_draft(workshop.admin, "No clock", STOP)
     for days in (0, 31):
         with pytest.raises(Invalid, match="1 to 30 days"):
@@ -123,7 +125,7 @@ def test_shadow_mode_has_an_end_and_runs_once(workshop: Workshop) -> None:
         shadow.stop_shadow(workshop.admin, policy_draft.pk)
     shadow.start_shadow(workshop.admin, policy_draft.pk, 30)
     shadow.stop_shadow(workshop.admin, policy_draft.pk)
-    with pytest.raises(Conflict, match="has run in shadow mode before"):
+    with pytest.raises(Conflict, match="has already run in shadow mode"):
         shadow.start_shadow(workshop.admin, policy_draft.pk, 1)
     shadow.delete_policy_draft(workshop.admin, policy_draft.pk)
     assert not PolicyDraft.objects.exists()

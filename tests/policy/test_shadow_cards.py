@@ -94,7 +94,7 @@ def test_each_decision_is_compared_once(workshop: Workshop) -> None:
     assert policy_draft.card_counts == {"more": 3}
 
 
-def test_young_decisions_wait_and_those_after_the_end_do_not_count(workshop: Workshop) -> None:
+def test_recent_decisions_wait_and_decisions_after_the_end_do_not_count(workshop: Workshop) -> None:
     policy_draft = start(workshop)
     decide(workshop, age=timedelta())
     assert shadow.compare_cards(policy_draft) == 0, "it may still be undone"
@@ -130,7 +130,7 @@ def test_other_organizations_are_not_compared(workshop: Workshop) -> None:
     assert shadow.compare_cards(policy_draft) == 1
 
 
-def test_a_policy_draft_compares_decisions_for_rules_and_calls_for_other_changes(
+def test_a_policy_draft_compares_decisions_if_it_has_rules_and_calls_if_it_has_other_changes(
     workshop: Workshop,
 ) -> None:
     stop = (PolicyChange(ChangeKind.STOP, "probe.clock"),)

@@ -276,7 +276,7 @@ def test_a_standing_grant_pauses_if_its_creator_could_not_decide_alone(
         assert report.total.outcomes == Counter([CardOutcome.PREAPPROVED]), terms
 
 
-def test_the_ruling_on_an_approval_by_a_standing_grant_counts(
+def test_an_approval_by_a_standing_grant_is_judged_by_its_recorded_ruling(
     workshop: Workshop, finance: ApproverGroup
 ) -> None:
     finance.members.add(workshop.approver)

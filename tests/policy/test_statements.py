@@ -20,8 +20,8 @@ TRANSACTION_WORDS = ("BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE")
 
 
 def count_statements(workshop: Workshop) -> Counter[str]:
-    """Drive a run of two passes, and count its statements; transaction statements by their
-    keyword."""
+    """Drive a run of two passes, and count its statements by kind: for snapshots, other queries,
+    and transaction statements by their keyword."""
     run = workshop.submit()
     with CaptureQueriesContext(connection) as captured:
         workshop.drive(run)

@@ -68,7 +68,7 @@ def test_an_unknown_host_suggests_checking_the_spelling(ask: Asking) -> None:
 
 
 @pytest.mark.parametrize(("scheme", "advice"), [("http", "try https://"), ("https", "Try http://")])
-def test_a_closed_connection_suggests_what_to_try(
+def test_a_connection_closed_without_a_response_suggests_the_other_scheme(
     ask: Asking, closing_server: str, scheme: str, advice: str
 ) -> None:
     assert advice in fail(ask, f"{scheme}://{closing_server}/v1")

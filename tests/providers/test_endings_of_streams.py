@@ -84,7 +84,9 @@ class TestLateUsage:
         wait_until(lambda: bool(taken))
         assert taken == [Usage(700, 7)]
 
-    def test_is_available_to_later_callers(self, server: ModelServer, ask: Asking) -> None:
+    def test_is_passed_to_a_callback_added_after_it_arrived(
+        self, server: ModelServer, ask: Asking
+    ) -> None:
         response = ask()
         assert response.late_usage is not None
         server.release()
@@ -93,7 +95,7 @@ class TestLateUsage:
         response.late_usage.then(taken.append)
         assert taken == [Usage(700, 7)]
 
-    def test_is_abandoned_at_the_deadline_of_the_request(self, ask: Asking) -> None:
+    def test_is_abandoned_at_the_requests_deadline(self, ask: Asking) -> None:
         started = time.monotonic()
         response = ask(within=1.0)
         assert response.late_usage is not None

@@ -52,7 +52,7 @@ def call(call_id: str) -> dict[str, Any]:
         ),
     ],
 )
-def test_calls_and_tool_messages_must_match(
+def test_a_request_whose_calls_and_tool_messages_do_not_match_is_refused(
     ask: Asking, messages: list[dict[str, Any]], named: str
 ) -> None:
     with pytest.raises(ProviderError, match=named) as caught:

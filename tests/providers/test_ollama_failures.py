@@ -69,7 +69,9 @@ FAULTS: dict[str, tuple[Chat, str, bool]] = {
 
 
 @pytest.mark.parametrize("case", FAULTS)
-def test_each_failure_has_its_code(ollama: OllamaServer, ask_ollama: Asking, case: str) -> None:
+def test_each_failure_has_its_code_and_retry_flag(
+    ollama: OllamaServer, ask_ollama: Asking, case: str
+) -> None:
     response, code, transient = FAULTS[case]
     ollama.respond_with(lambda body: response)
     with pytest.raises(ProviderError) as caught:

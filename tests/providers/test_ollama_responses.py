@@ -45,7 +45,7 @@ def test_several_calls_are_separated_with_and_without_ids(
     assert all(made)
 
 
-def test_equal_calls_stay_separate(ollama: OllamaServer, ask_ollama: Asking) -> None:
+def test_identical_calls_stay_separate(ollama: OllamaServer, ask_ollama: Asking) -> None:
     ollama.enqueue(Chat(calls=(Call("utility.now"), Call("utility.now"))))
     first, second = ask_ollama().calls
     assert (first.tool, second.tool) == ("utility.now", "utility.now")
@@ -179,7 +179,7 @@ def test_usage_is_optional_and_limited_to_a_maximum(
     assert ask_ollama().usage == Usage(MAX_TOKENS, 0)
 
 
-def test_unstorable_text_is_replaced(ollama: OllamaServer, ask_ollama: Asking) -> None:
+def test_unstorable_characters_are_replaced(ollama: OllamaServer, ask_ollama: Asking) -> None:
     ollama.enqueue(
         Chat(body=r'{"message": {"content": "a\u0000b", "thinking": "\ud800"}, "done": true}')
     )

@@ -25,7 +25,7 @@ def test_the_request_ends_at_its_deadline(
     assert (caught.value.code, caught.value.transient) == ("timeout", True)
 
 
-def test_the_request_ends_at_the_timeout_of_the_provider(server: ModelServer, ask: Asking) -> None:
+def test_the_request_ends_at_the_providers_timeout(server: ModelServer, ask: Asking) -> None:
     server.enqueue(Response(fault="drip"))
     with within(SOON), pytest.raises(ProviderError, match="timeout"):
         ask(timeout_s=0.2)

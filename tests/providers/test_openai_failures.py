@@ -95,7 +95,9 @@ FAULTS: dict[str, tuple[Response, str, bool]] = {
 
 
 @pytest.mark.parametrize("case", FAULTS)
-def test_each_failure_has_its_code(server: ModelServer, ask: Asking, case: str) -> None:
+def test_each_failure_has_its_code_and_retry_flag(
+    server: ModelServer, ask: Asking, case: str
+) -> None:
     response, code, transient = FAULTS[case]
     server.respond_with(lambda body: response)
     with pytest.raises(ProviderError) as caught:
@@ -125,7 +127,7 @@ def test_the_next_request_after_a_failure_succeeds(server: ModelServer, ask: Ask
         ({}, None),
     ],
 )
-def test_retry_after_is_passed_on_at_once(
+def test_the_servers_retry_after_is_reported_without_a_quick_retry(
     server: ModelServer, ask: Asking, headers: dict[str, str], seconds: float | None
 ) -> None:
     server.enqueue(failing(429, "slow down", **headers))

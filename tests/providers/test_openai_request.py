@@ -32,7 +32,7 @@ def test_a_request_without_tools_omits_the_field(server: ModelServer, ask: Askin
     assert "tools" not in server.requests[0]
 
 
-def test_settings_are_sent_under_their_own_names_without_those_only_for_ollama(
+def test_settings_are_sent_under_their_own_names_except_settings_only_for_ollama(
     server: ModelServer, ask: Asking
 ) -> None:
     ask.settings = ModelSettings(
@@ -79,7 +79,7 @@ def test_the_key_is_sent_as_a_bearer_token(server: ModelServer, ask: Asking) -> 
     assert server.request_headers[0]["authorization"] == "Bearer sk-abc"
 
 
-def test_a_server_without_keys_gets_no_key(server: ModelServer, ask: Asking) -> None:
+def test_a_request_without_a_key_succeeds(server: ModelServer, ask: Asking) -> None:
     assert ask(api_key="").text == "Done."
 
 
@@ -104,7 +104,9 @@ def test_usage_can_be_disabled_by_configuration(server: ModelServer, ask: Asking
     assert "stream_options" not in server.requests[0]
 
 
-def test_the_check_lists_the_models(server: ModelServer, ask: Asking) -> None:
+def test_the_check_requests_no_response_if_the_server_lists_its_models(
+    server: ModelServer, ask: Asking
+) -> None:
     ask.provider().check()
     assert server.requests == []
 

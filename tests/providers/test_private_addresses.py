@@ -1,5 +1,5 @@
-"""A model server with a private address is contacted only if the installation allows it, at each
-connection."""
+"""A model server with a private address is contacted only if the installation allows it, which is
+checked at each connection."""
 
 from __future__ import annotations
 
@@ -101,7 +101,8 @@ def test_a_name_is_resolved_once_and_the_checked_address_is_used(
     ask.base_url = server.url.replace("127.0.0.1", "moving.test")
     assert ask().text == "Done."
     assert responses == [["10.9.9.9"]]
-    ask.private_hosts = parse_private_hosts("127.0.0.0/8")  # has its own connections
+    # Another setting does not share the open connections.
+    ask.private_hosts = parse_private_hosts("127.0.0.0/8")
     assert refusal_of(ask).code == "bad_settings"
     assert server.connections == 1
 

@@ -105,7 +105,7 @@ def test_bytes_without_content_count_as_silence(ask: Asking, noise: Any) -> None
     assert error.text == "word"
 
 
-def test_the_total_time_of_a_response_has_its_own_limit(ask: Asking) -> None:
+def test_a_response_is_cut_off_at_its_limit_on_total_time(ask: Asking) -> None:
     with slow_server(*[WORD, 0.1] * 60) as ask.base_url:
         error = fail(ask, timeout_s=20, answer_timeout_s=1.0)
     assert (error.code, error.most_tries) == ("timeout", 2)
@@ -150,7 +150,7 @@ def test_a_stream_cut_after_text_keeps_the_text(
     assert error.usage.output_tokens > 0
 
 
-def test_a_stream_cut_before_text_keeps_its_retries_and_is_counted(
+def test_a_stream_cut_before_text_keeps_its_retries_and_counts_only_received_reasoning(
     server: ModelServer, ask: Asking
 ) -> None:
     server.enqueue(
@@ -253,7 +253,7 @@ class TestRepetition:
         ],
         ids=lambda text: text[:12],
     )
-    def test_of_few_rows_is_not_detected(self, text: str) -> None:
+    def test_in_a_table_or_of_fewer_than_20_units_is_not_detected(self, text: str) -> None:
         assert not is_repeating(text)
 
     def test_ends_the_stream(self, server: ModelServer, ask: Asking) -> None:

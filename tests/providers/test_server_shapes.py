@@ -25,7 +25,7 @@ ENDS: dict[str, tuple[str, bool, str]] = {
     "no tool parser": ("refused", False, "--enable-auto-tool-choice and --tool-call-parser"),
     "no endpoint with tools": ("refused", False, "supports tools"),
     "context too long": ("context_too_long", False, "longer than the model accepts"),
-    "the model wrote a broken call": ("answer_cut", True, "cannot read"),
+    "the model wrote a broken call": ("answer_cut", True, "could not parse"),
     "larger than the limit per minute": ("context_too_long", False, "limit per minute"),
     "no credit": ("quota_exhausted", False, "no credit"),
     "wait two seconds (Retry-After: 2)": ("rate_limited", True, "too many requests"),
@@ -104,7 +104,7 @@ def refuse(server: ModelServer, case: dict[str, Any]) -> None:
     "agents/providers/adaptations.py",
     whole_file=True,
 )
-def test_every_case_has_its_rule() -> None:
+def test_every_recorded_error_has_a_rule() -> None:
     assert len(ERRORS) >= 60
     assert {case["case"] for case in ERRORS} == {*ENDS, *ADAPTED, *ROLES}
 

@@ -324,7 +324,9 @@ def test_tools_with_odd_names_are_detected_in_text() -> None:
         assert find_text_call(f"{wire}(a=1)", names.find_offered, is_parsed=False)
 
 
-def test_a_request_without_tools_has_no_calls(server: ModelServer, ask: Asking) -> None:
+def test_a_call_in_text_stays_text_if_its_tool_was_not_offered(
+    server: ModelServer, ask: Asking
+) -> None:
     server.enqueue(Response(text=CALLS["hermes"]))
     assert ask(tools=[]).text == CALLS["hermes"]
     server.enqueue(Response(text=CALLS["hermes"]))

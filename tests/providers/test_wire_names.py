@@ -81,7 +81,7 @@ def test_a_description_is_cut_at_1024_characters_and_the_definition_stays_whole(
     assert tool == definition("data.searchRecords", "x" * 2000)
 
 
-def test_the_history_keeps_its_objects_unless_a_name_is_illegal() -> None:
+def test_messages_are_copied_only_if_they_contain_an_illegal_name() -> None:
     names = WireNames(["data.searchRecords"])
     fine = {
         "role": "assistant",

@@ -126,7 +126,7 @@ def writing(run: Run, count: int = 1) -> Iterator[tuple[list[int], Callable[[str
 
 @contextmanager
 def released_at_the_end(may_end: threading.Event) -> Iterator[None]:
-    """Let a thread continue after the block, also if the block fails."""
+    """Let a thread continue after the block, even if the block fails."""
     try:
         yield
     finally:
@@ -134,7 +134,7 @@ def released_at_the_end(may_end: threading.Event) -> Iterator[None]:
 
 
 def be_impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make the reader wait for no hole any longer."""
+    """Make the reader pass holes without waiting for them."""
     monkeypatch.setattr(reading, "PATIENCE_S", 0.0)
 
 
@@ -296,7 +296,7 @@ class TestReadingDespiteFailures:
             end("commit")
         assert read_all() == [later, *slow, last]
 
-    def test_a_failure_of_the_database_skips_no_row(
+    def test_a_database_failure_skips_no_row(
         self, run: Run, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         added = add(run)
@@ -450,7 +450,7 @@ class TestHoles:
 
 
 def age_holes(seconds: float) -> None:
-    """Move the time at which each hole was first seen back by this number of seconds."""
+    """Pretend that each hole was first seen this many seconds earlier."""
     cursor = ReaderCursor.objects.get()
     cursor.holes = [
         [first, last, seen_at - seconds, writers] for first, last, seen_at, writers in cursor.holes

@@ -54,7 +54,7 @@ def make_counting_due() -> None:
 
 
 def read_figures(model: type[Model], *keys: str) -> dict[tuple[Any, ...], dict[str, int]]:
-    """Return the numbers in the rows of this model by key, without those that are 0."""
+    """Return the numbers in this model's rows by key, except for zeros."""
     skipped = {"id", "organization", "employee", "day", "tool", "currency", "slowest_ms"}
     found: dict[tuple[Any, ...], dict[str, int]] = {}
     for row in model._default_manager.values():

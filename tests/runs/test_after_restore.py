@@ -42,7 +42,9 @@ def test_an_executing_write_gets_an_unknown_outcome(workshop: Workshop, recorder
     assert calls(run)[0].attempts == 1
 
 
-def test_unstarted_approvals_are_asked_again(workshop: Workshop, recorder: Recorder) -> None:
+def test_approved_calls_that_had_not_started_get_new_cards(
+    workshop: Workshop, recorder: Recorder
+) -> None:
     workshop.play(asking(call("probe.effect", name="a"), call("probe.effect", name="b")))
     run = workshop.work()
     for card in workshop.cards(run):

@@ -118,7 +118,7 @@ def test_requests_with_sixty_large_results_stay_below_the_limit_and_the_results_
     "Earlier messages stay the same, for the provider's cache",
     "agents/runs/engine/compaction.py",
 )
-def test_several_passes_share_the_beginning_of_their_requests(
+def test_most_requests_begin_with_the_whole_preceding_request(
     many: Workshop, model: ModelServer
 ) -> None:
     model.respond_with(searching(60))
@@ -134,7 +134,7 @@ def test_several_passes_share_the_beginning_of_their_requests(
     "A line in the panel reports each compaction, with the tokens before and after",
     "agents/runs/engine/passes.py",
 )
-def test_each_further_shortening_has_an_event_with_its_numbers(
+def test_each_further_shortening_has_an_event_with_the_tokens_before_and_after(
     many: Workshop, model: ModelServer
 ) -> None:
     model.respond_with(searching(60))
@@ -404,4 +404,5 @@ def test_a_context_size_that_the_server_reports_applies_to_later_requests(
     sizes = [len(json.dumps(body["messages"])) for body in model.requests]
     refused, shorter, later = sizes[5], sizes[6], sizes[7:]
     assert shorter < refused * 0.25
-    assert max(later) < refused * 0.35  # without the number, requests grow to more than 0.4 again
+    # Without `n_prompt_tokens`, requests would grow to more than 0.4 of the refused one again.
+    assert max(later) < refused * 0.35

@@ -164,7 +164,7 @@ class TestAnInnerCall:
         assert refused.error is not None
         assert (refused.error.code, calls(run)) == ("WORKER_LOST", [parent])
 
-    def test_is_repeated_by_its_parent_after_the_loss_of_the_worker(
+    def test_is_repeated_by_its_parent_after_the_worker_was_lost(
         self, workshop: Workshop, recorder: Recorder
     ) -> None:
         workshop.play(asking(composed("utility.calculate", ADD)))
@@ -342,7 +342,7 @@ class TestARecipe:
         assert (run.status, run.crash_count) == (RunStatus.SUCCEEDED, 0)
         assert error_code(calls(run)[0]) == "TOOL_EXECUTION_FAILED"
 
-    def test_makes_an_equal_call_of_the_model_a_duplicate(self, workshop: Workshop) -> None:
+    def test_makes_the_models_identical_call_a_duplicate(self, workshop: Workshop) -> None:
         record = workshop.record(name="Acme")
         same_rename = call("probe.rename", record_id=record.pk, to="New (was Acme)")
         workshop.play(asking(recipe(record)), asking(same_rename))

@@ -250,7 +250,7 @@ class TestPeopleAndEmployees:
 
 
 def test_every_status_of_a_call_is_either_terminal_or_open(run: Run) -> None:
-    """Each status belongs to one side of the constraint on the end."""
+    """Each status belongs to exactly one side of the constraint on the end time."""
     write = calls(run)[1]
     for status in CallStatus.values:
         more = {"exec_epoch": 1, "deadline_at": Now(), "content": "text"}

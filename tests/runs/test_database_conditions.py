@@ -76,7 +76,7 @@ def test_a_driver_gives_its_run_back_and_reports_the_condition(
     assert run.next_wake_at is not None, "it is not tried again at once"
 
 
-def test_other_conditions_are_recognized_by_postgresql_states(workshop: Workshop) -> None:
+def test_other_conditions_are_recognized_by_postgresqls_error_codes(workshop: Workshop) -> None:
     if connection.vendor != "postgresql":
         return
     for state, text in STATES.items():
@@ -87,7 +87,7 @@ def test_other_conditions_are_recognized_by_postgresql_states(workshop: Workshop
         assert (run.crash_count, run.problem) == (1, ENGINE_FAILED), state
 
 
-def test_other_errors_do_not_count_as_conditions_of_the_database() -> None:
+def test_other_errors_do_not_count_as_database_conditions() -> None:
     assert describe_outage(ValueError("database is locked")) == ""
     assert describe_outage(DatabaseError("database is locked")) == "", "its cause is unknown"
 
@@ -95,7 +95,7 @@ def test_other_errors_do_not_count_as_conditions_of_the_database() -> None:
 class TestAReport:
     """A busy database must not turn the known result of an outside write into an unknown one."""
 
-    def test_waits_for_the_database(
+    def test_waits_while_the_database_is_locked(
         self, workshop: Workshop, recorder: Recorder, caplog: pytest.LogCaptureFixture
     ) -> None:
         with impatience(), write_in_flight(workshop, recorder) as run, locked_database():
@@ -105,7 +105,7 @@ class TestAReport:
         assert again(run).crash_count == 0
         workshop.drive(run)
 
-    def test_waits_for_the_database_even_if_it_is_late(
+    def test_waits_while_the_database_is_locked_even_if_it_is_late(
         self, workshop: Workshop, recorder: Recorder, caplog: pytest.LogCaptureFixture
     ) -> None:
         recorder.hold("slow")
@@ -122,7 +122,9 @@ class TestAReport:
 
 
 class TestATransactionalWrite:
-    def test_starts_later_and_stays_approved_meanwhile(self, workshop: Workshop) -> None:
+    def test_stays_approved_and_starts_later_if_the_database_is_locked(
+        self, workshop: Workshop
+    ) -> None:
         record = workshop.record()
         workshop.play(asking(call("probe.rename", record_id=record.pk, to="New")))
         run = workshop.work()

@@ -169,7 +169,7 @@ class TestADelegatedTask:
         assert error_code(calls(run)[0]) == "SUBAGENT_FAILED"
         assert "cancelled" in calls(run)[0].content
 
-    def test_can_write_with_a_card_of_its_own(
+    def test_can_write_once_a_card_of_its_own_run_is_approved(
         self, workshop: Workshop, kim: Employee, recorder: Recorder
     ) -> None:
         kim.model = hire(workshop, "Copy", asking(call("probe.effect", name="a"))).model
@@ -196,7 +196,7 @@ class TestADelegatedTask:
         answer(workshop, question_of(run))
         assert workshop.drive(run).status == RunStatus.SUCCEEDED
 
-    def test_ends_at_the_deadline_of_its_parent(self, workshop: Workshop, kim: Employee) -> None:
+    def test_ends_at_its_parents_deadline(self, workshop: Workshop, kim: Employee) -> None:
         kim.run_minutes = 600
         kim.save()
         workshop.employee.run_minutes = 10
@@ -210,7 +210,7 @@ class TestADelegatedTask:
             RunStatus.CANCELLED,
         )
 
-    def test_is_started_once_despite_the_loss_of_the_worker(
+    def test_is_started_only_once_although_the_worker_was_lost(
         self, workshop: Workshop, kim: Employee
     ) -> None:
         run = workshop.submit()
@@ -332,7 +332,7 @@ class TestADelegationIsRefused:
 
 
 class TestThePromptForDelegation:
-    def test_lists_the_colleagues(
+    def test_lists_only_the_colleagues_to_whom_the_employee_may_delegate(
         self, workshop: Workshop, kim: Employee, model: ModelServer
     ) -> None:
         hire(workshop, "Lee")
@@ -341,7 +341,7 @@ class TestThePromptForDelegation:
         assert "Colleagues to whom you may hand a task:\n- Kim, Researcher" in content
         assert "Lee" not in content
 
-    def test_omits_the_colleagues_without_the_grant(
+    def test_lists_no_colleagues_if_delegation_is_not_granted(
         self, workshop: Workshop, model: ModelServer
     ) -> None:
         workshop.work()

@@ -1,5 +1,5 @@
-"""A call equal to one that ran already is skipped and reuses its result, until the world may have
-changed."""
+"""A call identical to an earlier one is skipped and gets the earlier result, unless the world may
+have changed since."""
 
 import pytest
 
@@ -60,7 +60,7 @@ class TestEqualCallsInOnePass:
             "duplicate_of": str(first.pk),
         }
 
-    def test_are_equal_regardless_of_key_order_and_omitted_defaults(
+    def test_are_recognized_regardless_of_key_order_and_omitted_defaults(
         self, workshop: Workshop
     ) -> None:
         full = call("data.searchRecords", limit=100, region="EU")
@@ -68,7 +68,7 @@ class TestEqualCallsInOnePass:
         first, second = calls(workshop.work())
         assert names_its_original(second, first)
 
-    def test_equal_calls_of_a_write_have_one_card_and_one_effect(
+    def test_duplicate_calls_of_a_write_tool_share_one_card_and_one_effect(
         self, workshop: Workshop, recorder: Recorder
     ) -> None:
         workshop.play(asking(call("probe.effect", name="a"), call("probe.effect", name="a")))
@@ -81,11 +81,11 @@ class TestEqualCallsInOnePass:
         assert names_its_original(second, first)
         assert sum(recorder.effects.values()) == 1
 
-    def test_equal_calls_of_a_volatile_tool_both_run(self, workshop: Workshop) -> None:
+    def test_identical_calls_of_a_volatile_tool_both_run(self, workshop: Workshop) -> None:
         workshop.play(asking(call("probe.clock"), call("probe.clock")))
         assert statuses(workshop.work()) == [SUCCEEDED, SUCCEEDED]
 
-    def test_equal_calls_of_a_volatile_write_each_have_a_card_and_an_effect(
+    def test_identical_calls_of_a_volatile_write_tool_each_have_a_card_and_an_effect(
         self, workshop: Workshop, recorder: Recorder
     ) -> None:
         workshop.play(asking(call("probe.knock", name="a"), call("probe.knock", name="a")))
@@ -199,7 +199,7 @@ class TestARead:
 
 class TestAFailedCall:
     @pytest.mark.parametrize("code", ["NOT_FOUND", "OPERATION_FAILED", "", "UNAUTHORIZED"])
-    def test_makes_the_next_equal_call_a_duplicate(self, workshop: Workshop, code: str) -> None:
+    def test_makes_the_next_identical_call_a_duplicate(self, workshop: Workshop, code: str) -> None:
         fail = call("probe.fail", code=code)
         workshop.play(asking(fail), asking(fail))
         run = workshop.work()
@@ -251,7 +251,7 @@ class TestARejectedCall:
         ],
         ids=["unknown", "invalid", "malformed", "preview refused"],
     )
-    def test_makes_the_next_equal_call_a_duplicate(
+    def test_makes_the_next_identical_call_a_duplicate(
         self, workshop: Workshop, rejected: dict[str, object]
     ) -> None:
         workshop.play(*[asking(rejected)] * 4)
@@ -276,7 +276,7 @@ class TestADeniedCall:
         assert statuses(run) == [CallStatus.DENIED, DUPLICATE, SUCCEEDED]
         assert not workshop.cards(run)
 
-    def test_makes_equal_calls_duplicates_even_after_a_write_and_a_wait(
+    def test_makes_identical_calls_duplicates_even_after_a_write_and_a_wait(
         self, workshop: Workshop, recorder: Recorder
     ) -> None:
         denied, other = call("probe.effect", name="no"), call("probe.effect", name="yes")
@@ -299,7 +299,7 @@ class TestADeniedCall:
 
 
 class TestASuccessfulWrite:
-    def test_makes_equal_calls_duplicates_even_after_a_wait(
+    def test_makes_identical_calls_duplicates_even_after_a_wait(
         self, workshop: Workshop, recorder: Recorder
     ) -> None:
         effect = call("probe.effect", name="a")
@@ -347,7 +347,7 @@ class TestASuccessfulWrite:
             workshop.say(other)
         assert statuses(workshop.drive(run)) == [SUCCEEDED, DUPLICATE]
 
-    def test_is_recognized_by_the_params_of_the_model_even_after_an_edit(
+    def test_is_recognized_by_the_models_params_even_after_an_edit(
         self, workshop: Workshop, recorder: Recorder
     ) -> None:
         effect = call("probe.effect", name="a")

@@ -192,7 +192,7 @@ class TestTheAuditChain:
         assert "entry 3 is missing" in verify_audit(pk)
         entry.save(force_insert=True)
 
-    def test_reveals_a_missing_end(self, workshop: Workshop) -> None:
+    def test_reveals_a_missing_last_entry(self, workshop: Workshop) -> None:
         pk = self.fill(workshop)
         entry = AuditEntry.objects.get(organization_id=pk, seq=4)
         AuditEntry.objects.filter(pk=entry.pk).delete()

@@ -168,8 +168,8 @@ def scene(workshop: Workshop, toolbox: Toolbox, recorder: Recorder) -> Scene:
 
 
 class TestTheJudgmentAtTheLock:
-    """Approved calls come first, then those that are not stored yet, then those that are
-    refused."""
+    """Tests of approved calls come first, then of calls that are not stored yet, then of
+    refusals."""
 
     @MATTERS
     def test_asks_again_about_a_call_with_a_raised_level(self, scene: Scene, matters: bool) -> None:
@@ -258,7 +258,7 @@ class TestTheJudgmentAtTheLock:
         run.tool_calls.update(params={"name": "b" if matters else "a"})
         run = scene.start(run)
         if matters:
-            scene.assert_asked_again(run, "The params were changed in the database")
+            scene.assert_asked_again(run, "The parameters were changed in the database")
         else:
             scene.assert_started(run)
 
@@ -374,7 +374,9 @@ class TestTheJudgmentAtTheLock:
         assert statuses(run) == ([] if matters else [CallStatus.AWAITING_APPROVAL])
 
     @MATTERS
-    def test_judges_a_step_of_a_recipe_again(self, scene: Scene, matters: bool) -> None:
+    def test_judges_a_recipes_step_again_if_its_tool_was_stopped_meanwhile(
+        self, scene: Scene, matters: bool
+    ) -> None:
         scene.tool.acts = [
             lambda: stops.stop_tool(scene.workshop.operator, OWN if matters else OTHER)
         ]
@@ -395,7 +397,9 @@ class TestTheJudgmentAtTheLock:
         assert run.tool_calls.filter(tool=CHECKED).exists() is not matters
 
     @MATTERS
-    def test_judges_a_request_of_an_agent_again(self, scene: Scene, matters: bool) -> None:
+    def test_judges_an_agents_request_again_if_its_level_was_raised_meanwhile(
+        self, scene: Scene, matters: bool
+    ) -> None:
         tool = OWN if matters else OTHER
         scene.tool.acts = [lambda: scene.workshop.raise_for_all(tool, Level.DESTRUCTIVE)]
         row = record_request(make_key(scene.workshop), None, ToolRequest(OWN, {"name": "a"}))

@@ -60,7 +60,7 @@ def lease_end(run: Run) -> object:
 
 
 class TestAcquiringALease:
-    def test_succeeds_for_one_of_twenty_drivers(
+    def test_succeeds_for_only_one_of_twenty_drivers(
         self, workshop: Workshop, model: ModelServer
     ) -> None:
         run = workshop.submit()
@@ -127,7 +127,7 @@ class TestAFrozenDriver:
         assert step.action == Action.ASK
         return my_lease, step, workshop.drive(lose_worker(run))
 
-    def test_does_not_change_the_work_of_the_next_driver(
+    def test_does_not_change_the_next_drivers_work(
         self, frozen_driver: tuple[lease.Lease, NextStep, Run]
     ) -> None:
         my_lease, step, run = frozen_driver
@@ -297,7 +297,9 @@ class TestADriverThatLostItsLease:
             pytest.fail("the block must not begin")
         lose_worker(run)
 
-    def test_stops_without_an_error(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_stops_without_an_error_although_its_tool_still_runs(
+        self, workshop: Workshop, recorder: Recorder
+    ) -> None:
         recorder.hold("slow")
         workshop.play(asking(call("probe.gate", name="slow")))
         run = workshop.submit()

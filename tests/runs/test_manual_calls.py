@@ -70,7 +70,7 @@ class TestAManualCall:
         assert run.created_by == workshop.operator.user
         assert not AuditEntry.objects.exists(), "a read needs no entry"
 
-    def test_has_its_failure_as_the_answer(self, workshop: Workshop) -> None:
+    def test_that_fails_has_the_failure_as_its_answer(self, workshop: Workshop) -> None:
         run = workshop.drive(
             submit_call(workshop, "utility.calculate", operation="divide", a=1, b=0)
         )

@@ -72,7 +72,7 @@ class TestMaxPasses:
 
 
 class TestTheClosingPass:
-    def test_rejects_calls_that_the_model_requests_despite_it(
+    def test_rejects_calls_that_the_model_requests_nevertheless(
         self, workshop: Workshop, model: ModelServer, recorder: Recorder
     ) -> None:
         workshop.allow_passes(1)

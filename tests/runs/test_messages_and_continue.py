@@ -64,7 +64,7 @@ class TestAMessage:
         assert roles == ["user", "assistant", "tool", "user", "assistant", "tool"]
         assert [each.messages_upto for each in passes(run)] == [1, 2, 2]
 
-    def test_a_message_during_the_response_of_the_model_is_read_before_the_run_ends(
+    def test_a_message_during_the_models_response_is_read_before_the_run_ends(
         self, workshop: Workshop, model: ModelServer
     ) -> None:
         model.script(Response(text="Done.", hold="start"), Response(text="Done, and that too."))
@@ -110,7 +110,7 @@ class TestAMessage:
         assert run.answer == "Heard."
         assert ("user", "Wait!") in shape_of(model.requests[-1])
 
-    def test_has_a_line_in_the_panel(self, workshop: Workshop) -> None:
+    def test_publishes_an_event_with_its_text_and_its_sender(self, workshop: Workshop) -> None:
         run = workshop.submit()
         workshop.say(run, "  Hello.  ")
         assert payloads(run, "message_added") == [{"text": "Hello.", "by": "acme-operator"}]
@@ -195,7 +195,7 @@ class TestContinuing:
         run = workshop.drive(run)
         assert (run.exit_reason, len(calls(run))) == (ExitReason.MAX_PASSES, 4)
 
-    def test_adds_the_number_of_the_employee_by_default(self, workshop: Workshop) -> None:
+    def test_adds_the_employees_number_of_passes_by_default(self, workshop: Workshop) -> None:
         workshop.play()
         run = workshop.work()
         run = actions.continue_run(workshop.operator, run.pk)
@@ -225,7 +225,7 @@ class TestContinuing:
             actions.continue_run(build_workshop("other").admin, run.pk)
 
 
-def test_the_message_of_the_assistant_is_sent_back_verbatim(
+def test_the_assistants_message_is_sent_back_verbatim(
     workshop: Workshop, model: ModelServer
 ) -> None:
     signed = {"reasoning_content": "hm", "signature": "sig=="}

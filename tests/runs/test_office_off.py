@@ -58,7 +58,9 @@ def _read(response: Any) -> str:
     "The office is a plugin of its own; without it no employee has its tools, and its data and pages stay",
     "tools/sources/plugins.py",
 )
-def test_only_tools_of_the_engine_are_built_in(switch_off: Any) -> None:
+def test_switching_the_office_off_removes_its_tools_and_keeps_the_built_in_ones(
+    switch_off: Any,
+) -> None:
     assert _list_installed() >= SHIPPED
     switch_off()
     assert _list_installed().isdisjoint(SHIPPED)

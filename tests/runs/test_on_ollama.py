@@ -1,4 +1,5 @@
-"""A run on Ollama from the task to the answer: the same rules with another protocol."""
+"""Runs with a model on Ollama, from task to answer: only the protocol differs from
+other providers."""
 
 import json
 from collections.abc import Iterator
@@ -20,7 +21,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 SEARCH = Call("data.searchRecords", {"region": "EU"})
 ADD = Call("utility.calculate", {"operation": "add", "a": 1, "b": 2})
 PER_TOKEN = 4
-"""Characters per token, as this model counts."""
+"""Characters per token for the fake model."""
 
 
 @pytest.fixture
@@ -39,7 +40,7 @@ def rename(record: Record, name: str) -> Call:
 
 
 def list_roles_after_the_task(body: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return role and tool of each message after the task."""
+    """List the role and the tool's name of each message after the task."""
     return [(message["role"], message.get("tool_name", "")) for message in body["messages"][2:]]
 
 
@@ -83,8 +84,8 @@ def test_a_read_a_duplicate_and_two_cards_lead_to_an_answer(
 
 
 def assert_history_in_ollamas_format(ollama: OllamaServer) -> None:
-    """Check the last request: each call has its arguments as an object, each result names its tool,
-    all in order."""
+    """Check the last request: calls carry their arguments as objects, results name their tools, and
+    all messages are in order."""
     body = ollama.requests[-1]
     assert len(ollama.requests) == 3
     assert list_roles_after_the_task(body) == [
@@ -123,7 +124,9 @@ def test_params_that_are_not_an_object_are_rejected(
 
 
 @feature("Models", "Model settings for each employee", "agents/employees/models/employee.py")
-def test_the_settings_of_the_employee_are_sent(workshop: Workshop, ollama: OllamaServer) -> None:
+def test_the_employees_settings_are_sent_to_ollama(
+    workshop: Workshop, ollama: OllamaServer
+) -> None:
     employee = workshop.employee
     employee.temperature, employee.max_tokens, employee.num_ctx = 0.5, 900, 16384
     employee.extra_body = {"keep_alive": "30m", "options": {"top_k": 5}}
@@ -147,8 +150,8 @@ def test_the_settings_of_the_employee_are_sent(workshop: Workshop, ollama: Ollam
 def test_a_history_is_shortened_before_it_exceeds_the_context(
     workshop: Workshop, ollama: OllamaServer, fields: dict[str, int], context: int
 ) -> None:
-    """Ollama refuses nothing: it would drop the beginning. So every request sets the size of the
-    context."""
+    """Ollama does not refuse a history that is too long: it drops the beginning. So every request
+    sets the context's size."""
     passes_ = context // 400
     Employee.objects.filter(pk=workshop.employee.pk).update(max_passes=passes_ + 1, **fields)
 
@@ -179,7 +182,7 @@ def test_a_history_is_shortened_before_it_exceeds_the_context(
     assert results[-1] == calls(run)[-1].content
 
 
-def test_a_model_that_is_not_pulled_ends_the_run_with_its_name(
+def test_a_model_that_is_not_pulled_fails_the_run_and_is_named_in_the_problem(
     workshop: Workshop, ollama: OllamaServer
 ) -> None:
     ollama.script(refused(404, "model 'fake' not found"))
@@ -196,7 +199,7 @@ def test_a_cut_stream_is_retried_later(workshop: Workshop, ollama: OllamaServer)
     assert not passes(run)
 
 
-def test_an_empty_address_means_the_default_of_the_installation(
+def test_an_empty_base_url_means_the_installations_default(
     workshop: Workshop, ollama: OllamaServer, settings: Any
 ) -> None:
     provider = workshop.employee.provider

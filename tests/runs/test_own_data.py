@@ -1,4 +1,5 @@
-"""Reads that send data out: a person must approve before own data is sent to an allowed host."""
+"""Reads that send data out: before the organization's own data is sent to an allowed host, a person
+must approve."""
 
 from __future__ import annotations
 
@@ -97,7 +98,8 @@ class TestAReadThatSendsDataOutside:
     def test_needs_approval_if_its_address_has_too_many_parts_to_search(
         self, workshop: Workshop, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """The control is the same address without own data in the task."""
+        """The control requests the same address in a run that has not read the organization's own
+        data."""
         monkeypatch.setattr("tools.toolbox.provenance.parts.MAX_PARTS", 3)
         workshop.record(name="Globex Corporation")
         long = call(

@@ -93,7 +93,7 @@ def test_failing_and_hanging_calls_do_not_affect_other_calls(workshop: Workshop)
     assert measure_calls(run) < timedelta(seconds=5)
 
 
-def test_the_text_of_an_exception_stays_in_the_log(workshop: Workshop) -> None:
+def test_an_exceptions_text_is_in_no_event_and_no_result(workshop: Workshop) -> None:
     workshop.play(asking(call("probe.fail")))
     run = workshop.work()
     assert "hunter2" not in str(
@@ -127,7 +127,7 @@ def test_the_model_reads_results_in_the_order_of_the_calls(
     "A limit of parallel calls; the rest start as slots become free",
     "agents/runs/engine/execution.py",
 )
-def test_at_most_ten_calls_run_at_a_time_and_the_rest_as_slots_free_up(
+def test_at_most_ten_calls_run_at_a_time_and_the_rest_start_as_slots_free_up(
     workshop: Workshop, recorder: Recorder
 ) -> None:
     gates = [f"gate {number}" for number in range(10)]

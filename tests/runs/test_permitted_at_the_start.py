@@ -1,5 +1,5 @@
-"""A call is recorded by the current permissions, even if they changed while the model responded or
-during a preview."""
+"""Calls obey the permissions at the time they are recorded or started, even if these changed while
+the model responded or during a preview."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 class Previewed(Effect):
-    """A write that runs `meanwhile` during its first preview, or with `always` during each one."""
+    """A write that runs `meanwhile` during its first preview, or during every preview if `always`
+    is set."""
 
     name = "probe.previewed"
 
@@ -119,7 +120,7 @@ def test_permissions_removed_while_the_model_responds_reject_the_call(
         )
 
 
-def test_grants_are_loaded_each_time_and_for_each_mode(workshop: Workshop) -> None:
+def test_load_grants_returns_the_current_grants_with_the_given_mode(workshop: Workshop) -> None:
     employee, tool = workshop.employee.pk, "data.searchRecords"
     assert tool in load_grants(employee, "general").tools
     assert load_grants(employee, "research").mode == "research"
@@ -199,7 +200,9 @@ def test_only_a_card_whose_verdict_changed_is_previewed_again(
     assert write.previewed == ["a", "b"]
 
 
-def test_a_cancelled_run_is_not_previewed_again(workshop: Workshop, toolbox: Toolbox) -> None:
+def test_a_write_is_not_previewed_again_once_its_run_is_cancelled(
+    workshop: Workshop, toolbox: Toolbox
+) -> None:
     def change_and_cancel() -> None:
         workshop.raise_for_all("probe.previewed", Level.DESTRUCTIVE)
         workshop.cancel(run)
@@ -212,7 +215,9 @@ def test_a_cancelled_run_is_not_previewed_again(workshop: Workshop, toolbox: Too
     assert (run.status, calls(run), write.previewed) == (RunStatus.CANCELLED, [], ["a"])
 
 
-def test_a_stopped_run_is_not_previewed_again(workshop: Workshop, toolbox: Toolbox) -> None:
+def test_a_write_is_not_previewed_again_once_its_employee_is_stopped(
+    workshop: Workshop, toolbox: Toolbox
+) -> None:
     def change_and_stop() -> None:
         workshop.raise_for_all("probe.previewed", Level.DESTRUCTIVE)
         stops.stop_employee(workshop.operator, workshop.employee.pk)
@@ -299,7 +304,7 @@ class TestAStepOfARecipe:
         )
         assert (error_code(calls(run)[1]), workshop.cards(run)) == ("TOOL_DISABLED", [])
 
-    def test_a_step_of_a_recipe_that_is_stopped_meanwhile_is_not_recorded(
+    def test_a_step_is_not_recorded_if_its_recipe_is_stopped_while_the_step_is_judged(
         self, workshop: Workshop, toolbox: Toolbox, recipe: type[Recipe]
     ) -> None:
         allow(workshop, toolbox, Judged(lambda: stops.stop_tool(workshop.operator, "probe.guided")))
@@ -381,11 +386,12 @@ def write(workshop: Workshop, toolbox: Toolbox) -> Previewed:
 
 
 class TestAnApprovedWrite:
-    """Changes between its last preview and its start count."""
+    """A change of permissions between the last preview and the start of an approved write still
+    counts."""
 
     @pytest.fixture
     def card(self, workshop: Workshop, write: Previewed) -> Approval:
-        """The approval of the write; the next preview is the last one before the start."""
+        """The write's approval; the next preview is the last one before the start."""
         write.always = True
         return workshop.approve(workshop.card(workshop.work()))
 
@@ -468,7 +474,7 @@ class TestAnEdit:
             {"name": "a"},
         )
 
-    def test_ignores_changes_of_other_permissions(
+    def test_ignores_changes_to_other_permissions(
         self, workshop: Workshop, write: Previewed
     ) -> None:
         card = workshop.card(workshop.work())

@@ -23,14 +23,14 @@ SAY = asking(call(Echo.name, text="Hi"))
 
 
 class Send(Echo):
-    """A write with two versions."""
+    """The older version of a write."""
 
     name = "sample.send"
     level = Level.WRITE
 
 
 class SendElsewhere(Send):
-    """A newer version in another category."""
+    """The newer version, in another category."""
 
     version = "2.0"
 
@@ -116,7 +116,7 @@ class TestAPinnedVersion:
         workshop.drive(run)
         assert (last_call(run).version, last_call(run).status) == ("1.2", CallStatus.SUCCEEDED)
 
-    def test_follows_approval_rules_for_its_own_category_when_a_newer_one_has_another(
+    def test_follows_approval_rules_for_its_own_category_if_a_newer_version_is_in_another(
         self, workshop: Workshop, toolbox: Toolbox
     ) -> None:
         ApprovalRule.objects.create(
@@ -130,7 +130,7 @@ class TestAPinnedVersion:
         assert card.status == ApprovalStatus.PENDING, "one more person approves it"
 
     @pytest.mark.parametrize("version", ["2.0", ""])
-    def test_a_pinned_version_that_changes_after_the_approval_needs_a_new_approval(
+    def test_changing_or_removing_the_pin_after_the_approval_needs_a_new_approval(
         self, workshop: Workshop, toolbox: Toolbox, version: str
     ) -> None:
         workshop.play(asking(call(Send.name, text="Hi")))

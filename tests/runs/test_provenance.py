@@ -1,5 +1,5 @@
-"""Provenance of values in real runs: the recorded facts of a call, detours, limits, and reads that
-send data out."""
+"""Provenance of values in real runs: origins shown on cards, outside values that pass through
+tasks, records and files, and limits on origins."""
 
 from __future__ import annotations
 
@@ -87,7 +87,8 @@ def settle(workshop: Workshop, run: Run) -> None:
 
 
 def find_origin_after_reading(workshop: Workshop, record: Record) -> SeenIn:
-    """Return the origin of the e-mail address in a later run that has only seen this record."""
+    """Return the origin of the e-mail address on the card of a later run that has read only this
+    record."""
     Grant.objects.create(employee=workshop.employee, tool="data.getRecordDetail")
     second = workshop.record(name="Globex")
     workshop.play(
@@ -97,7 +98,7 @@ def find_origin_after_reading(workshop: Workshop, record: Record) -> SeenIn:
 
 
 def give_up(workshop: Workshop, recorder: Recorder) -> Run:
-    """Return a run whose write of a value from outside does not reply before its timeout."""
+    """Return a run whose write, with a value from outside, timed out and has an unknown outcome."""
     recorder.hold(EVIL)
     workshop.play(asking(READ), asking(call("probe.shortEffect", name=EVIL)))
     run = workshop.work()
@@ -123,7 +124,7 @@ class TestOriginOnACard:
         assert (read.provenance, write.status) == (None, CallStatus.AWAITING_APPROVAL)
 
     @pytest.mark.parametrize("destinations", [frozenset[str](), frozenset({"name"})])
-    def test_lets_an_outside_value_stand_out_in_destination_params(
+    def test_lets_an_outside_value_stand_out_only_in_destination_params(
         self,
         workshop: Workshop,
         toolbox: Toolbox,
@@ -191,7 +192,8 @@ class TestOriginOnACard:
 
 
 class ReadLetter(ReadPage):
-    """A tool of the installation that declares its texts as written by others."""
+    """A closed-world read whose results count as text from outside, because it declares that others
+    wrote them."""
 
     name = "probe.letter"
     open_world = False
@@ -263,7 +265,7 @@ class TestOutsideValuesStayOutside:
         workshop.drive(run)
         assert not OutsideValue.objects.exists()
 
-    def test_a_value_is_outside_in_an_uploaded_file_and_not_in_a_file_of_our_own(
+    def test_a_value_is_outside_in_an_uploaded_file_but_not_in_our_own_file(
         self, workshop: Workshop
     ) -> None:
         record = workshop.record()
@@ -283,7 +285,7 @@ class TestOutsideValuesStayOutside:
     def test_a_value_in_lines_found_in_an_uploaded_file_stays_outside(
         self, workshop: Workshop, path: str
     ) -> None:
-        """The control is a file of our own beside it."""
+        """The control is a file in the same folder that nobody uploaded."""
         record = workshop.record()
         Grant.objects.create(employee=workshop.employee, tool="files.grep")
         organization_id = workshop.organization.pk
@@ -309,7 +311,7 @@ class TestOutsideValuesStayOutside:
         "Copied parts of texts from outside, and values of calls that were settled later, stay from outside",
         "agents/runs/engine/results.py",
     )
-    def test_a_value_in_a_note_copied_word_by_word_stays_outside(self, workshop: Workshop) -> None:
+    def test_a_value_in_a_note_copied_word_for_word_stays_outside(self, workshop: Workshop) -> None:
         record = workshop.record()
         note = call("data.updateRecord", record_id=record.pk, changes={"notes": PAGES["/invoice"]})
         workshop.play(asking(READ), asking(note))
@@ -362,14 +364,14 @@ class TestOutsideValuesStayOutside:
             )
             assert email_of(workshop.work()).origin is expected
 
-    def test_a_result_of_a_tool_that_declares_outside_text_is_outside(
+    def test_a_value_from_a_tool_that_declares_outside_text_is_outside(
         self, workshop: Workshop, toolbox: Toolbox
     ) -> None:
         toolbox.register(ReadLetter())
         Grant.objects.create(employee=workshop.employee, tool=ReadLetter.name)
         assert find_origin_after_letter(workshop) is SeenIn.OUTSIDE
 
-    def test_a_result_of_a_version_that_returns_outside_text_is_outside_if_a_newer_one_does_not(
+    def test_a_value_from_a_version_with_outside_text_is_outside_even_if_a_newer_version_has_none(
         self, workshop: Workshop, toolbox: Toolbox
     ) -> None:
         class ReadOwnLetter(ReadLetter):
@@ -382,7 +384,7 @@ class TestOutsideValuesStayOutside:
         assert find_origin_after_letter(workshop) is SeenIn.OUTSIDE
 
     @pytest.mark.parametrize("outcome", ["succeeded", "not_done"])
-    def test_a_value_in_a_call_that_a_person_settles_as_succeeded_stays_outside(
+    def test_a_value_stays_outside_only_if_a_person_settles_its_call_as_succeeded(
         self, workshop: Workshop, recorder: Recorder, outcome: str
     ) -> None:
         run = give_up(workshop, recorder)
@@ -410,7 +412,8 @@ class TestOutsideValuesStayOutside:
     def test_a_value_in_the_task_of_a_schedule_that_an_employee_created_stays_outside(
         self, workshop: Workshop
     ) -> None:
-        """The control is the same schedule, created by a person: then a person typed its task."""
+        """The control is a schedule with the same task that counts as created by a person, who then
+        typed the task."""
         record = workshop.record()
         Grant.objects.create(employee=workshop.employee, tool="schedule.create")
         task = f"Set the address to {EVIL}"
@@ -485,7 +488,7 @@ class TestALimitOnOrigins:
 def test_a_pass_without_a_card_searches_nothing(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The control is a run with a card, which searches."""
+    """The control is a run with a card, whose pass is searched."""
     searched: list[list[int]] = []
 
     def load_nothing(_: int, runs: list[int]) -> tuple[list[object], bool]:

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def is_delayed_by(run: Run, code: str) -> bool:
-    """Return True if the run is queued for later, and its event has this code."""
+    """Return True if the run is queued for a later time, and its last delay event has this code."""
     run = again(run)
     delayed = Event.objects.filter(run=run, type="provider_delayed").latest("seq")
     is_later = run.next_wake_at is not None and run.next_wake_at > delayed.created_at
@@ -92,7 +92,9 @@ class TestATransientFailure:
         assert Run.objects.filter(pk=run.pk, next_wake_at__gt=soonest).exists(), "800 s at a tenth"
 
     @pytest.mark.usefixtures("redis_url")
-    def test_gets_no_hint_before_it_is_due(self, workshop: Workshop, model: ModelServer) -> None:
+    def test_the_run_gets_no_hint_before_it_is_due(
+        self, workshop: Workshop, model: ModelServer
+    ) -> None:
         model.script(failing(429, retry_after="800"))
         run = workshop.work()
         assert sweep_once() == 0
@@ -155,7 +157,7 @@ class TestAPermanentFailure:
         assert len(model.requests) == 1
         assert "The employee gave no answer" in payloads(run, "run_finished")[0]["answer"]
 
-    def test_a_failure_of_a_script_ends_the_run(self, workshop: Workshop) -> None:
+    def test_an_invalid_script_ends_the_run(self, workshop: Workshop) -> None:
         workshop.play_text("scripts: [{task: '(', answer: x}]")
         run = workshop.work()
         assert (run.status, run.exit_reason) == (RunStatus.FAILED, ExitReason.PROVIDER_ERROR)
@@ -170,7 +172,7 @@ class TestAPermanentFailure:
 
 class TestAnUnstorableResponse:
     @pytest.mark.parametrize("text", ["a\0b", "half a pair: \ud83d"])
-    def test_an_unstorable_text_does_not_keep_the_run_from_ending(
+    def test_an_unstorable_text_does_not_keep_the_run_from_succeeding(
         self, workshop: Workshop, model: ModelServer, text: str
     ) -> None:
         model.script(Response(text=text, extra={"note": text}))

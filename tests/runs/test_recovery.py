@@ -1,4 +1,4 @@
-"""The next driver settles the calls of a lost worker: no recorded pass is requested again, no write
+"""The next driver settles a lost worker's calls: no recorded pass is requested again, and no write
 starts twice."""
 
 import pytest
@@ -36,7 +36,9 @@ class TestALostLease:
         run = lose_worker(run)
         assert (run.status, run.crash_count, run.lease_owner) == (RunStatus.QUEUED, 1, "")
 
-    def test_is_shown_in_the_panel(self, workshop: Workshop) -> None:
+    def test_publishes_an_event_that_says_another_worker_continues(
+        self, workshop: Workshop
+    ) -> None:
         run = workshop.submit()
         assert lease.acquire(run.pk) is not None
         run = lose_worker(run)
@@ -135,9 +137,7 @@ class TestAnInterruptedRead:
         assert "TOOL ERROR: WORKER_LOST" in row.content
         assert run.status == RunStatus.SUCCEEDED
 
-    def test_keeps_its_idempotency_key_so_that_a_draft_is_created_once(
-        self, workshop: Workshop
-    ) -> None:
+    def test_keeps_its_idempotency_key_for_the_next_attempt(self, workshop: Workshop) -> None:
         workshop.play(asking(call("probe.draw", name="a")))
         run = workshop.submit()
         die_while_executing(run)
@@ -161,7 +161,7 @@ class TestAnInterruptedRead:
         assert write.status == CallStatus.CANCELLED
         assert not workshop.cards(run)
 
-    def test_a_read_of_the_old_worker_records_nothing(
+    def test_a_read_that_ends_after_its_worker_was_lost_records_nothing(
         self, workshop: Workshop, recorder: Recorder
     ) -> None:
         recorder.hold("slow")

@@ -1,5 +1,5 @@
-"""An incomplete response never counts as complete: the run reports it, and retries if that can
-help."""
+"""An incomplete response never counts as complete: the run reports it, and requests it again only
+if that can help."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_a_useless_response_is_requested_again_a_limited_number_of_times(
     assert run.input_tokens > 0, "these answers count toward the budgets"
 
 
-def test_a_withheld_response_is_not_requested_again(workshop: Workshop, model: ModelServer) -> None:
+def test_a_filtered_response_is_not_requested_again(workshop: Workshop, model: ModelServer) -> None:
     model.script(Response(finish="content_filter"))
     run = workshop.work()
     assert (run.status, run.exit_reason) == (RunStatus.FAILED, ExitReason.ANSWER_FILTERED)

@@ -1,5 +1,5 @@
-"""Files that a tool returns: stored with the organization's files, shown to people, named to the
-model."""
+"""Files returned by tools are stored with the organization's files, shown to people, and named to
+the model."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ REPORT = ResultFile("../Q3 report.html", PAGE, "text/html")
 
 @pytest.fixture
 def returning(workshop: Workshop, model: ModelServer, toolbox: Toolbox) -> Any:
-    """Return a function that lets a run call a tool with these files, and returns its call."""
+    """Return a function: it makes a run call a tool that returns the given files, and returns the
+    tool call."""
 
     def run(*files: Any, level: Level = Level.READ, name: str = "sample.file") -> ToolCall:
         toolbox.register(
@@ -86,12 +87,12 @@ def test_a_file_is_stored_under_its_digest_and_named_to_the_model(
     assert f"[file: Q3 report.html, {len(PAGE)} bytes, text/html, path {path}]" in call.content
 
 
-def test_a_description_survives_a_stored_result(returning: Any) -> None:
+def test_a_files_description_can_be_read_from_the_stored_result(returning: Any) -> None:
     call = returning(REPORT)
     assert [file.as_json() for file in ToolResult.from_json(call.result).list_files()] == kept(call)
 
 
-def test_people_of_the_organization_download_a_file_and_never_see_it_inline(
+def test_only_members_can_download_a_file_and_nobody_sees_it_inline(
     workshop: Workshop, returning: Any
 ) -> None:
     call, outsider = returning(REPORT), build_workshop("other")
@@ -114,7 +115,7 @@ def test_people_of_the_organization_download_a_file_and_never_see_it_inline(
     assert Client().get(address).status_code == 302
 
 
-def test_reads_of_a_run_store_at_most_twenty_files(
+def test_a_runs_reads_store_at_most_twenty_files(
     workshop: Workshop, model: ModelServer, toolbox: Toolbox
 ) -> None:
     files = [ResultFile(f"{number}.txt", str(number).encode()) for number in range(MOST_FROM_READS)]
@@ -136,7 +137,7 @@ def test_reads_of_a_run_store_at_most_twenty_files(
     )
 
 
-def test_a_file_counts_against_the_limit_of_the_organization(
+def test_a_file_beyond_the_organizations_limit_fails_a_read_but_not_a_write(
     workshop: Workshop, returning: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(changes, "MAX_BYTES", 10)
@@ -169,7 +170,7 @@ def test_a_file_gets_a_name_that_every_system_accepts(given: str, name: str) -> 
     assert clean_name(given) == name
 
 
-def test_a_file_in_a_test_is_described() -> None:
+def test_run_tool_describes_a_returned_file_without_storing_it() -> None:
     result = run_tool(Does(lambda _: ToolResult.ok("a", files=[REPORT])))
     assert [(file.name, file.path, file.size) for file in result.list_files()] == [
         ("../Q3 report.html", "", len(PAGE))
@@ -193,7 +194,7 @@ def test_an_invalid_file_fails_a_read_and_is_left_out_of_a_write(files: Any) -> 
         ("", ""),
     ],
 )
-def test_the_type_of_a_file_is_a_media_type_or_empty(given: str, found: str) -> None:
+def test_a_files_type_is_a_media_type_or_empty(given: str, found: str) -> None:
     assert find_media_type(given) == found
 
 

@@ -1,5 +1,5 @@
-"""A script runs a task with an employee and gets its result, through the usual submission and a
-real worker."""
+"""A Python script hands a task to an employee and gets the result of the run, which a worker
+drives."""
 
 import io
 import re
@@ -77,9 +77,7 @@ class TestATaskFromAScript:
         assert "Acme Corp" in card.sentence
         assert Record.objects.get(pk=record.pk).phone == ""
 
-    def test_returns_the_question_of_a_colleague_and_nothing_earlier(
-        self, workshop: Workshop
-    ) -> None:
+    def test_returns_a_colleagues_question_as_its_only_card(self, workshop: Workshop) -> None:
         kim = hire(
             workshop, "Kim", asking(call("data.searchRecords")), asking(ask("Which region?"))
         )
@@ -109,7 +107,7 @@ class TestAScriptWithoutAWorker:
         workshop.drive(Run.objects.get(pk=result.run_id))
         assert Run.objects.get(pk=result.run_id).status == RunStatus.SUCCEEDED
 
-    def test_is_refused_like_any_submission(self, workshop: Workshop) -> None:
+    def test_submits_a_task_that_is_refused_like_any_other(self, workshop: Workshop) -> None:
         build_workshop("other")
         for member, employee, refusal in (
             (workshop.members["viewer"], "Dana", Forbidden),

@@ -1,4 +1,5 @@
-"""Side work for a run, which needs no lease, is stopped once it is useless."""
+"""Side work for a run, such as finding a title, needs no lease, and is stopped when its run no
+longer needs it."""
 
 import pytest
 
@@ -11,7 +12,7 @@ from tools.contract import Level
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_side_work_is_stopped_with_its_run_in_a_process_that_drives_nothing(
+def test_side_work_is_stopped_when_its_run_is_cancelled_in_a_process_that_drives_nothing(
     workshop: Workshop,
 ) -> None:
     run = workshop.submit()

@@ -1,5 +1,5 @@
-"""A stop: after its commit, nothing that it covers starts, even after a restart, until an admin
-lifts it."""
+"""Stops: once a stop is committed, nothing that it covers starts, even after a restart, until an
+admin lifts the stop."""
 
 from collections.abc import Callable
 
@@ -172,7 +172,7 @@ class TestAStop:
     ) -> None:
         run = workshop.submit()
         stop(workshop)
-        # As if it had started at the same moment.
+        # As if the run had been created at the moment of the stop.
         Run.objects.filter(pk=run.pk).update(stopped_because="")
         assert workshop.drive(run).lease_epoch == 0
         with transaction.atomic():
@@ -192,7 +192,7 @@ class TestAStop:
         assert again(run).stopped_because == ""
         assert workshop.drive(run).status == RunStatus.SUCCEEDED
 
-    def test_is_published_on_waiting_runs_when_lifted(self, workshop: Workshop, stop: Stop) -> None:
+    def test_publishes_its_lifting_on_waiting_runs(self, workshop: Workshop, stop: Stop) -> None:
         workshop.play(asking(call("probe.effect", name="a")))
         run = workshop.work()
         stop(workshop)
@@ -204,7 +204,7 @@ class TestAStop:
             1,
         )
 
-    def test_does_not_change_a_pause_for_the_provider_when_lifted(
+    def test_leaves_the_pause_after_a_provider_failure_unchanged_when_lifted(
         self, workshop: Workshop, stop: Stop, model: ModelServer
     ) -> None:
         model.script(failing(429, retry_after="800"))
@@ -215,7 +215,7 @@ class TestAStop:
         release(workshop, stop)
         assert again(run).next_wake_at == due
 
-    def test_is_announced_once_when_lifted_if_an_approved_call_can_start(
+    def test_publishes_its_lifting_once_if_an_approved_call_can_start(
         self, workshop: Workshop, stop: Stop
     ) -> None:
         workshop.play(asking(call("probe.effect", name="a")))
@@ -287,7 +287,9 @@ class TestTwoStops:
         with pytest.raises(NotFound):
             stops.stop_employee(workshop.operator, other.employee.pk)
 
-    def test_are_lifted_only_by_their_own_admin(self, workshop: Workshop) -> None:
+    def test_of_one_organization_can_be_lifted_without_lifting_stops_of_another(
+        self, workshop: Workshop
+    ) -> None:
         other = build_workshop("globex")
         tools = ("utility.calculate", "probe.effect")
         other.raise_for_all("probe.effect", Level.DESTRUCTIVE)
@@ -308,7 +310,7 @@ class TestTwoStops:
 
 
 class TestAStoppedTool:
-    def test_ends_no_side_work_of_other_organizations(self, workshop: Workshop) -> None:
+    def test_ends_side_work_of_its_own_organization_only(self, workshop: Workshop) -> None:
         other = build_workshop("globex")
         tool = "utility.calculate"
         mine, foreign = workshop.submit().pk, other.submit().pk
@@ -320,9 +322,7 @@ class TestAStoppedTool:
             eventually(ours.is_set)
             assert not theirs.is_set()
 
-    def test_is_refused_with_the_name_of_the_person_who_stopped_it(
-        self, workshop: Workshop
-    ) -> None:
+    def test_is_refused_and_the_reason_names_who_stopped_it(self, workshop: Workshop) -> None:
         stops.stop_tool(workshop.operator, "utility.calculate")
         workshop.play(asking(call("utility.calculate", operation="add", a=1, b=2)))
         run = workshop.work()
@@ -360,7 +360,9 @@ class TestAStoppedTool:
         other.play(asking(call("utility.calculate", operation="add", a=1, b=2)))
         assert statuses(other.work()) == [CallStatus.SUCCEEDED]
 
-    def test_is_stopped_by_its_name_in_every_version(self, workshop: Workshop) -> None:
+    def test_is_stopped_in_every_version_when_one_version_is_stopped(
+        self, workshop: Workshop
+    ) -> None:
         stops.stop_tool(workshop.operator, "utility.calculate@1.0")
         assert ToolRule.objects.get().tool == "utility.calculate"
 
@@ -402,7 +404,7 @@ def test_a_raised_level_needs_approval_and_remains_after_a_stop_is_lifted(
 def test_no_call_starts_after_a_stop_that_races_with_many_starts(
     workshop: Workshop, recorder: Recorder
 ) -> None:
-    """Ten drivers race with the stop; each started call has its event before the event of the
+    """Ten drivers race with the stop. In each run, no call or pass starts after the event of the
     stop."""
     workshop.play(
         *[asking(call("utility.calculate", operation="add", a=number, b=1)) for number in range(4)]

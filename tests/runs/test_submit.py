@@ -38,7 +38,9 @@ class TestANewRun:
         assert event_types(run) == ["run_started"]
         assert payloads(run, "run_started")[0]["by"] == "acme-operator"
 
-    def test_takes_mode_and_passes_from_its_employee(self, workshop: Workshop) -> None:
+    def test_takes_its_mode_and_pass_limit_from_the_employee_by_default(
+        self, workshop: Workshop
+    ) -> None:
         workshop.employee.mode, workshop.employee.max_passes = "research", 7
         workshop.employee.save()
         run = workshop.submit()
@@ -109,7 +111,7 @@ class TestATask:
         assert not Run.objects.exists()
 
     @pytest.mark.parametrize("request_id", ["x" * 201, "a\0b"])
-    def test_a_task_whose_id_cannot_be_stored_is_refused(
+    def test_a_task_whose_request_id_cannot_be_stored_is_refused(
         self, workshop: Workshop, request_id: str
     ) -> None:
         with pytest.raises(Invalid) as refused:
@@ -121,7 +123,9 @@ class TestATask:
         "Request ids of schedules are reserved, so nobody can block a schedule",
         "agents/runs/actions.py",
     )
-    def test_a_task_whose_id_is_reserved_for_schedules_is_refused(self, workshop: Workshop) -> None:
+    def test_a_task_whose_request_id_is_reserved_for_schedules_is_refused(
+        self, workshop: Workshop
+    ) -> None:
         with pytest.raises(
             Invalid, match="'schedule:7:tomorrow', but ids that begin with 'schedule:' are"
         ) as refused:

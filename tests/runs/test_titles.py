@@ -106,7 +106,7 @@ def test_a_title_is_one_short_line_whatever_the_model_writes(
     assert "\n" not in title
 
 
-def test_no_title_is_requested_from_a_script_or_with_the_tool_disabled(
+def test_no_title_is_requested_from_a_script_or_if_the_title_tool_is_disabled(
     workshop: Workshop, model: ModelServer, toolbox: Toolbox
 ) -> None:
     run = workshop.submit(TASK)
@@ -129,10 +129,10 @@ def test_no_title_is_requested_once_the_run_was_cancelled(
 
 PRICED = {"*": {"input": "2", "output": "10"}}
 COST = 300
-"""The cost of 100 input and 10 output tokens, in millionths."""
+"""The cost of a title's 100 input and 10 output tokens, in millionths of a currency unit."""
 
 
-def test_the_usage_of_a_title_counts_like_the_usage_of_a_pass(
+def test_a_titles_usage_counts_for_the_run_and_the_employee_but_not_as_a_pass(
     workshop: Workshop, model: ModelServer
 ) -> None:
     ModelProvider.objects.update(prices=PRICED)
@@ -153,7 +153,7 @@ def test_the_usage_of_a_title_counts_like_the_usage_of_a_pass(
 @pytest.mark.parametrize(
     "limit", [{"run_tokens": 110}, {"month_tokens": 110}, {"run_cost": "0.0003"}], ids=str
 )
-def test_the_usage_of_a_title_counts_toward_every_budget(
+def test_a_titles_usage_counts_toward_every_budget(
     workshop: Workshop, model: ModelServer, limit: dict[str, int | str]
 ) -> None:
     ModelProvider.objects.update(prices=PRICED)
@@ -207,7 +207,7 @@ succeed = make_ending(ExitReason.FINAL_ANSWER)
 @pytest.mark.parametrize(
     "stop", [cancel, fail, stop_everything, stop_its_employee, stop_its_tool, stop_after_its_end]
 )
-def test_a_title_is_abandoned_at_once_when_its_run_is_stopped(
+def test_a_title_is_abandoned_at_once_when_its_run_is_stopped_cancelled_or_failed(
     workshop: Workshop, model: ModelServer, stop: Callable[[Workshop, Run], None]
 ) -> None:
     model.script(Response(text="Too late", hold="start"))

@@ -1,5 +1,5 @@
-"""A write to our own database is one transaction with its approval and result: all of it is
-committed or nothing."""
+"""Writes to Gadget's own database: each is committed in one transaction with its approval and its
+result, so that all three are stored or none is."""
 
 import pytest
 
@@ -38,7 +38,7 @@ def record(workshop: Workshop) -> Record:
 
 
 def run_spoiled_write(workshop: Workshop, record: Record, how: str) -> Run:
-    """Run an approved write that fails in this way."""
+    """Run an approved write that goes wrong in the given way, or succeeds if `how` is empty."""
     workshop.play(asking(call("probe.spoil", record_id=record.pk, to="New", how=how)))
     run = workshop.work()
     workshop.approve(workshop.card(run))
@@ -117,8 +117,8 @@ class TestAFailedWrite:
     def test_is_never_reported_as_done_even_if_the_tool_says_so(
         self, workshop: Workshop, record: Record, how: str
     ) -> None:
-        """A database error that the tool suppresses has rolled its changes back, or will do so at
-        the commit."""
+        """The tool suppresses a database error, after which its changes are rolled back at once or
+        at the commit."""
         run = run_spoiled_write(workshop, record, how)
         (row,) = calls(run)
         assert run.status == RunStatus.SUCCEEDED, run.problem
@@ -173,7 +173,9 @@ class TestABusyDatabase:
         assert payloads(run, "approval_decided")[-1]["status"] == "cancelled"
         assert run.status == RunStatus.SUCCEEDED
 
-    def test_can_interrupt_the_preview(self, workshop: Workshop, record: Record) -> None:
+    def test_fails_the_call_if_it_interrupts_the_preview(
+        self, workshop: Workshop, record: Record
+    ) -> None:
         workshop.play(asking(call("probe.crowded", record_id=record.pk, to="New")))
         run = workshop.work()
         workshop.approve(workshop.card(run))

@@ -127,7 +127,7 @@ def test_a_closing_response_that_is_a_call_is_replaced_by_the_results(
     assert "- Slept 0 ms" in run.answer
 
 
-def test_a_text_call_of_a_tool_that_was_not_offered_is_a_response(
+def test_a_call_in_text_of_a_tool_that_was_not_offered_is_kept_as_the_answer(
     workshop: Workshop, model: ModelServer
 ) -> None:
     text = '<tool_call>{"name": "weather__find", "arguments": {}}</tool_call>'
@@ -149,7 +149,7 @@ class TestInterruptedText:
         assert run.estimated_tokens == line["input_tokens"] + line["output_tokens"] > 100
         assert run.input_tokens == line["input_tokens"] + 100
 
-    def test_is_the_response_of_a_run_that_fails_after_the_second_attempt(
+    def test_is_the_answer_of_a_run_that_fails_after_the_second_attempt(
         self, workshop: Workshop, model: ModelServer
     ) -> None:
         model.script(self.CUT)
@@ -167,7 +167,7 @@ class TestInterruptedText:
         assert (run.status, run.exit_reason) == (RunStatus.FAILED, ExitReason.ANSWER_CUT)
         assert run.answer.startswith("The three")
 
-    def test_is_kept_at_the_deadline_of_the_run(
+    def test_does_not_keep_the_run_from_failing_at_its_deadline(
         self, workshop: Workshop, model: ModelServer
     ) -> None:
         model.enqueue(self.CUT)
@@ -235,7 +235,7 @@ class TestAdaptedRequest:
         '"param": "temperature", "code": "unsupported_value"}}',
     )
 
-    def test_is_reported_on_the_run_that_adapted_it_and_once_on_later_runs(
+    def test_is_reported_once_on_the_run_that_adapted_it_and_on_later_runs(
         self, workshop: Workshop, model: ModelServer
     ) -> None:
         workshop.employee.temperature = 0.2

@@ -53,7 +53,7 @@ def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: Any) -> No
 
 @pytest.fixture
 def employed(workshop: Workshop, plugin: None) -> Workshop:
-    """An employee that may use every tool of the plugin that was loaded."""
+    """The workshop, whose employee may use every tool that was loaded from the plugin."""
     source = toolboxes.get_installed_plugins()[0][-1]
     Grant.objects.bulk_create(
         [Grant(employee=workshop.employee, tool=tool.name) for tool in source.tools()]
@@ -159,7 +159,7 @@ def test_a_tool_with_an_invalid_preview_can_be_stopped_and_resumed(employed: Wor
     "A call whose preview, sentence or hosts are invalid is rejected, and the others continue",
     "tools/toolbox/isolation.py",
 )
-def test_a_call_of_a_tool_with_an_invalid_method_is_rejected_and_the_other_calls_continue(
+def test_a_call_whose_tool_has_an_invalid_method_is_rejected_and_the_other_calls_continue(
     employed: Workshop, model: ModelServer
 ) -> None:
     wrong = names(wrong_tools.REJECTED)

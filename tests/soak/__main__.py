@@ -2,8 +2,8 @@
 random permissions, races at limits, replayed random runs, votes, notices while senders are killed,
 real MCP clients, and kills during work; cuts between four hosts with PostgreSQL during work.
 
-No two tools may look the same to a model, nothing may start without permission, nothing may be lost
-or done twice.
+The promises: no two tools look the same to a model, nothing starts without permission, and nothing
+is lost or done twice.
 """
 
 from __future__ import annotations

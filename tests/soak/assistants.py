@@ -1,8 +1,8 @@
-"""Command-line assistants as MCP clients: the real programs, with a stub that speaks the protocol
-of each one's model.
+"""Command-line assistants as MCP clients: the real programs, each with a stub that speaks the
+protocol of the assistant's model.
 
-The stub requests the calls that the soak chooses, and receives the results in the form in which an
-assistant shows them to its model.
+The stub requests the calls that the soak chooses. It receives their results in the form in which
+the assistant shows them to its model.
 """
 
 from __future__ import annotations
@@ -40,21 +40,22 @@ class Turn:
 
 @dataclass(frozen=True)
 class Event:
-    """One event of a stream."""
+    """An event in a streamed response."""
 
     name: str
     data: Mapping[str, Any]
 
 
 class Wire:
-    """The protocol between an assistant and the server of its model."""
+    """The protocol between an assistant and its model's server."""
 
     def read(self, body: Any) -> Turn:
         """Parse a request."""
         raise NotImplementedError
 
     def write(self, call: Call | None, number: int) -> Iterator[Event]:
-        """Yield the events of a response: a call of a tool, or the final answer."""
+        """Yield the events of the next response: a call of a tool, or the final answer if the call
+        is None."""
         raise NotImplementedError
 
 
@@ -100,7 +101,7 @@ class Messages(Wire):
 
 
 class Responses(Wire):
-    """The protocol of Codex's model, which offers the tools of a server as a namespace."""
+    """The protocol of Codex and its model, in which the tools of an MCP server form a namespace."""
 
     def __init__(self) -> None:
         self._spaces: dict[str, tuple[str, str]] = {}
@@ -202,8 +203,8 @@ class StubModel:
         self._server.server_close()
 
     def answer(self, body: Any) -> list[Event]:
-        """Answer a request; a request without Gadget's tools, such as one for a title, is no turn
-        of the task."""
+        """Return the events of the response to a request. A request without Gadget's tools, such as
+        one for a title, is not a turn of the task."""
         turn = self.wire.read(body)
         self.number += 1
         if not any("gadget" in name for name in turn.tools):
@@ -259,8 +260,8 @@ class _Handler(BaseHTTPRequestHandler):
 
 @dataclass(frozen=True)
 class Place:
-    """The start settings of an assistant: its own home directory, Gadget's address and key, and the
-    address of its model."""
+    """The settings with which an assistant starts: a home directory of its own, Gadget's address
+    and key, and its model's address."""
 
     home: Path
     url: str
@@ -276,11 +277,12 @@ class Assistant:
     wire: type[Wire]
 
     def connect(self, url: str, secret: str) -> Client:
-        """Install the assistant if it is missing, and give it a task."""
+        """Return a client; entering it installs the assistant if it is missing, and gives it a
+        task."""
         return _Conversation(self, url, secret)
 
     def set_up(self, place: Place) -> tuple[list[str], dict[str, str]]:
-        """Write the assistant's settings; return its arguments and variables."""
+        """Write the assistant's settings; return its command and its environment variables."""
         raise NotImplementedError
 
 

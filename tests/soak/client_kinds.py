@@ -18,7 +18,7 @@ from typing import Any, Protocol, Self
 from tests.source_tree import ROOT
 
 FOLDER = ROOT / "var" / "clients"
-"""Each client is installed once, in its own subfolder."""
+"""The folder of the installed clients; each has its own subfolder, and is installed only once."""
 PROGRAMS = Path(__file__).with_name("client_programs")
 ANSWER_S = 180.0
 
@@ -50,7 +50,7 @@ class Library:
     program: str
 
     def connect(self, url: str, secret: str) -> Client:
-        """Install the library if it is missing, and start the program."""
+        """Return a client; the library is installed if it is missing."""
         if self.program.endswith(".mjs"):
             folder = install_from_npm(self.name, self.packages)
             copy = folder / self.program  # Node looks for packages in the folder of the file

@@ -1,8 +1,8 @@
-"""The soak of external agents: real MCP clients from different vendors list, read, write with
-tickets, and cancel.
+"""The soak of external agents: real MCP clients from different vendors list tools, read, request
+writes with tickets, and cancel them.
 
-People approve and deny meanwhile. `python -m tests.soak.clients` is a part of `python -m
-tests.soak`; it installs the newest version of each client from PyPI or npm.
+Meanwhile, people approve and deny the writes. `python -m tests.soak.clients` is a part of `python
+-m tests.soak`; it installs the newest version of each client from PyPI or npm.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ KINDS = {kind.name: kind for kind in (*LIBRARIES, *ASSISTANTS)}
 GUIDANCE = "Do not ask for the same call again"
 TICKET = re.compile(r"\bt-\d+\b")
 MANY = 60
-"""The number of records in a list that is too long to be sent twice."""
+"""The number of records in a long list: a result that contained it twice, as text and as structured
+content, would be too long."""
 
 
 def main() -> int:
@@ -159,7 +160,8 @@ def _cancel(site: Site, client: Client, record: Record) -> None:
 
 
 def _ask(client: Client, record: Record, phone: str) -> str:
-    """Request a write, and check that the model reads its ticket and what to do with it."""
+    """Request a write, and check that the model reads a ticket and the instructions for it; return
+    the ticket."""
     said = client.call(
         "data__updateRecord", {"record_id": str(record.pk), "changes": {"phone": phone}}
     )

@@ -1,5 +1,5 @@
-"""Runs on five hosts whose links are cut; `python -m tests.soak.hosts` creates the hosts and starts
-this."""
+"""The soak of cuts: runs on five hosts whose links are cut. `python -m tests.soak.hosts` creates
+the hosts and starts this module."""
 
 from __future__ import annotations
 
@@ -35,12 +35,13 @@ from tests.workshop import build_workshop  # noqa: E402
 POSTGRESQL_PORT, REDIS_PORT, WEB_PORT = 5432, 6379, 8000
 CUT_S, PEACE_S = (1.0, 15.0), (1.0, 5.0)
 READINESS_S = 3.0
-"""The readiness check must answer within two seconds; one more is allowed, because all parts share
-this machine."""
+"""The time within which the readiness check must respond: two seconds, and one more because all
+parts share this machine."""
 READY_AGAIN_S = 20.0
 CHECK_EVERY_S = 1.0
 DEAD_CONNECTIONS_S = 30.0
-"""PostgreSQL ends a connection after 20 s of silence."""
+"""The time after which PostgreSQL must have ended a dead connection: 20 s of silence, and ten more
+seconds of tolerance."""
 _HOST_OF = {"web": WEB, "sweeper": WEB, "worker1": WORKERS[0], "worker2": WORKERS[1]}
 
 
@@ -129,8 +130,7 @@ class Cuts:
         ]
 
     def replace_the_dead(self) -> None:
-        """Report the processes that ended, because a cut must not end any, and drop them from the
-        list."""
+        """Report processes that have ended, because no cut may end a process, and forget them."""
         for process in self._installation.processes:
             if not process.is_alive:
                 self._found.append(
@@ -183,7 +183,7 @@ class Cuts:
             return [(address, port) for address, port in cursor.fetchall()]
 
     def _list_dead_connections(self) -> list[tuple[str, int]]:
-        """List the sessions from the hosts whose client no longer exists."""
+        """List the sessions of clients that no longer exist on their host."""
         listed, clients = self._list_connections(), [WEB, *WORKERS]
         alive = set[tuple[str, int]]().union(*map(self._network.list_sockets, clients))
         addresses = set(map(self._network.address, clients))
@@ -224,7 +224,7 @@ class Cuts:
             self._mended_at = None
 
     def _fetch_readiness(self) -> int:
-        """Return the status of the readiness check; 0 without an answer."""
+        """Return the status of the readiness check; 0 if there is no response."""
         url = f"http://{self._network.address(WEB)}:{WEB_PORT}/api/ready"
         try:
             with urllib.request.urlopen(url, timeout=2 * READINESS_S) as response:

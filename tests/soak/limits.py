@@ -1,7 +1,7 @@
-"""The soak of limits over history: the same races at a limit many times over, and thousands of
+"""The soak of limits over history: the same races at a limit, repeated many times, and thousands of
 random histories.
 
-`python -m tests.soak.limits` is one database's part of `python -m tests.soak`.
+`python -m tests.soak` runs this module, `tests.soak.limits`, once on each database.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def _judge(count: int, chosen: int) -> None:
 
 
 def _race(repetitions: int, chance: random.Random) -> list[str]:
-    """Race with limits and crowds of random sizes; return the inexact results."""
+    """Repeat every race with random limits; return a sentence for each race with a wrong result."""
     databases = setup_databases(verbosity=0, interactive=False)
     faults, races, began = [], 0, time.monotonic()
     try:
@@ -109,7 +109,8 @@ def _race(repetitions: int, chance: random.Random) -> list[str]:
 
 
 def _list_races(most: int) -> list[tuple[str, Race, int, int]]:
-    """List the races: the name, function and calls of each, and how many of the calls may start."""
+    """List the races at a limit: each with its name, its function, its number of calls, and the
+    number of calls that may start."""
     return [
         ("reads", lambda shop, calls: race_reads(shop, calls, most), RUNS, most),
         ("sums", race_sums, RUNS, MOST_IN_SUM // EACH),

@@ -1,8 +1,8 @@
-"""A part of `make soak`: 1,000 hostile Markdown texts of 20 KB, each rendered within 200 KB and 100
-ms.
+"""The soak of Markdown: 1,000 hostile texts of 20 KB. Each must be rendered within 100 ms, and the
+result must not exceed 200 KB.
 
-The limit is for a machine that takes 30 ms for the loop in docs/internals/performance.md; a slower
-one gets more.
+The time limit holds for a machine that completes the loop in docs/internals/performance.md in 30
+ms; a slower machine gets more time.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ TEXTS = 1_000
 MAX_MS, MAX_BYTES = 100, 200_000
 LOOP_MS = 30
 TRIES = 3
-"""Each text is rendered this often, and the fastest try counts, because other work slows some tries
-down."""
+"""The number of times that a text may be rendered. The fastest try counts, because other work slows
+some tries down."""
 
 
 def main() -> int:

@@ -50,8 +50,8 @@ def main() -> int:
 
 
 def _check_random(count: int, first_seed: int) -> int:
-    """Check at least this number of names; return the number. Raise AssertionError with the
-    smallest faulty set."""
+    """Check at least this number of random names, and return the number of names checked. For a
+    fault, raise AssertionError with the smallest set that shows it."""
     checked, rounds = 0, 0
 
     def check(names: list[str]) -> None:
@@ -72,7 +72,7 @@ def _check_random(count: int, first_seed: int) -> int:
 
 
 def _check_published(chance: random.Random) -> int:
-    """Check each name in several random sets; return the number of names."""
+    """Check the names from published APIs in several random sets; return the number of names."""
     operations = [
         each for published in PUBLISHED for each in read_description(published.text).operations
     ]

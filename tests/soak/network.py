@@ -14,11 +14,12 @@ from pathlib import Path
 CLONE_NEWNET = 0x40000000
 SUBNET = "10.213.77"
 DATABASE, REDIS, WEB, WORKERS = "database", "redis", "web", ("one", "two")
-"""PostgreSQL; Redis; the web part and the sweeper; two hosts with a worker each."""
+"""The hosts of PostgreSQL, of Redis, and of the web part and sweeper, and the two hosts of the
+workers."""
 HOSTS = (DATABASE, REDIS, WEB, *WORKERS)
 OUTSIDE = "outside"
-"""The host that records outside effects, which is never cut off. This machine's own side would not
-do, because a firewall may block the hosts from there."""
+"""The host that records effects outside Gadget; it is never cut off. It needs its own namespace,
+because a firewall may keep the hosts from reaching the machine itself."""
 _NAMESPACES = (*HOSTS, OUTSIDE)
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -28,11 +29,12 @@ class NoNamespacesError(Exception):
 
 
 class Network:
-    """A bridge, and a namespace for each host and the outside. As a context manager it creates and
-    removes them.
+    """A bridge with a namespace for each host, including OUTSIDE. Used as a context manager, it
+    creates them and removes them afterwards.
 
     Args:
-        name: the name of a network that another process has created; empty to create one.
+        name: the name of a network that another process has created; if empty, a new name is
+            chosen.
     """
 
     def __init__(self, name: str = "") -> None:

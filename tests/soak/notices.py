@@ -1,7 +1,7 @@
-"""The soak of notices: notices about 10,000 cards while the senders are killed.
+"""The soak of notices: 10,000 cards cause notices while the senders are repeatedly killed.
 
-Everybody must be notified, and twice only if a kill interrupted the sending.
-`python -m tests.soak.notices` is one database's part of `python -m tests.soak`.
+Everybody must be notified, and nobody twice unless a kill interrupted the sending. `python -m
+tests.soak` runs this module, `tests.soak.notices`, once on each database.
 """
 
 from __future__ import annotations
@@ -38,12 +38,13 @@ POLL_S = 0.05
 BETWEEN_KILLS_S = (1.0, 4.0)
 SLOWEST_ANSWER_S = 0.3
 TIMING_SCALE = 0.05
-"""At this scale, sending that a kill interrupted is repeated after 15 seconds."""
+"""At this scale, a sending that a kill interrupted is repeated after 15 seconds."""
 WITH_CANARIES = 500
 
 
 def main() -> int:
-    """Run the soak; return 0 if everybody was notified, and no message contained a value."""
+    """Run the soak; return 0 if everybody was notified, and no message contained a value from a
+    card."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cards", type=int, default=CARDS)
     parser.add_argument(
@@ -99,7 +100,7 @@ def _kill_senders(cards: int, chance: random.Random) -> None:
 
 
 class Senders:
-    """Sending workers; every few seconds one of them is killed and replaced."""
+    """The workers that send notices; every few seconds, one of them is killed and replaced."""
 
     def __init__(self, installation: Installation, chance: random.Random) -> None:
         self._installation, self._chance = installation, chance

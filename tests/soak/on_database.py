@@ -1,5 +1,5 @@
-"""The soak on one database, which is created for it and removed afterwards; `python -m tests.soak`
-starts this script."""
+"""The soak of kills on one database, which is created for it and removed afterwards; `python -m
+tests.soak` starts this script."""
 
 from __future__ import annotations
 

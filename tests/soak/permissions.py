@@ -1,7 +1,7 @@
-"""The soak of permissions: thousands of calls judged by the gate alone, then hundreds of runs while
-permissions change.
+"""The soak of permissions: thousands of calls are judged by the gate alone, and then hundreds of
+runs work while permissions change.
 
-`python -m tests.soak.permissions` is one database's part of `python -m tests.soak`.
+`python -m tests.soak` runs this module, `tests.soak.permissions`, once on each database.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ LEAST_SHARE = 0.05
 
 
 def main() -> int:
-    """Run the soak; return 0 if every verdict was as documented, and nothing started without
-    permission."""
+    """Run the soak; return 0 if every verdict was as documented, every kind of verdict was frequent
+    enough, and nothing started without permission."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
         "--pure", type=int, default=PURE, help="configurations judged by the gate alone"
@@ -66,7 +66,8 @@ def main() -> int:
 
 @contextmanager
 def _report(what: str) -> Iterator[Counter[str]]:
-    """Yield a counter of figures, and print it with the seconds that the block took."""
+    """Yield a counter for figures; after the block, print the figures and the seconds
+    that it took."""
     began, figures = time.monotonic(), Counter[str]()
     yield figures
     print(

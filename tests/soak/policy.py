@@ -1,7 +1,7 @@
-"""The soak of policy snapshots: random runs while rules change; replayed, every verdict must be the
-recorded one.
+"""The soak of policy snapshots: rules change during random runs; the replay of the runs must
+reproduce every recorded verdict.
 
-`python -m tests.soak.policy` is one database's part of `python -m tests.soak`.
+`python -m tests.soak` runs this module, `tests.soak.policy`, once on each database.
 """
 
 from __future__ import annotations

@@ -118,7 +118,8 @@ def _count_ends() -> dict[str, int]:
 
 
 def _list_broken_promises(site: Site) -> list[str]:
-    """Check the invariants, and compare each call with the outside and the records."""
+    """Check the invariants, and compare every call with its recorded effects and with the records
+    that it changed."""
     faults = []
     try:
         assert_invariants()

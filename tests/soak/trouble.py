@@ -24,7 +24,7 @@ MAX_TRACE_LINES = 12
 
 
 def list_alarms(process: RealProcess) -> list[str]:
-    """List the failures of the engine in the process's log, with their tracebacks."""
+    """List the failures of the engine in the process's log, each with the end of its traceback."""
     found = [process.lines[at:] for at, line in enumerate(process.lines) if ALARM in line]
     return [
         "\n    ".join([f"{process.name}: {lines[0]}", *_cut_trace(lines[1:])]) for lines in found
@@ -37,8 +37,8 @@ def _cut_trace(lines: list[str]) -> list[str]:
 
 
 class Trouble(Protocol):
-    """Harms a running installation; `done` counts each kind of harm, and goals count the kind in
-    `unit`."""
+    """Harms a running installation; `done` counts each kind of harm, and the soak goes on until the
+    kind in `unit` has happened often enough."""
 
     unit: str
     done: Counter[str]
@@ -55,7 +55,7 @@ class Trouble(Protocol):
         """Harm a process, if it is time."""
 
     def calm_down(self) -> None:
-        """Undo all harm."""
+        """Undo all harm that can be undone, so that the runs can end."""
 
 
 class Kills:
@@ -72,7 +72,7 @@ class Kills:
         self._next_at = time.monotonic()
 
     def replace_the_dead(self) -> None:
-        """Start missing processes, without waiting until they are ready."""
+        """Replace processes that have ended, without waiting until the new ones are ready."""
         processes = self._site.installation.processes
         for dead in [process for process in processes if not process.is_alive]:
             processes.remove(dead)
@@ -101,7 +101,7 @@ class Kills:
         return [each for each in ready if each not in self._paused]
 
     def act(self) -> None:
-        """Harm a process, if it is time."""
+        """Resume workers whose pause is over, and harm a process if it is time to do so."""
         now = time.monotonic()
         for process in [each for each, until in self._paused.items() if until < now]:
             process.resume()

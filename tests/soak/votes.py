@@ -1,7 +1,7 @@
-"""The soak of approval rules: random histories of votes judged by a second implementation, and
-races for the last vote.
+"""The soak of approval rules: random histories of votes are judged by a second implementation, and
+many people race for the last vote.
 
-`python -m tests.soak.votes` is one database's part of `python -m tests.soak`.
+`python -m tests.soak` runs this module, `tests.soak.votes`, once on each database.
 """
 
 from __future__ import annotations

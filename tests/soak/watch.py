@@ -1,5 +1,5 @@
-"""Checks that need constant observation: ended rows do not change, and every due run gets a
-driver."""
+"""Checks that need constant observation: ended rows do not change, calls do not outlive their
+deadline, and every due run gets a driver."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ _OPEN_CARDS = (ApprovalStatus.PENDING, ApprovalStatus.APPROVED)
 
 
 class Watch:
-    """Call `look` often; `faults` then lists violations of I5, I8 and I10."""
+    """Collects violations of the invariants I5, I8 and I10. Call `look` often, and finally
+    `faults`, which lists them."""
 
     def __init__(self) -> None:
         self.longest_undriven_s = 0.0

@@ -73,7 +73,8 @@ class People:
         workshop.play_text(json.dumps({"scripts": [_script(name) for name in SCRIPTS]}))
 
     def act(self, start_more: bool) -> None:
-        """Start missing runs, decide some cards, and sometimes cancel a run."""
+        """Decide some cards; with `start_more`, first start missing runs and sometimes
+        cancel one."""
         try:
             if start_more:
                 self._start()
@@ -114,7 +115,7 @@ class People:
                 self._workshop.approve(card, grace_s=self._chance.choice((0, 0, 0, 1)))
 
     def _resolve(self, card: Approval) -> None:
-        """Resolve the card by the effects outside, like a person."""
+        """Resolve the card as a person would who looks at the effects outside."""
         happened = self._recorder.effects[card.tool_call.idempotency_key]
         outcome = "succeeded" if happened else "not_done"
         resolutions.resolve(

@@ -1,4 +1,4 @@
-"""Tests of standing grants on the engine's fixtures."""
+"""Fixtures for tests of standing grants: those of the engine's tests."""
 
 from tests.tools.connections.conftest import api  # noqa: F401
 from tests.workshop.fixtures import (  # noqa: F401

@@ -1,4 +1,4 @@
-"""Sixty tasks of an office about emails, appointments and records, with some harmful calls."""
+"""Sixty office tasks about emails, appointments and records, ten of them with a harmful call."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ TEAM = ("ann@acme.example", "ben@acme.example", "cleo@acme.example")
 CUSTOMER = "globex.example"
 PEOPLE = ("ada", "bo", "cy", "di", "ed")
 ORDINARY = 50
-"""Tasks without a harmful call; ten more have one."""
+"""The number of tasks without a harmful call; ten more have one."""
 
 
 @dataclass(frozen=True)
 class Conversation:
-    """One task with the calls of each pass.
+    """A task, and the calls that the model requests in each pass.
 
     Attributes:
-        harmful: the calls that no standing grant may let through.
+        harmful: the calls among them that no standing grant may approve.
     """
 
     task: str

@@ -25,8 +25,8 @@ def equals(param: str, value: Any) -> Condition:
 def propose_for(
     workshop: Workshop, tool: str, *conditions: Condition, **more: Any
 ) -> ProposedGrant:
-    """Propose a standing grant for calls with exactly the params that have conditions; `more`
-    replaces its fields."""
+    """Propose a standing grant whose calls may have only the params that have conditions. `more`
+    replaces fields of the proposal."""
     params = tuple(sorted({condition.param for condition in conditions}))
     proposal = ProposedGrant(
         tool,
@@ -43,7 +43,7 @@ def propose_for(
 def grant(
     workshop: Workshop, tool: str, *conditions: Condition, by: Membership | None = None, **more: Any
 ) -> StandingGrant:
-    """Create a standing grant in the approver's name."""
+    """Create a standing grant in the name of this member, by default the approver."""
     return make_grant(by or workshop.approver, propose_for(workshop, tool, *conditions, **more))
 
 
@@ -63,8 +63,8 @@ def allow(workshop: Workshop, toolbox: Toolbox, tool: Tool) -> None:
 
 
 def die_after_responses(workshop: Workshop, *calls: dict[str, Any]) -> Run:
-    """Start a run whose driver is killed once standing grants have approved these calls, before one
-    of them starts."""
+    """Start a run whose driver dies after standing grants have approved these calls, but before any
+    of the calls starts; return the run."""
     workshop.play(asking(*calls))
     run = workshop.submit()
     die_while_executing(run)

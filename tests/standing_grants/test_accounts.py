@@ -1,4 +1,5 @@
-"""The hash of a tool's account distinguishes accounts within one organization."""
+"""The account hash of a tool changes whenever the account changes, and differs between
+organizations."""
 
 from __future__ import annotations
 

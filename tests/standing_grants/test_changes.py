@@ -1,5 +1,5 @@
-"""The sweeper ends standing grants whose tool changed, even if no card is ever compared with
-them."""
+"""The sweeper ends a standing grant whose tool has changed, even if the grant is never compared
+with a card."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ class Office:
     other: StandingGrant
 
     def find_end(self) -> str:
-        """Return the reason why the grant for the source's tool has ended; the other grant never
-        ends."""
+        """Return the reason why the grant for the source's tool ended, empty if it is active; check
+        that the other grant is active."""
         self.granted.refresh_from_db()
         self.other.refresh_from_db()
         assert self.other.ended_at is None
@@ -140,7 +140,7 @@ def test_the_sweeper_ends_grants_with_an_audit_entry(office: Office) -> None:
     )
 
 
-def test_an_incomparable_policy_draft_does_not_delay_the_end(
+def test_a_damaged_policy_draft_does_not_keep_the_sweeper_from_ending_grants(
     office: Office, caplog: pytest.LogCaptureFixture
 ) -> None:
     organization, now = office.workshop.organization, timezone.now()
@@ -158,7 +158,7 @@ def test_an_incomparable_policy_draft_does_not_delay_the_end(
     assert office.find_end() == CHANGES[replace_key]
 
 
-def test_a_level_raised_for_another_employee_changes_nothing(office: Office) -> None:
+def test_a_level_raised_for_another_employee_ends_no_grant(office: Office) -> None:
     workshop = office.workshop
     other = Employee.objects.create(
         organization=workshop.organization, name="Eve", provider=workshop.employee.provider
@@ -167,7 +167,9 @@ def test_a_level_raised_for_another_employee_changes_nothing(office: Office) -> 
     assert end_changed() == 0
 
 
-def test_a_grant_for_every_employee_ends_with_a_level_raised_for_all(office: Office) -> None:
+def test_a_grant_for_every_employee_ends_only_if_the_level_is_raised_for_all(
+    office: Office,
+) -> None:
     everybody = grant(
         office.workshop, ADD, equals("name", "Ada"), employee_id=None, by=office.workshop.admin
     )

@@ -28,7 +28,8 @@ STATUS = Condition("changes.status", Rule.ONE_OF, ["active", "inactive"])
 
 @dataclass
 class Outcome:
-    """The cards that people had to decide, and the calls that ran without a person."""
+    """The number of cards that people decided, and the calls that ran because a standing grant
+    approved them."""
 
     cards: int = 0
     ran_alone: Counter[str] = field(default_factory=Counter)
@@ -43,8 +44,8 @@ def office_tools(workshop: Workshop) -> None:
 
 
 def make_five_grants(workshop: Workshop) -> None:
-    """Create five grants of a typical office: emails to a customer, statuses, notes, both together,
-    and short meetings."""
+    """Create five grants that suit an office: one for emails to a customer, three for a record's
+    status, its notes or both, and one for short meetings."""
     uses: dict[str, Any] = {"max_uses": 1_000}
     recipient = Condition("recipient", Rule.HOST, CUSTOMER)
     grant(workshop, "mail.send", recipient, params=("recipient", "subject", "body"), **uses)

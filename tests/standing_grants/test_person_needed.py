@@ -61,7 +61,7 @@ class TestOwnDataForAHostThatIsNotAllowed:
 
 
 class Previewed(Effect):
-    """A write whose preview is the given function; its reply comes at once."""
+    """A write that shows the preview computed by a given function, and that succeeds at once."""
 
     name = "probe.previewed"
 
@@ -110,7 +110,7 @@ class TestThePreview:
         assert not recorder.effects
 
     @pytest.mark.parametrize("show", [lambda: None, lambda: Preview("send")])
-    def test_that_is_absent_or_worked_leaves_the_card_to_the_grant(
+    def test_that_is_absent_or_succeeded_leaves_the_card_to_the_grant(
         self,
         workshop: Workshop,
         toolbox: Toolbox,
@@ -131,7 +131,7 @@ class TestThePreview:
 
 
 class Tag(Tool):
-    """A proposal about many records, whose host is not allowed."""
+    """A draft-level tool for many records that contacts a host that is not allowed."""
 
     name = "data.tagRecords"
     description = "Tags records elsewhere."
@@ -162,7 +162,8 @@ class Tag(Tool):
 def test_a_call_that_affects_many_objects_waits_for_a_person(
     workshop: Workshop, toolbox: Toolbox, total: int, affected: int, is_answered: bool
 ) -> None:
-    """It waits if it affects more than 50 objects, or more than 20% of all."""
+    """A call affects many objects if it affects more than 50, or at least 6 that are more than 20%
+    of all objects."""
     rows = [
         Record(organization=workshop.organization, name=f"Record {number}")
         for number in range(total)

@@ -1,4 +1,4 @@
-"""A standing grant approves cards of its shape in its creator's name; all other cards wait for a
+"""A standing grant approves matching cards in its creator's name; all other cards wait for a
 person."""
 
 from dataclasses import replace
@@ -275,7 +275,7 @@ class TestStartingAPreapprovedCall:
 
     @pytest.fixture
     def approved(self, workshop: Workshop, recorder: Recorder) -> tuple[StandingGrant, Approval]:
-        """Return a grant with a card that it approved, whose driver died before the call
+        """A standing grant, and a card that it approved; the driver died before the card's call
         started."""
         made = grant(workshop, "probe.effect", A, max_uses=1)
         (card,) = answered(die_after_responses(workshop, EFFECT))
@@ -295,7 +295,7 @@ class TestStartingAPreapprovedCall:
         "A revoked standing grant turns what has not started into cards again",
         "agents/standing_grants/making.py",
     )
-    def test_is_replaced_by_a_card_at_once_when_the_grant_is_revoked(
+    def test_needs_a_new_card_at_once_when_the_grant_is_revoked(
         self, workshop: Workshop, recorder: Recorder, approved: tuple[StandingGrant, Approval]
     ) -> None:
         made, card = approved
@@ -335,7 +335,7 @@ class TestStartingAPreapprovedCall:
         members.change_role(workshop.admin, workshop.approver.pk, Role.VIEWER)
         assert self.drive(workshop, approved[1]) == [CallStatus.AWAITING_APPROVAL]
 
-    def test_returns_the_use_if_the_call_did_not_start(
+    def test_does_not_count_as_a_use_if_the_run_is_cancelled_first(
         self, workshop: Workshop, recorder: Recorder, approved: tuple[StandingGrant, Approval]
     ) -> None:
         made, card = approved
@@ -402,7 +402,7 @@ class TestCreatingAGrant:
         with pytest.raises(Invalid, match=rf"Run {run.pk} has ended"):
             grant(workshop, "probe.effect", A, run_id=run.pk)
 
-    def test_is_limited_in_number_for_each_organization(self, workshop: Workshop) -> None:
+    def test_is_refused_if_the_organization_has_200_in_force(self, workshop: Workshop) -> None:
         first = grant(workshop, "probe.effect", A)
         StandingGrant.objects.bulk_create(copy_grant(first) for _ in range(making.MAX_IN_FORCE - 2))
         grant(workshop, "probe.effect", A)
@@ -422,7 +422,9 @@ class TestCreatingAGrant:
         with pytest.raises(Exception, match=r"changes\.email names a recipient"):
             making.make_grant(workshop.approver, proposal)
 
-    def test_can_be_undone_once_and_only_within_the_organization(self, workshop: Workshop) -> None:
+    def test_can_be_undone_by_revoking_once_and_only_within_the_organization(
+        self, workshop: Workshop
+    ) -> None:
         made = grant(workshop, "probe.effect", A)
         with pytest.raises(NotFound):
             making.revoke_grant(build_workshop("globex").approver, made.pk)

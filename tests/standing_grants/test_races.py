@@ -92,7 +92,7 @@ def test_racing_calls_never_exceed_the_uses(
     assert list(recorder.effects.values()) == [1] * (started - given_up)
 
 
-def test_simultaneous_equal_requests_create_one_grant(workshop: Workshop) -> None:
+def test_simultaneous_identical_requests_create_one_grant(workshop: Workshop) -> None:
     proposal = propose_for(workshop, "probe.effect", equals("name", "a"))
     made: list[tuple[StandingGrant, bool]] = []
     repeat = partial(making.make_grant_once, workshop.approver, proposal, "g-1")
@@ -102,7 +102,7 @@ def test_simultaneous_equal_requests_create_one_grant(workshop: Workshop) -> Non
     assert {grant.pk for grant, _ in made} == {StandingGrant.objects.get().pk}
 
 
-def test_responses_with_several_calls_share_the_uses(
+def test_concurrent_responses_with_several_calls_start_as_many_calls_as_there_are_uses(
     workshop: Workshop, recorder: Recorder
 ) -> None:
     made = grant(workshop, "probe.effect", Condition("name", Rule.ONE_OF, NAMES), max_uses=7)
@@ -133,8 +133,8 @@ def revoke(workshop: Workshop, made: StandingGrant) -> None:
 def test_nothing_starts_after_the_grant_has_ended(
     workshop: Workshop, recorder: Recorder, end: Callable[[Workshop, StandingGrant], None]
 ) -> None:
-    """A call that starts in a transaction that began before the end is allowed; none that began
-    after it."""
+    """A call may still start in a transaction that began before the grant ended, but in none that
+    began later."""
     made = grant(workshop, "probe.effect", equals("name", "a"), max_uses=RACERS)
     workshop.play(asking(call("probe.effect", name="a")))
     runs = [workshop.submit() for _ in range(RACERS)]
@@ -188,11 +188,11 @@ def change_account(office: Office) -> None:
 def test_nothing_starts_after_the_tool_or_its_account_has_changed(
     office: Office, change: Callable[[Office], None]
 ) -> None:
-    """A call that starts in a transaction that began before the commit is allowed; none that began
-    after it.
+    """A call may still start in a transaction that began before the change was committed, but in
+    none that began later.
 
-    Some calls are approved before the change and others meanwhile, and some of the former start
-    only after it.
+    Some calls are approved before the change, and some of these start only after it; other calls
+    are requested while it happens.
     """
     workshop, added = office.workshop, call(ADD, name="Ada")
     made = grant(workshop, ADD, equals("name", "Ada"), max_uses=2 * RACERS)

@@ -1,5 +1,5 @@
-"""A call that a standing grant approved is compared with the grant again under the lock when it
-starts."""
+"""At the start of a call that a standing grant approved, the call is compared with the grant again,
+under the lock."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ Change = Callable[[Workshop], object]
 
 
 class Meanwhile(Effect):
-    """A write that may contact any host, and whose second preview, just before the start, has a
-    side effect."""
+    """A write that may contact any host. Its second preview, immediately before the start, calls
+    `act`."""
 
     name = "probe.meanwhile"
     open_world = True
@@ -235,10 +235,11 @@ class TestAChangeBetweenApprovalAndStart:
             assert workshop.card(run).why.startswith(f"{ENDED}it has ended")
 
 
-def test_a_limit_applies_to_the_calls_of_one_response(
+def test_a_limit_applies_to_all_calls_of_one_response_together(
     workshop: Workshop, recorder: Recorder
 ) -> None:
-    """The third call is refused at its start, and its use is returned."""
+    """The limit allows two calls, so the third is refused at its start and its use of the grant is
+    given back."""
     two_an_hour = Condition("", Rule.CALL_COUNT, {"most": 2, "period": "hour"}, Otherwise.FORBID)
     AllowedTool.objects.filter(tool="probe.effect").update(conditions=[two_an_hour.as_json()])
     made = grant(

@@ -1,5 +1,5 @@
-"""Uses of several matching standing grants: the oldest that may approve does so, only in the run's
-organization."""
+"""If several standing grants match a call, the oldest one that may approve it does so; grants of
+other organizations are ignored."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class TestApprovalRulesAndGrants:
     def finance(self, workshop: Workshop) -> ApproverGroup:
         return ApproverGroup.objects.create(organization=workshop.organization, name="Finance")
 
-    def test_that_need_another_group_or_more_people_leave_the_card_to_people(
+    def test_a_rule_that_needs_another_group_or_more_people_leaves_the_card_to_people(
         self, workshop: Workshop, recorder: Recorder, finance: ApproverGroup
     ) -> None:
         grant(workshop, "probe.effect", A)
@@ -103,7 +103,7 @@ class TestApprovalRulesAndGrants:
         ApprovalRule.objects.filter(pk=rule.pk).update(needed=2)
         assert is_waiting(workshop.work())
 
-    def test_that_became_stricter_apply_at_the_start(
+    def test_a_rule_that_became_stricter_applies_at_the_start(
         self, workshop: Workshop, recorder: Recorder, finance: ApproverGroup
     ) -> None:
         grant(workshop, "probe.effect", A)
@@ -113,7 +113,7 @@ class TestApprovalRulesAndGrants:
         assert is_waiting(run)
         assert not recorder.effects
 
-    def test_for_other_calls_change_nothing(
+    def test_a_rule_for_other_calls_does_not_affect_the_grant(
         self, workshop: Workshop, recorder: Recorder, finance: ApproverGroup
     ) -> None:
         grant(workshop, "probe.effect", A)
@@ -128,7 +128,7 @@ RULED = RuledCard("probe.effect", "probe", Level.WRITE, 1)
 
 
 class TestGrantsOfAnotherOrganization:
-    """A grant for every employee of another organization, which has nothing to do with the run."""
+    """A grant for every employee of another organization, which must not affect the run."""
 
     @pytest.fixture
     def foreign(self, workshop: Workshop) -> StandingGrant:

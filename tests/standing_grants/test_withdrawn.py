@@ -1,5 +1,5 @@
-"""Calls that a standing grant approved and that have not started wait for a person once it is
-revoked or has ended."""
+"""Calls that a standing grant approved but that have not started: when the grant ends or is
+revoked, they wait for a person."""
 
 from __future__ import annotations
 
@@ -29,8 +29,7 @@ A = equals("name", "a")
 
 
 def count_cards() -> dict[str, int]:
-    """Count the cards that the grant approved and that may start, and those that wait for a
-    person."""
+    """Count the cards by status: approved cards may start, pending cards wait for a person."""
     found = list(Approval.objects.values_list("status", flat=True))
     return {
         status: found.count(status) for status in (ApprovalStatus.APPROVED, ApprovalStatus.PENDING)
@@ -81,7 +80,7 @@ def raise_level(workshop: Workshop) -> None:
         (raise_level, "An admin has raised the tool’s level."),
     ],
 )
-def test_the_sweeper_replaces_the_approvals_of_an_expired_grant(
+def test_the_sweeper_replaces_an_ended_grants_approvals(
     workshop: Workshop, recorder: Recorder, end: Callable[[Workshop], None], because: str
 ) -> None:
     grant(workshop, "probe.effect", A)
@@ -96,7 +95,7 @@ def test_the_sweeper_replaces_the_approvals_of_an_expired_grant(
 
 
 @pytest.mark.parametrize("end", [demote, None])
-def test_a_started_call_is_not_affected(
+def test_a_started_call_is_not_affected_by_the_end_of_its_grant(
     workshop: Workshop, recorder: Recorder, end: Callable[[Workshop], None] | None
 ) -> None:
     made = grant(workshop, "probe.effect", A)

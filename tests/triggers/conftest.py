@@ -1,5 +1,5 @@
-"""A trigger of the workshop's operator, messages as GitHub sends them, and the engine's
-fixtures."""
+"""Fixtures for tests of triggers: a trigger of the workshop's operator, messages like those from
+GitHub, and the engine's fixtures."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def sign(body: bytes, delivery: str = "", secret: str = SECRET) -> dict[str, str
 
 
 def send(trigger: Trigger, payload: Any, delivery: str = "") -> Run | None:
-    """Send a correctly signed message; return its run, or None without one."""
+    """Send a correctly signed message; return its run, or None if it starts none."""
     body = json.dumps(payload).encode()
     return receive(trigger.public_id, sign(body, delivery), body).run
 

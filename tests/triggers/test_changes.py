@@ -1,4 +1,4 @@
-"""Changes of triggers: permissions, checks and audit entries."""
+"""Changes to triggers: permissions, checks and audit entries."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class TestCreatingATrigger:
 
     def test_binds_it_to_its_organization_and_employee(self, workshop: Workshop) -> None:
         provider = workshop.employee.provider
-        # Sorted before and after the workshop's person, by name and by id.
+        # One name sorts before the workshop's employee, and one after it.
         for name in (
             "Aaron",
             "Zoe",

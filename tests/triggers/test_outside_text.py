@@ -17,7 +17,7 @@ OWN = "sales@acme.example"
 
 
 def start(workshop: Workshop, task: str, payload: dict[str, str], email: str = EVIL) -> Run:
-    """Let a message start a run that writes this address into a record, and drive it."""
+    """Let a message start a run whose employee writes this address into a record; drive the run."""
     record = workshop.record()
     workshop.play(
         asking(call("data.updateRecord", record_id=str(record.pk), changes={"email": email}))
@@ -34,7 +34,9 @@ def find_origin(run: Run) -> SeenIn:
 
 @feature("Agents elsewhere", "A message counts as text from outside", "agents/runs/provenance.py")
 @pytest.mark.parametrize("task", ["Answer {{ payload.email }}.", "Answer the sender."])
-def test_a_value_of_the_message_comes_from_outside(workshop: Workshop, task: str) -> None:
+def test_a_value_from_a_message_counts_as_outside_and_needs_approval(
+    workshop: Workshop, task: str
+) -> None:
     run = start(workshop, task, {"email": EVIL})
     assert find_origin(run) == SeenIn.OUTSIDE
     assert last_call(run).status == CallStatus.AWAITING_APPROVAL
@@ -56,8 +58,8 @@ def test_a_value_of_the_message_comes_from_outside(workshop: Workshop, task: str
 def test_a_value_comes_from_outside_in_the_form_the_employee_reads(
     workshop: Workshop, written: str
 ) -> None:
-    """Hidden characters are left out of the task, and a long value is shortened, so the employee
-    reads another value."""
+    """The task has no hidden characters and only the beginning of a long value, so the employee
+    reads a value that differs from the message's."""
     run = send(add_trigger(workshop, task="Answer {{ payload.email }}"), {"email": written})
     assert run is not None
     read = run.task.removeprefix("Answer ").split()[-1].rstrip("…")
@@ -86,7 +88,7 @@ def test_a_value_in_the_template_counts_as_typed_by_a_person(workshop: Workshop)
     assert find_origin(run) == SeenIn.PERSON
 
 
-def test_a_limit_on_outside_values_refuses_a_value_of_the_message(workshop: Workshop) -> None:
+def test_a_limit_on_outside_values_refuses_a_value_from_a_message(workshop: Workshop) -> None:
     condition = {
         "param": "changes.email",
         "rule": "not_from_outside",

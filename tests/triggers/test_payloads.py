@@ -88,6 +88,6 @@ def test_half_surrogates_are_replaced(text: str, read: Any) -> None:
 @pytest.mark.parametrize(
     "body", [b"7", b"null", b'"text"', b"{", b"", b'{"a": NaN}', b"[" * 200 + b"]" * 200]
 )
-def test_other_bodies_are_refused(body: bytes) -> None:
+def test_a_json_body_other_than_a_valid_object_or_list_is_refused(body: bytes) -> None:
     with pytest.raises(Invalid):
         read_payload("application/json", body)

@@ -37,8 +37,8 @@ from tools.contract.canonical import MAX_DEPTH
 from tools.toolbox.objections import Objection
 
 MOST_STATEMENTS = 13
-"""The most SQL statements that one message may need: eight to find the trigger, its member, equal
-messages and runs, and to check the employee; five to write the run."""
+"""The most SQL statements that one message may need: eight to find the trigger, its member,
+identical messages and runs, and to check the employee; five to write the run."""
 
 
 def last_received() -> ReceivedMessage:
@@ -317,7 +317,7 @@ class TestRefusedMessages:
                 receive(trigger.public_id, {}, b"{}")
         assert ReceivedMessage.objects.count() <= MAX_NOTED_REFUSALS * 2
 
-    def test_are_facts_of_the_organization_at_most_once_an_hour(self, trigger: Trigger) -> None:
+    def test_are_logged_as_organization_events_at_most_once_an_hour(self, trigger: Trigger) -> None:
         def refuse() -> int:
             for _ in range(5):
                 with pytest.raises(Unproved):
@@ -334,7 +334,7 @@ class TestRefusedMessages:
         assert told.payload["reason"] == last_received().reason
         assert told.payload["ids"] == {"trigger_id": str(trigger.pk)}
 
-    def test_are_stored_with_their_fact_or_not_at_all(
+    def test_are_stored_with_their_organization_event_or_not_at_all(
         self, trigger: Trigger, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def fail(*_: object) -> None:
@@ -346,7 +346,7 @@ class TestRefusedMessages:
         trigger.refresh_from_db()
         assert (ReceivedMessage.objects.count(), trigger.refusal_told_at) == (0, None)
 
-    def test_are_deleted_except_the_newest(
+    def test_filtered_messages_are_deleted_except_the_newest(
         self, workshop: Workshop, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(receiving, "KEPT", 3)

@@ -18,7 +18,7 @@ from tests.workshop import Workshop
 
 
 class TestRepeats:
-    def test_messages_with_one_id_start_one_run(self, trigger: Trigger) -> None:
+    def test_messages_with_the_same_id_start_one_run(self, trigger: Trigger) -> None:
         runs = {send(trigger, DOWN, "d1") for _ in range(5)}
         assert len(runs) == 1
         assert (Run.objects.count(), ReceivedMessage.objects.count()) == (1, 1)
@@ -26,14 +26,14 @@ class TestRepeats:
     def test_a_message_with_another_id_starts_another_run(self, trigger: Trigger) -> None:
         assert send(trigger, DOWN, "d1") != send(trigger, DOWN, "d2")
 
-    def test_repeats_with_one_id_are_recognized_without_a_time_limit(
+    def test_repeats_with_the_same_id_are_recognized_without_a_time_limit(
         self, trigger: Trigger
     ) -> None:
         run = send(trigger, DOWN, "d1")
         ReceivedMessage.objects.update(received_at=Now() - timedelta(days=400))
         assert send(trigger, DOWN, "d1") == run
 
-    def test_repeats_without_an_id_are_recognized_by_the_body_for_the_time_of_the_trigger(
+    def test_repeats_without_an_id_are_recognized_by_the_body_for_as_long_as_the_trigger_says(
         self, workshop: Workshop
     ) -> None:
         trigger = add_trigger(workshop, repeat_hours=2)

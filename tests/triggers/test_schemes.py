@@ -1,4 +1,5 @@
-"""Proofs of senders: published examples, the standard's library, and refused proofs."""
+"""Senders' proofs for each scheme: published examples, signatures by the standard's own library,
+and proofs that are refused."""
 
 from __future__ import annotations
 
@@ -77,13 +78,13 @@ EXAMPLES = {
         Incoming({"x-signature": hmac.digest(TOKEN.encode(), BODY, "sha256").hex()}, BODY, NOW),
     ),
 }
-"""By scheme, an authenticated request; the first three are the providers' own examples."""
+"""An authenticated request for each scheme; the first three are the providers' own examples."""
 SIGN_BODY = (Scheme.STANDARD, Scheme.GITHUB, Scheme.SLACK, Scheme.HMAC)
 SIGN_TIME = (Scheme.STANDARD, Scheme.SLACK)
 
 
 def read_refusal(scheme: str, incoming: Incoming, proof: Proof) -> str:
-    """Return the reason for which the request is refused."""
+    """Return the reason why the request is refused."""
     objection = find_objection(scheme, incoming, proof)
     assert objection is not None
     return objection.why
@@ -168,8 +169,8 @@ class TestPublishedExamples:
 
 class TestStandardScheme:
     def sign(self, body: bytes, *secrets: str) -> dict[str, str]:
-        """Return the headers that the library creates for this body, with a signature for each
-        secret."""
+        """Return the headers that the standard's library creates for this body, with one signature
+        for each secret."""
         at = datetime.fromtimestamp(NOW, UTC)
         signatures = " ".join(
             Webhook(secret).sign("msg_1", at, body.decode()) for secret in secrets
@@ -180,7 +181,7 @@ class TestStandardScheme:
             "webhook-signature": signatures,
         }
 
-    def test_accepts_signatures_of_the_library(self) -> None:
+    def test_accepts_the_librarys_signatures(self) -> None:
         secret = make_secret(Scheme.STANDARD)
         assert (
             find_objection(
@@ -205,7 +206,7 @@ class TestStandardScheme:
         headers["webhook-signature"] = headers["webhook-signature"].replace("v1,", "v2,")
         assert "wrong" in read_refusal(Scheme.STANDARD, Incoming(headers, BODY, NOW), Proof(secret))
 
-    def test_covers_the_id_with_the_signature(self) -> None:
+    def test_refuses_an_id_that_was_not_signed(self) -> None:
         secret = make_secret(Scheme.STANDARD)
         headers = {**self.sign(BODY, secret), "webhook-id": "msg_2"}
         assert "wrong" in read_refusal(Scheme.STANDARD, Incoming(headers, BODY, NOW), Proof(secret))
@@ -267,7 +268,7 @@ class TestKeysOfRepeats:
             ("gitlab", "idempotency-key"),
         ],
     )
-    def test_use_the_id_of_the_sender(self, scheme: str, header: str) -> None:
+    def test_use_the_senders_id(self, scheme: str, header: str) -> None:
         one, other = (
             find_key(scheme, Incoming({header: value}, BODY, NOW), {}) for value in ("a", "b")
         )
@@ -284,7 +285,7 @@ class TestKeysOfRepeats:
 
     @pytest.mark.parametrize("payload", [{}, [], {"event_id": None}])
     @pytest.mark.parametrize("scheme", Scheme.values)
-    def test_use_the_body_without_an_id(self, scheme: str, payload: object) -> None:
+    def test_use_the_body_if_there_is_no_id(self, scheme: str, payload: object) -> None:
         one, other = (find_key(scheme, Incoming({}, body, NOW), payload) for body in (b"1", b"2"))
         assert not one[1]
         assert one != other
@@ -303,7 +304,7 @@ class TestSecrets:
         with pytest.raises(WrongSecret):
             check_secret(Scheme.GITHUB, secret)
 
-    def test_secrets_of_the_standard_are_base64(self) -> None:
+    def test_secrets_for_the_standard_scheme_must_be_base64(self) -> None:
         check_secret(Scheme.STANDARD, STANDARD_SECRET)
         check_secret(Scheme.STANDARD, "whsec_bm8gcGFkZGluZyBoZXJl")
         for wrong in ("whsec_not base64 at all!", "whsec_" + "=" * 20):
@@ -322,7 +323,7 @@ def test_the_test_helper_signs_like_github() -> None:
 @feature(
     "Agents elsewhere", "Svix's headers prove who sent a message", "agents/triggers/schemes.py"
 )
-def test_headers_of_svix_prove_a_message_like_headers_of_the_standard() -> None:
+def test_svix_headers_prove_a_message_like_the_standards_headers() -> None:
     proof, incoming = EXAMPLES[Scheme.STANDARD]
     renamed = {name.replace("webhook-", "svix-"): value for name, value in incoming.headers.items()}
     through_svix = Incoming(renamed, incoming.body, incoming.now)
@@ -334,7 +335,7 @@ def test_headers_of_svix_prove_a_message_like_headers_of_the_standard() -> None:
     assert "5 minutes" in read_refusal(Scheme.STANDARD, late, proof)
 
 
-def test_headers_of_both_sets_are_never_mixed() -> None:
+def test_standard_and_svix_headers_are_never_mixed() -> None:
     proof, incoming = EXAMPLES[Scheme.STANDARD]
     renamed = {name.replace("webhook-", "svix-"): value for name, value in incoming.headers.items()}
     forged = Incoming(

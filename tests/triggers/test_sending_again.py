@@ -1,5 +1,5 @@
-"""A person sends a message again: this starts another run on their behalf, whose requesters are
-all people behind the message."""
+"""A person sends a message again: another run starts on their behalf, and all people behind the
+message count as its requesters."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class TestSendingAgain:
             ("acme-operator", "created the trigger"),
         }
 
-    def test_needs_no_member_but_the_person_who_sends_it_again(
+    def test_is_possible_after_the_triggers_own_person_has_left(
         self, workshop: Workshop, trigger: Trigger
     ) -> None:
         send(trigger, DOWN, "d1")

@@ -85,7 +85,7 @@ def test_a_long_value_is_shortened() -> None:
         "{{ {payload.a} }}",
     ],
 )
-def test_a_placeholder_without_a_value_is_refused(template: str) -> None:
+def test_an_invalid_placeholder_is_refused(template: str) -> None:
     with pytest.raises(Invalid, match="not a valid placeholder"):
         check_template(template)
 

@@ -1,4 +1,4 @@
-"""The addresses of pages, with a row of Acme for each placeholder."""
+"""The addresses of pages, with the ids of Acme's rows in place of the placeholders."""
 
 from __future__ import annotations
 
@@ -58,14 +58,15 @@ def write_notes(world: World) -> str:
 
 
 def build_address(world: World, name: str) -> str:
-    """Return the address with each placeholder filled by a new row of Acme, which has one card."""
+    """Return the page's address with each placeholder replaced by the id of a row in Acme."""
     route = next(str(pattern.pattern) for pattern in urlpatterns if pattern.name == name)
     fillers = make_fillers(world)
     return "/" + PLACEHOLDER.sub(lambda found: str(fillers[found[0]]()), route)
 
 
 def make_fillers(world: World) -> dict[str, Callable[[], object]]:
-    """Make a card, and a function for each placeholder that makes its row and returns the id."""
+    """Make a card; return a function for each placeholder that provides a row and
+    returns its id."""
     card = world.card()
     delivery = cache(lambda: make_delivery(world, card))
     message = cache(lambda: world.received(world.trigger()))

@@ -21,7 +21,7 @@ DELEGATE = "employee.delegate"
 def suspend_call(
     world: World, tool: str, waits_for: Suspend, run: Run | None = None, **params: Any
 ) -> ToolCall:
-    """Create a call that waits, in a waiting run."""
+    """Create a call in a waiting run that is suspended until its result arrives."""
     run = run or world.run()
     more: dict[str, Any] = {
         "result": None,

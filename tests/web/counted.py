@@ -21,8 +21,8 @@ from agents.insight.models import (
 
 
 def count_calls(employee: Employee, tool: str, days_ago: int = 0, **columns: Any) -> None:
-    """Create the figures of one day for the employee and its organization, and the total of the
-    tool."""
+    """Create a tool's figures of one day for the employee and its organization, and the tool's
+    total figures."""
     day = get_today() - timedelta(days=days_ago)
     ToolFigures.objects.create(
         organization_id=employee.organization_id, day=day, tool=tool, **columns
@@ -33,7 +33,7 @@ def count_calls(employee: Employee, tool: str, days_ago: int = 0, **columns: Any
 
 
 def count_passes(employee: Employee, days_ago: int = 0, **columns: int) -> None:
-    """Create the usage of the employee's model on that day."""
+    """Create the figures of one day about the use of the employee's model."""
     EmployeeUse.objects.create(
         employee=employee, day=get_today() - timedelta(days=days_ago), **columns
     )

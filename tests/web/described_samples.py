@@ -43,7 +43,7 @@ CALLS: dict[str, tuple[int, dict[str, Any]]] = {
         {"level": "draft", "duration_ms": None, "parent_call_id": 900_011, "why": "A limit asks."},
     ),
 }
-"""By the status of a call, its id and its other columns."""
+"""The id and the other columns of a call, by its status."""
 BEGIN = datetime(2026, 1, 2, 3, 4, 5, 678_000, tzinfo=UTC)
 HOSTILE = "a <b>\u202e`` ```\n# x"
 LATER = "2030-01-01T00:00:00+00:00"
@@ -233,12 +233,12 @@ SAMPLES: list[tuple[EventType, str, dict[str, Any]]] = [
         expires_at=LATER, preapproved=True,
     )),
 ]  # fmt: skip
-"""Event type, form and payload; the first sample of a type has every text that its events can
-have."""
+"""The type, form and payload of each sample. The first sample of a type contains every text that
+events of this type can have."""
 
 
 def fact(detail: str, reason: str = "", **ids: str) -> dict[str, Any]:
-    """Return the payload of a fact of the organization, about no person."""
+    """Return the payload of an organization event that concerns no person."""
     return {"key": "1", "detail": detail, "user_id": None, "reason": reason, "ids": ids}
 
 
@@ -252,11 +252,11 @@ ORGANIZATION_SAMPLES: list[tuple[NoticeKind, str, dict[str, Any]]] = [
     (NoticeKind.WEBHOOK_OFF, "gone", fact("Warehouse", "the receiver answered 410: it is gone", webhook_id="8")),
     (NoticeKind.CHANNEL_LOST, "of a person", fact("Chrome on Linux")),
 ]  # fmt: skip
-"""The type of a fact of an organization, the form, and the payload."""
+"""The type, form and payload of organization events."""
 
 
 def build_samples(card: Approval) -> dict[EventType, dict[str, Any]]:
-    """Return the first payload of each type, about this card and its call."""
+    """Return the first payload of each event type, changed to be about this card and its call."""
     ids = {"call_id": str(card.tool_call_id), "approval_id": str(card.pk)}
     samples: dict[EventType, dict[str, Any]] = {}
     for type_, _, payload in SAMPLES:

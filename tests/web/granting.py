@@ -1,4 +1,4 @@
-"""Helpers for tests of the pages of standing grants: cards that wait, decisions on them, and the
+"""Helpers for tests of the pages about standing grants: waiting cards, decisions on them, and the
 pages' forms."""
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from tests.world import World, change
 
 
 def waiting_card(world: World, **params: Any) -> Approval:
-    """Return a card whose call keeps its verdict and the origins of its values, as the engine
-    stores them."""
+    """Return a card whose call has a verdict and the origins of its values, stored as by the
+    engine."""
     card = world.card(params=params or None)
     judgment = {"verdict": "ask", "causes": [["level", "this changes data", ""]], "facts": {}}
     nowhere = {"sightings": [], "unlisted": 0, "unsearched": 0, "is_partial": False}
@@ -27,7 +27,7 @@ def waiting_card(world: World, **params: Any) -> Approval:
 
 
 def decide(world: World, card: Approval, status: ApprovalStatus, seconds: int = 5) -> None:
-    """Decide the card some seconds after the person's previous decision."""
+    """Decide the card as the approver, this many seconds after the approver's previous decision."""
     earlier = Approval.objects.filter(decided_by=world.users["approver"]).count()
     Approval.objects.filter(pk=card.pk).update(
         status=status,
@@ -38,7 +38,8 @@ def decide(world: World, card: Approval, status: ApprovalStatus, seconds: int = 
 
 
 def answer(world: World, grant: StandingGrant, at: datetime | None = None) -> Approval:
-    """Let the grant approve the card, at this time or now; its call has started."""
+    """Create a card that the grant approved at this time, by default now, and whose call has
+    started."""
     card = waiting_card(world, **change(world.records[1], "+1 555 0199"))
     Approval.objects.filter(pk=card.pk).update(
         status=ApprovalStatus.CONSUMED,

@@ -375,7 +375,7 @@ def list_rows() -> list[dict[str, Any]]:
 
 
 def find_form_page(path: str, name: str) -> str:
-    """Find the page that contains the form of this action."""
+    """Return the address of the page that contains the form for this action."""
     if name in OF_ONE:
         return path.removesuffix(path.rstrip("/").rpartition("/")[2] + "/")
     if name == "deputy-end":

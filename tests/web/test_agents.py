@@ -1,4 +1,4 @@
-"""The pages of agents: keys that are shown once, levels of actions, and asks."""
+"""The pages about agents: keys that are shown once, levels of actions, and asks."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def text_of(response: Any) -> str:
 
 
 def create_key(world: World, who: str = "operator", **more: str) -> str:
-    """Create a key with the form, and return the text of the page that shows it."""
+    """Create an agent key with the form, and return the HTML of the page that shows it."""
     client = world.client(who)
     response = client.post(
         "/agents/", {**NEW_KEY, "employee": str(world.employee.pk), **more}, follow=True
@@ -54,7 +54,7 @@ class TestAgentKeysOnPages:
     @pytest.mark.parametrize(
         "more", [{"name": ""}, {"days": "0"}, {"days": "x"}, {"days": "²"}, {"days": "9" * 5_000}]
     )
-    def test_keys_with_an_invalid_field_stay_in_the_form(
+    def test_keys_with_an_invalid_field_are_refused_with_a_message(
         self, world: World, more: dict[str, str]
     ) -> None:
         client = world.client("operator")
@@ -113,19 +113,19 @@ class TestAgentKeysOnPages:
     @pytest.mark.parametrize(
         ("form", "status"), [({}, "cancelled"), ({"keeps_open": "1"}, "awaiting_approval")]
     )
-    def test_are_revoked_with_their_open_calls_unless_an_admin_keeps_those(
+    def test_are_revoked_with_their_open_calls_unless_an_admin_keeps_the_calls(
         self, world: World, form: dict[str, str], status: str
     ) -> None:
         ask = world.ask()
         world.client("admin").post(f"/agents/{ask.key_id}/revoke/", form)
         assert ToolCall.objects.get(run=ask.run).status == status
 
-    def test_are_listed_for_their_member_and_all_for_admins(self, world: World) -> None:
+    def test_are_listed_for_their_member_and_for_admins(self, world: World) -> None:
         create_key(world)
         assert "My laptop" in text_of(world.client("admin").get("/agents/"))
         assert "My laptop" not in text_of(world.client("approver").get("/agents/"))
 
-    def test_can_be_revoked_and_only_admins_are_offered_to_keep_open_calls(
+    def test_can_be_revoked_and_only_admins_can_choose_to_keep_open_calls(
         self, world: World
     ) -> None:
         create_key(world)
@@ -152,9 +152,7 @@ class TestLevelsOnPages:
     @pytest.mark.parametrize(
         "form", [{"action": "rm -rf /", "level": "write"}, {"action": "x", "level": "harmless"}]
     )
-    def test_levels_with_an_error_stay_in_the_form(
-        self, world: World, form: dict[str, str]
-    ) -> None:
+    def test_invalid_levels_are_refused(self, world: World, form: dict[str, str]) -> None:
         response = world.client("admin").post("/agents/levels/", form)
         assert (response.status_code, ToolRule.objects.count()) == (422, 0)
 
@@ -199,7 +197,7 @@ class TestAsksOnPages:
         assert page.count("Laptop also asked about this effect") == 1
         assert page.index("refund") < page.index("also asked") < page.index("deploy")
 
-    def test_quote_the_text_of_the_agent_and_attribute_it_to_the_agent(self, world: World) -> None:
+    def test_quote_the_agents_text_and_attribute_it_to_the_agent(self, world: World) -> None:
         sentence, effect = "Deploy <b>the shop</b>", "The site restarts."
         ask = submit(world.ask().key, AskedRequest("restart", {}, "write", sentence, effect))[0]
         card = Approval.objects.get(run=ask.run)

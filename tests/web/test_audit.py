@@ -110,7 +110,7 @@ def test_entries_name_actor_action_and_linked_subject(world: World) -> None:
 
 
 def test_every_action_has_a_description() -> None:
-    """Actions are texts in the calls that record them."""
+    """Actions are string constants in calls of the functions that record them."""
     written = set()
     for path in [
         *settings.BASE_DIR.glob("agents/**/*.py"),
@@ -307,7 +307,9 @@ class TestAnExport:
         (row,) = csv.DictReader(io.StringIO(export(world.client("admin"), "")))
         assert row["actor"] == "'=HYPERLINK(1)"
 
-    def test_has_a_known_format_and_only_entries_of_its_organization(self, world: World) -> None:
+    def test_refuses_an_unknown_format_and_has_only_entries_of_its_organization(
+        self, world: World
+    ) -> None:
         append_entries(world, entry())
         assert world.client("admin").get("/audit/export/?format=xml").status_code == 422
         assert json.loads(export(world.client("outsider"), "?format=json")) == []

@@ -1,5 +1,4 @@
-"""The line of a call labels its inputs and names records, but never records of another
-organization."""
+"""A call's line labels its inputs and names records, but never another organization's records."""
 
 from __future__ import annotations
 
@@ -44,7 +43,7 @@ def test_a_record_is_named_and_params_are_labeled(world: World) -> None:
     assert inputs.startswith(f"Record id Acme Corp #{pk} Changes status")
 
 
-def test_many_records_are_shown_as_the_first_names_and_the_number_of_the_rest(world: World) -> None:
+def test_many_records_are_shown_as_three_names_and_the_number_of_the_others(world: World) -> None:
     ids = [str(record.pk) for record in world.records]
     more = [str(10**6 + number) for number in range(4)]
     brief, _ = read_line(

@@ -235,7 +235,7 @@ def test_an_invalid_edit_keeps_the_typed_texts_and_shows_each_problem_beside_its
         ("record_id", "123456", "record"),
     ],
 )
-def test_an_error_of_the_tool_is_shown_beside_its_input(
+def test_a_tools_error_is_shown_beside_the_input_that_caused_it(
     world: World, name: str, typed: str, words: str
 ) -> None:
     card = world.card()

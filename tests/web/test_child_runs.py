@@ -1,5 +1,5 @@
-"""The newest calls of a colleague's run, as the panel of the run that delegated the task shows
-them."""
+"""The newest calls of a colleague's run are shown in the panel of the run that delegated the task
+to the colleague."""
 
 from __future__ import annotations
 

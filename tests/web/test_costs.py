@@ -64,7 +64,7 @@ def create_used_run(world: World, cost_micros: int = 12_340, *, is_estimated: bo
 @feature(
     "Costs, budgets, long runs", "Tokens and cost on the run's page", "agents/web/panel/lines.py"
 )
-def test_a_run_shows_its_cost_and_that_of_each_pass(world: World) -> None:
+def test_a_run_shows_its_cost_and_the_cost_of_each_pass(world: World) -> None:
     run = create_used_run(world)
     html = read_page(world.client("viewer"), f"/runs/{run.pk}/")
     assert "1,200 + 80 tokens · 0.0123 USD · 2.1 s" in html

@@ -21,7 +21,9 @@ pytestmark = pytest.mark.django_db(transaction=True)
 BUSY = "The database is busy: something else holds a lock."
 
 
-def test_a_decision_on_a_page_gets_a_page_that_names_the_condition(world: World) -> None:
+def test_a_decision_on_a_page_while_the_database_is_locked_gets_a_page_that_says_so(
+    world: World,
+) -> None:
     card, client = world.card(), world.client("approver")
     with impatience(), locked_database():
         response = client.post(f"/approvals/{card.pk}/deny/", {"digest": card.digest})
@@ -33,7 +35,9 @@ def test_a_decision_on_a_page_gets_a_page_that_names_the_condition(world: World)
     assert client.post(f"/approvals/{card.pk}/deny/", {"digest": card.digest}).status_code == 302
 
 
-def test_a_decision_over_rest_gets_a_problem(world: World) -> None:
+def test_a_decision_over_rest_while_the_database_is_locked_gets_a_problem_that_says_so(
+    world: World,
+) -> None:
     card, client = world.card(), world.client("approver")
     with impatience(), locked_database():
         response = post(client, f"/api/approvals/{card.pk}/deny", {"digest": card.digest})
@@ -43,7 +47,7 @@ def test_a_decision_over_rest_gets_a_problem(world: World) -> None:
 
 
 def test_a_read_only_database_is_reported(world: World) -> None:
-    """PostgreSQL has a separate class of errors for this."""
+    """PostgreSQL reports a read-only database with a separate class of errors."""
     card, client = world.card(), world.client("approver")
     with read_only_connections():
         page = client.post(f"/approvals/{card.pk}/deny/", {"digest": card.digest})

@@ -1,5 +1,5 @@
-"""Members name deputies for themselves: for a time, in their own organization, and with an audit
-entry."""
+"""Members name their own deputies: for a limited time, in their organization only, and with an
+audit entry."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_a_deputy_can_start_on_a_future_day(world: World) -> None:
         ({"until": ""}, "Choose the last day."),
         ({"until": "tomorrow"}, "This is not a date."),
         ({"until": "9999-12-31"}, "at most 90 days"),
-        ({"until": "2020-01-01"}, "This time is over."),
+        ({"until": "2020-01-01"}, "This day is in the past."),
         ({"from": "2100-01-01", "until": "2100-01-02"}, "within the next 90 days"),
         ({"deputy": ""}, "Choose a person."),
         ({"deputy": 10**6}, "another active approver"),

@@ -1,7 +1,8 @@
-"""Every type of event has one description, shown in panel, playback, transcript and webhooks.
+"""Every type of event has one description, which the panel, the playback, transcripts and webhooks
+show.
 
-`described_events.txt` holds what each of them shows for the samples. To update it, run this
-file with WRITE_DESCRIBED_EVENTS=1, and review the diff.
+`described_events.txt` contains their outputs for all samples. To update it, run this file with
+WRITE_DESCRIBED_EVENTS=1, and review the diff.
 """
 
 from __future__ import annotations
@@ -60,19 +61,19 @@ def test_every_type_of_event_is_described_and_has_a_sample(type_: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ORGANIZATION_KINDS)
-def test_every_fact_of_an_organization_is_described_and_has_a_sample(kind: NoticeKind) -> None:
+def test_every_type_of_organization_event_is_described_and_has_a_sample(kind: NoticeKind) -> None:
     samples = [payload for each, _, payload in ORGANIZATION_SAMPLES if each == kind]
     assert samples, f"add a {kind} fact to ORGANIZATION_SAMPLES"
     for payload in samples:
         assert payload["detail"] in describe(OrganizationEvent(type=kind, payload=payload)).words
 
 
-def test_no_event_type_of_an_organization_is_also_one_of_a_run() -> None:
+def test_organization_events_and_run_events_share_no_type() -> None:
     assert set(ORGANIZATION_EVENTS) == set(ORGANIZATION_KINDS)
     assert not set(ORGANIZATION_EVENTS) & set(EventType.values)
 
 
-def test_events_of_types_of_a_newer_version_have_a_line_everywhere_and_are_logged_once(
+def test_an_event_type_from_a_newer_version_has_a_line_everywhere_and_is_logged_once(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     make_webhook(
@@ -140,7 +141,7 @@ def test_the_described_samples_match_the_file(world: World) -> None:
 
 
 def read_panel(run: Run, events: list[Event]) -> list[list[str]]:
-    """Return the style and the text of each line, and the text for screen readers."""
+    """Return for each line of the panel its style and text, and its text for screen readers."""
     lines = [line.html for line in render_lines(run.pk, events)]
     heard = [[f"heard   {unescape(said)}" for said in HEARD.findall(html)] for html in lines]
     return [
@@ -198,7 +199,7 @@ def read_deliveries(world: World, run: Run) -> list[list[str]]:
 
 
 def read_facts_of_organization(world: World) -> dict[str, list[str]]:
-    """Return the description of each fact of the organization, and its deliveries."""
+    """Return the description of each organization event, and its deliveries."""
     events = OrganizationEvent.objects.bulk_create(
         OrganizationEvent(organization=world.acme, type=kind, payload=payload)
         for kind, _, payload in ORGANIZATION_SAMPLES

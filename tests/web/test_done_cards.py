@@ -16,7 +16,7 @@ pytestmark = pytest.mark.django_db(transaction=True)  # effects are computed in 
 
 @pytest.fixture
 def card(world: World) -> Approval:
-    """A card for a change that another run has since made."""
+    """A card for a change that has been made since the card was created."""
     record = world.records[0]
     card = world.card(params={"record_id": str(record.pk), "changes": {"status": "inactive"}})
     Record.objects.filter(pk=record.pk).update(status="inactive", version=2)

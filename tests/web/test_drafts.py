@@ -117,7 +117,7 @@ def test_the_longest_body_is_shown(world: World) -> None:
     ("title", "name"),
     [('Übersicht: Q1 \r\n"x"', "ubersicht-q1-x"), ("日本", "draft"), ("../../etc", "etc")],
 )
-def test_the_file_of_a_draft_contains_the_text_and_has_a_safe_name(
+def test_a_drafts_file_contains_its_text_and_has_a_safe_name(
     world: World, title: str, name: str
 ) -> None:
     draft = create_draft(world, title, BODY)

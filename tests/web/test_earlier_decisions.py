@@ -78,7 +78,7 @@ def test_earlier_decisions_need_one_query_plus_one_for_each_shape(world: World) 
     assert counts == [2, 5]
 
 
-def test_a_denial_of_the_same_request_is_shown_prominently(world: World) -> None:
+def test_only_a_denial_of_the_same_request_is_mentioned(world: World) -> None:
     deny(world, world.card())
     assert "denied the same request" in open_card(world)
     other = world.card(params=change(world.records[0], "+1 555 0199"))
@@ -87,7 +87,7 @@ def test_a_denial_of_the_same_request_is_shown_prominently(world: World) -> None
     )
 
 
-def test_a_later_approval_of_the_same_request_removes_the_note(world: World) -> None:
+def test_a_later_approval_of_the_same_request_hides_the_denial(world: World) -> None:
     deny(world, world.card())
     later = world.card()
     decisions.approve(world.member("approver"), later.pk, decisions.Decision(digest=later.digest))

@@ -1,4 +1,4 @@
-"""The edit form of a card has an input for every param by its type, and parses the typed texts."""
+"""A card's edit form has an input of the right type for every param, and parses the typed texts."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def list_inputs(fields: list[FormField] | tuple[FormField, ...]) -> list[FormFie
 
 
 def read(params: dict[str, Any] = PARAMS, **changed: str) -> dict[str, Any]:
-    """Parse the form after a change of these inputs; `changes__phone` stands for
+    """Parse the form after typing these texts. The argument `changes__phone` stands for the input
     `changes.phone`."""
     fields = build_fields(SCHEMA, params)
     typed = {field.key: field.value for field in list_inputs(fields)}
@@ -255,7 +255,7 @@ def test_an_emptied_optional_field_is_null_or_omitted() -> None:
         ("changes.score", "many"),
     ],
 )
-def test_the_error_of_a_text_of_the_wrong_type_names_its_field(key: str, text: str) -> None:
+def test_an_error_about_a_text_of_the_wrong_type_names_its_field(key: str, text: str) -> None:
     with pytest.raises(InvalidFieldText) as caught:
         read(**dict[str, Any]({key.replace(".", "__"): text}))
     assert caught.value.key == key
@@ -311,7 +311,7 @@ def test_a_small_schema_that_describes_millions_of_fields_is_partly_edited_as_js
     assert 400 < count_fields(tuple(fields)) <= MAX_FIELDS
 
 
-def test_a_part_with_many_references_to_itself_is_resolved_once() -> None:
+def test_a_schema_that_refers_to_itself_many_times_is_resolved_once() -> None:
     tree = {"type": "array", "items": {"anyOf": [{"$ref": "#/$defs/Tree"}] * 200}}
     began = time.process_time()
     (field,) = build_fields(

@@ -1,5 +1,5 @@
-"""Files: the list, uploads with a report, downloads as attachments, and confirmed deletions, each
-by role."""
+"""The pages for files: the list, uploads with a report, downloads as attachments, and confirmed
+deletions, with the permissions of each role."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ GROUPS = {
     "long": [path for path in hostile.LONG if len(path) < 4_000],
 }
 NOT_FOUND_OR_REDIRECTED = {404, 301}
-"""A path may be redirected to the same path with or without a final slash."""
+"""The statuses of a response that shows no file: not found, or a redirect to the same path with or
+without a final slash."""
 
 
 @pytest.fixture
@@ -353,7 +354,9 @@ def test_deletion_requires_the_approver_role(world: World, folder: Path, usernam
     assert (folder / "reports").exists()
 
 
-def test_the_confirmation_for_many_files_shows_the_first(world: World, folder: Path) -> None:
+def test_the_confirmation_for_many_files_shows_the_first_ones_and_the_number(
+    world: World, folder: Path
+) -> None:
     for number in range(MAX_SHOWN + 10):
         (folder / "reports" / f"{number}.txt").touch()
     asked = world.client("admin").post("/files/delete/reports").content.decode()

@@ -1,5 +1,4 @@
-"""The frame of every page: the theme, the pages and keys that a role has, and the search for
-everything."""
+"""The frame around every page: the theme, the pages and keys that a role has, and the search."""
 
 from __future__ import annotations
 
@@ -34,8 +33,8 @@ NOT_LISTED = {"/search/"}
 
 
 def find_set_names(node: nodes.Node) -> list[str]:
-    """Return the name, if any, that this node of a template sets for all templates that extend
-    it."""
+    """Return the name that this template node sets for all templates that extend its template; the
+    list is empty if it sets none."""
     if isinstance(node, nodes.Macro):
         return [node.name]
     target = node.target if isinstance(node, (nodes.Assign, nodes.AssignBlock)) else None
@@ -98,7 +97,8 @@ class TestTheMenu:
 
 
 class TestTemplateNames:
-    """A name that the frame sets hides the same name from a view, so they must not share names."""
+    """A name that the frame sets hides a view's variable of the same name, so the frame and the
+    views must not share names."""
 
     def test_names_set_by_the_base_template_start_with_frame(self) -> None:
         source = (ASSETS_DIR / "templates" / "base.html").read_text()
@@ -119,9 +119,7 @@ class TestTemplateNames:
         with pytest.raises(ValueError, match=f"{name} belong to the frame"):
             render_page(request, world.member("viewer"), "search/page.html", {name: 1})
 
-    def test_names_of_the_frame_do_not_leak_into_the_cards_of_an_employee(
-        self, world: World
-    ) -> None:
+    def test_the_frames_names_do_not_leak_into_an_employees_page(self, world: World) -> None:
         world.card()
         other = Employee.objects.create(
             organization=world.acme, name="Kim", provider=world.employee.provider, max_passes=5
@@ -167,7 +165,7 @@ class TestTheSearch:
         User.objects.filter(username="admin").update(is_staff=True, is_superuser=True)
         assert name in [found for _, found in hits(world.client("admin"), query)]
 
-    def test_offers_only_the_other_organizations_of_the_member(self, world: World) -> None:
+    def test_offers_only_the_members_other_organizations(self, world: World) -> None:
         Membership.objects.create(
             organization=world.globex, user=world.users["viewer"], role=Role.VIEWER
         )
@@ -191,9 +189,7 @@ class TestTheSearch:
         assert address not in dict(hits(world.client("outsider"), query.format(card.pk)))
 
     @pytest.mark.parametrize("query", ["t-{}", "Ticket t-{}"])
-    def test_finds_the_run_of_a_ticket_only_in_its_organization(
-        self, world: World, query: str
-    ) -> None:
+    def test_finds_a_tickets_run_only_in_its_organization(self, world: World, query: str) -> None:
         run = world.run()
         *_, call = [world.call(run) for _ in range(3)]
         assert call.pk != run.pk
@@ -211,7 +207,7 @@ class TestTheSearch:
     @pytest.mark.parametrize(
         "name", ["data.getRecordDetail", "data.searchRecords", "data.getStats"]
     )
-    def test_puts_the_exact_name_of_a_tool_first_everywhere(self, world: World, name: str) -> None:
+    def test_puts_a_tools_exact_name_first_everywhere(self, world: World, name: str) -> None:
         client = world.client("viewer")
         assert hits(client, name)[0][0] == f"/tools/{name}/"
         catalog = client.get("/tools/", {"q": name}).content.decode()
@@ -220,7 +216,7 @@ class TestTheSearch:
         assert client.get("/tools/no.such/").status_code == 404
 
     @pytest.mark.parametrize("name", ["analysis.scoreRecord", "data.updateRecord"])
-    def test_puts_the_exact_title_of_a_tool_before_tools_that_contain_its_words(
+    def test_puts_a_tools_exact_title_before_tools_that_contain_its_words(
         self, world: World, name: str
     ) -> None:
         tool = get_installed_toolbox().get_tool(name)
@@ -237,7 +233,7 @@ class TestTheSearch:
         ("query", "first"),
         [("data.getStats", "Tools"), ("DATA.GETSTATS", "Tools"), ("getStats", "Settings")],
     )
-    def test_puts_the_exact_name_of_a_tool_before_settings_that_mention_it(
+    def test_puts_a_tools_exact_name_before_settings_that_mention_it(
         self, world: World, query: str, first: str
     ) -> None:
         member = Membership.objects.get(user__username="viewer")
@@ -246,7 +242,7 @@ class TestTheSearch:
         assert groups[0].label == first
         assert {"Tools", "Settings"} <= {group.label for group in groups}
 
-    def test_puts_the_exact_name_or_title_of_a_tool_before_partial_matches(self) -> None:
+    def test_puts_a_tools_exact_name_or_title_before_partial_matches(self) -> None:
         tools = get_installed_toolbox().tools()
         last = tools[-1]
         for query in (last.name, last.name.upper(), f" {last.title} "):
@@ -311,7 +307,7 @@ class TestTheSearch:
     def test_reads_a_bounded_number_of_rows(
         self, world: World, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """The newest are scanned; an exact name is found however old it is."""
+        """Only the newest rows are scanned, but an exact name is found however old its row is."""
         monkeypatch.setattr(finding, "MAX_SCANNED_RECORDS", 3)
         old = Record.objects.create(organization=world.acme, name="Old Mill")
         for number in range(4):

@@ -1,5 +1,5 @@
-"""A standing grant that leaves calls to people for now names the responsible rule on its page and
-over REST."""
+"""A standing grant that currently leaves its calls to people: its page and REST name the rule that
+causes this."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class TestThePauseOfAGrant:
     ) -> None:
         world.standing_grant()
         rule = ApprovalRule.objects.create(organization=world.acme, name="Two for all", needed=2)
-        says = "Approval rule “Two for all”: approver could not decide these calls alone."
+        says = "Approval rule “Two for all”: approver cannot approve these calls alone."
         page, states = self.read_both(world)
         assert says in page
         assert states == [("paused", says)]
@@ -76,7 +76,9 @@ class TestThePauseOfAGrant:
         assert self.read_both(world)[1][0][0] == "active"
         self.grant(world, own)
         page, states = self.read_both(world)
-        says = "Two-person rule: approver requested this run, so someone else decides its calls."
+        says = (
+            "Two-person rule: approver requested this run, so someone else must approve its calls."
+        )
         assert states[0] == ("paused", says)
         assert says in page
         assert ">Paused</span>" in page

@@ -144,7 +144,7 @@ class TestADenialWithdrawsTheSuggestion:
 
 
 class TestTheTimeOfADecision:
-    def test_begins_with_the_preceding_decision_of_the_person(self, world: World) -> None:
+    def test_begins_with_the_persons_preceding_decision(self, world: World) -> None:
         cards = approve_five(world, seconds=1)
         Approval.objects.filter(pk=cards[0].pk).update(
             requested_at=F("requested_at") - timedelta(seconds=9)

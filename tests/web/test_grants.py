@@ -144,7 +144,7 @@ def test_denied_cards_that_the_grant_would_have_approved_are_listed(world: World
         ({"tool": "data.nothing"}, "There is no tool"),
     ],
 )
-def test_invalid_input_is_explained_and_kept(
+def test_invalid_input_is_explained_and_creates_no_grant(
     world: World, changes: dict[str, Any], says: str
 ) -> None:
     card, client = waiting_card(world), world.client("approver")
@@ -435,7 +435,7 @@ class TestTheListOfGrants:
             answer(world, grant)
         assert count() == few
 
-    def test_shows_the_last_five_calls_of_each(self, world: World) -> None:
+    def test_shows_the_last_five_calls_of_each_grant(self, world: World) -> None:
         made = [world.standing_grant() for _ in range(2)]
         cards = {grant.pk: [answer(world, grant).pk for _ in range(6)] for grant in made}
         parts = read_page(world.client("approver"), "/grants/").split('id="grant-')[1:]

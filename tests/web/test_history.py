@@ -20,7 +20,7 @@ pytestmark = pytest.mark.django_db
 def decide(
     world: World, status: ApprovalStatus, call_status: CallStatus, **result: Any
 ) -> Approval:
-    """Create a card with this status whose call has that status."""
+    """Create a card with this status, whose call has the status `call_status`."""
     now, card = timezone.now(), world.card()
     columns: dict[str, Any] = {"decided_by": world.users["approver"], "decided_at": now}
     if status == ApprovalStatus.CONSUMED:

@@ -319,7 +319,7 @@ def test_active_runs_come_before_waiting_runs(world: World) -> None:
     assert f"/runs/{moving.pk}/" in section(read_page(world.client("viewer")), "at-work")
 
 
-def test_the_fragment_equals_the_live_part_of_the_whole_page(world: World) -> None:
+def test_the_fragment_has_the_same_live_sections_as_the_whole_page(world: World) -> None:
     world.card()
     world.run(RunStatus.SUCCEEDED)
     client = world.client("approver")
@@ -405,7 +405,7 @@ def fits(run: Run, wanted: dict[str, Any]) -> bool:
 
 
 def walk(organization_id: int, wanted: dict[str, Any], most: int) -> list[int]:
-    """List the ids on all pages."""
+    """List the ids of the runs on all pages of the list."""
     found: list[int] = []
     page = load_run_page(organization_id, RunListFilter(**wanted), most)
     found += [run.pk for run in page.runs]

@@ -65,12 +65,12 @@ def test_a_mixed_host_is_flagged_in_any_position() -> None:
         "ftp://a.example/",
     ],
 )
-def test_relative_links_in_markdown_are_removed(target: str) -> None:
+def test_links_in_markdown_that_are_not_absolute_http_links_are_removed(target: str) -> None:
     assert "href" not in render_markdown(f"[click]({target})")
 
 
 @pytest.mark.parametrize("target", ["http://a.example/", "https://a.example/b?c=d"])
-def test_absolute_links_in_markdown_are_kept(target: str) -> None:
+def test_absolute_http_links_in_markdown_are_kept(target: str) -> None:
     assert f'href="{target}"' in render_markdown(f"[click]({target})")
 
 

@@ -34,19 +34,19 @@ def page(client: Client, **query: Any) -> str:
 
 
 def waiting(world: World, **query: Any) -> list[int]:
-    """Return the cards that the inbox shows, from top to bottom."""
+    """Return the ids of the cards that the inbox lists, from top to bottom."""
     return [
         int(pk) for pk in re.findall(r'data-row="(\d+)"', page(world.client("approver"), **query))
     ]
 
 
 def shown_cards(html: str) -> list[int]:
-    """Return the cards in the list."""
+    """Return the ids of the cards that are shown in full."""
     return [int(pk) for pk in re.findall(r'<article [^>]*data-card="(\d+)"', html)]
 
 
 def decided(world: World, **query: Any) -> list[int]:
-    """Return the cards that the history lists, from top to bottom."""
+    """Return the ids of the cards that the history lists, from top to bottom."""
     html = page(world.client("viewer"), **HISTORY, **query)
     return [int(pk) for pk in re.findall(r'</span>\s+<a href="/approvals/(\d+)/">', html)]
 
@@ -79,7 +79,7 @@ def test_sibling_cards_of_one_run_are_listed_in_call_order(world: World) -> None
 
 
 def of_somebody_else(world: World) -> Approval:
-    """Create a card of another employee of the same organization."""
+    """Create a card from another employee of the same organization."""
     card = world.card()
     other = Employee.objects.create(
         organization=world.acme, name=f"Employee {card.pk}", provider=world.employee.provider
@@ -221,7 +221,9 @@ class TestGroupsOfCards:
         assert re.findall(r"Select card (\d+)", html) == [str(cards[0].pk), str(cards[2].pk)]
         assert '<b class="odd">From outside</b>' in html
 
-    def test_show_a_card_to_be_opened_first_and_it_cannot_be_selected(self, world: World) -> None:
+    def test_put_a_card_that_must_be_opened_on_top_and_it_cannot_be_selected(
+        self, world: World
+    ) -> None:
         run = world.run()
         notes = ["short", "also short", "x" * 201]
         cards = [
@@ -296,7 +298,7 @@ class TestDecidedCards:
             denied.pk
         ]
 
-    def test_can_be_filtered_by_the_days_of_the_decision(self, world: World) -> None:
+    def test_can_be_filtered_by_the_date_of_the_decision(self, world: World) -> None:
         today = timezone.now()
         old, new = denied_at(world, today - timedelta(days=10)), deny(world, world.card())
         day, before = today.date().isoformat(), (today - timedelta(days=1)).date().isoformat()

@@ -32,7 +32,7 @@ class TestASnoozedCard:
     @feature(
         "The inbox", "A snoozed card leaves the list of one person", "agents/approvals/snoozes.py"
     )
-    def test_disappears_only_from_the_list_of_this_person(self, world: World) -> None:
+    def test_disappears_only_from_this_persons_list(self, world: World) -> None:
         snoozed, other = world.card(), world.card()
         approver, admin = world.client("approver"), world.client("admin")
         assert snooze(approver, snoozed) == 302
@@ -116,7 +116,7 @@ class TestASavedView:
     @pytest.mark.parametrize(
         ("name", "query"), [("", "level=write"), ("x" * 61, "level=write"), ("Mine", "card=5")]
     )
-    def test_a_view_without_name_or_filter_is_refused(
+    def test_a_view_with_an_invalid_name_or_without_a_filter_is_refused(
         self, world: World, name: str, query: str
     ) -> None:
         response = world.client("approver").post(

@@ -1,5 +1,5 @@
-"""An edit that arrives too late names the person who decided the card, and keeps the typed
-texts."""
+"""An edit that arrives after the decision: the response names the person who decided the card, and
+the typed texts are kept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A late effect on the pages: it is shown wherever its call is, and it can only be acknowledged."""
+"""A late effect on the pages: it is shown wherever its call is shown, and people can only
+acknowledge it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The catalog's form to try a tool: built from its schema, with problems beside its inputs, for
-reads only."""
+"""The catalog's form for trying a tool, which is built from the tool's schema. Problems are shown
+beside their inputs, and only reads can be tried."""
 
 from __future__ import annotations
 

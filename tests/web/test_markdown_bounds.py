@@ -16,7 +16,7 @@ MAX_BYTES = 200_000
 
 
 def test_hostile_texts_render_quickly_and_stay_small() -> None:
-    """A sample; `make soak` renders 1,000 of them and asserts 100 ms for each."""
+    """This renders a sample; `make soak` renders 1,000 hostile texts, each within 100 ms."""
     texts = list(hostile_texts(len(SHAPES) + 60))
     began = time.thread_time()
     sizes = [len(render_uncached(text).encode()) for text in texts]

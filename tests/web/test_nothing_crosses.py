@@ -262,7 +262,7 @@ def connect(organization: Organization, *, is_chosen: bool) -> None:
 
 
 def list_row_addresses(globex: World) -> list[str]:
-    """List the pages of all rows of Globex."""
+    """List the addresses of the pages and REST resources of all rows of Globex."""
     runs = Run.objects.filter(organization=globex.globex)
     calls = [call for run in runs for call in run.tool_calls.all()]
     cards = [card.pk for run in runs for card in run.approvals.all()]
@@ -296,8 +296,8 @@ def list_row_addresses(globex: World) -> list[str]:
 
 
 def list_admin_addresses(client: Client) -> list[str]:
-    """List the admin's pages for each model: the list, the form for a new row, and the form of the
-    first row."""
+    """List the addresses of the admin's pages for each model: the list, the form for a new row, and
+    the form of the first row. For sources, add the page that deletes the row."""
     names = [f"admin:{model._meta.app_label}_{model._meta.model_name}" for model in site._registry]
     lists = [reverse(f"{name}_changelist") for name in names]
     found = (

@@ -1,4 +1,4 @@
-"""The pages of notices: channels, preferences, deliveries, and runs that members follow."""
+"""The pages about notices: channels, preferences, deliveries, and runs that members follow."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def test_saved_preferences_are_kept(world: World) -> None:
 @pytest.mark.parametrize(
     ("typed", "reason"),
     [
-        ({"card": "soon"}, "is none of"),
+        ({"card": "soon"}, "is not one of"),
         ({"quiet_from": ""}, "Enter a start and an end"),
         ({"quiet_from": "10pm"}, "is not a time"),
         ({"quiet_until": "22:00"}, "Start and end are the same."),

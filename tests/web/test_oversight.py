@@ -1,5 +1,5 @@
-"""The oversight page: for admins only, with the figures of people and tools, a warning, and CSV
-files."""
+"""The oversight page, which only admins can open: the figures of people and tools, a warning about
+quick decisions, and CSV files."""
 
 from __future__ import annotations
 

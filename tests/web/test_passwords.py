@@ -1,5 +1,5 @@
-"""Passwords: reset by an admin's link, which also revokes API tokens, or changed by the members
-themselves."""
+"""Passwords: an admin's link resets a password and revokes the member's API tokens; members can
+also change their own passwords."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class TestAPasswordResetByLink:
         assert elsewhere.get("/").status_code == 302
         assert client.get("/new-password/").status_code == 404
 
-    def test_revokes_the_api_tokens_of_the_organization_and_says_so_before_and_after(
+    def test_revokes_the_members_api_tokens_in_the_organization_and_says_so_before_and_after(
         self, world: World
     ) -> None:
         member = world.member("viewer")
@@ -109,7 +109,7 @@ class TestAPasswordChange:
     PATH = "/account/password/"
 
     def open_browser(self, world: World) -> Client:
-        """Return the browser of a viewer whose password is PASSWORD."""
+        """Return a browser in which the viewer, whose password is PASSWORD, is logged in."""
         world.users["viewer"].set_password(PASSWORD)
         world.users["viewer"].save()
         return world.client("viewer")

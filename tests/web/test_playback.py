@@ -122,7 +122,7 @@ def test_every_type_of_event_has_a_description(world: World) -> None:
     assert all(entry.head for entry in build_entries(events))
 
 
-def test_the_export_has_the_title_from_the_events_of_the_run(world: World) -> None:
+def test_the_export_has_the_title_from_the_runs_events(world: World) -> None:
     run = play(world)
     add_events(
         run,
@@ -280,7 +280,8 @@ TEXTS = {
     EventType.ANSWER_UNUSABLE: "text",
     EventType.RUN_FINISHED: "answer",
 }
-"""The texts of people and of the employee; all other texts are values."""
+"""The field with a text by a person or by the employee, by event type; all other texts are values.
+"""
 SHOWN_VALUES = {
     EventType.TOOL_START, EventType.TOOL_PROGRESS, EventType.TOOL_RESULT, EventType.TOOL_REJECTED,
     EventType.APPROVAL_REQUESTED, EventType.LATE_EFFECT,
@@ -291,8 +292,8 @@ PLANTED = "planted 4711"
 
 
 def plant(value: Any, name: str = "") -> Any:
-    """Put the secret into every text, and into the names of params and data, which may be values
-    as well."""
+    """Put the secret into every text in the value. Also put it into the names inside params and
+    data, because such names may be values as well."""
     if name in CODES | NAMES:
         return value
     if name in ("params", "data"):
@@ -370,7 +371,7 @@ MUTUAL = {"$defs": {f"D{n}": {"properties": PARTS} for n in range(12)}, "propert
         (False, NESTED, "redacted"),
     ],
 )  # fmt: skip
-def test_redaction_keeps_the_names_of_the_schema_and_no_value(
+def test_redaction_keeps_the_schemas_names_and_no_value(
     value: Any, schema: Any, shown: Any
 ) -> None:
     assert redact_fields(value, schema) == shown

@@ -67,7 +67,7 @@ def test_the_time_zone_is_shared_with_notices(world: World) -> None:
     [
         ({"language": "German"}, "is not a language code such as en or de-CH."),
         ({"language": "<b>"}, "is not a language code"),
-        ({"units": "nautical"}, "is none of metric, imperial."),
+        ({"units": "nautical"}, "is not one of metric, imperial."),
         ({"time_zone": "Mars/Base"}, "is not a time zone such as Europe/London."),
         ({"time_zone": ""}, "is not a time zone"),
     ],

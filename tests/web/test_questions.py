@@ -19,7 +19,7 @@ pytestmark = pytest.mark.django_db
 
 
 class TestTheCardOfAQuestion:
-    def test_quotes_it_and_offers_its_choices(self, world: World) -> None:
+    def test_quotes_the_question_and_offers_its_choices(self, world: World) -> None:
         card = ask_question(world, "North <b>or</b>\nSouth?", "North", "South <i>")
         for path in ("/approvals/", f"/approvals/{card.pk}/", f"/runs/{card.run_id}/"):
             html = world.client("operator").get(path).content.decode()

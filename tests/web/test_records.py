@@ -30,7 +30,7 @@ def list_names(html: str) -> list[str]:
 
 
 def create_many_records(world: World, count: int) -> None:
-    """Create records of which many are equal in every order."""
+    """Create records; in every order of the list, many of them have equal values."""
     at = datetime(2026, 3, 1, 8, 30, 0, 123_456, tzinfo=UTC)
     Record.objects.bulk_create(
         Record(
@@ -86,7 +86,9 @@ def test_a_list_of_another_organization_cannot_be_chosen(world: World) -> None:
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_pages_show_each_record_once_even_if_many_are_equal(world: World, order: str) -> None:
+def test_pages_show_each_record_once_even_if_many_have_the_same_values(
+    world: World, order: str
+) -> None:
     create_many_records(world, 60)
     records, sort = filter_records(world.acme.pk, RecordListQuery()), parse_sort(order)
     seen, after = [], ""

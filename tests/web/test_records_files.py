@@ -1,5 +1,5 @@
-"""CSV files of records: imports report invalid rows by line, exports are streamed and contain no
-formulas."""
+"""CSV files of records: imports report invalid rows by line, and exports are streamed and contain
+no formulas."""
 
 from __future__ import annotations
 

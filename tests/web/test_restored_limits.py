@@ -127,7 +127,9 @@ def test_lines_of_another_organization_cannot_be_confirmed(world: World) -> None
     assert line_of(world) == line
 
 
-def test_the_stop_page_links_to_the_lines_before_it_resumes(world: World) -> None:
+def test_the_stop_page_links_to_the_lines_and_resumes_only_once_all_are_confirmed(
+    world: World,
+) -> None:
     admin = world.client("admin")
     page = admin.get("/stop/").content.decode()
     assert f'href="{PAGE}"' in page

@@ -1,5 +1,5 @@
-"""The content type and the details of a result on the run's page, on the call's page and in
-REST."""
+"""The content type and the details of a result are shown on the run's page, on the call's page and
+over REST."""
 
 import json
 from typing import Any

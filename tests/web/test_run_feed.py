@@ -25,7 +25,8 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("
 
 
 def begin_pass(run: Run, *numbers: int) -> None:
-    """Publish events whose lines share a slot if their numbers are equal."""
+    """Publish an event for the beginning of each of these passes. Events with the same number share
+    a slot for their lines."""
     with run_transaction(run.pk) as tx:
         for number in numbers:
             tx.publish(PassStarted(number))

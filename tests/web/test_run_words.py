@@ -1,4 +1,4 @@
-"""The page of a run explains everything unusual: the person, the reason and the next step."""
+"""A run's page explains everything unusual: the person, the reason and the next step."""
 
 from __future__ import annotations
 
@@ -166,12 +166,15 @@ def test_a_delayed_run_shows_the_reason_and_the_time_of_the_next_try(world: Worl
     assert "data-badge>Queued</span>" in read_page(world.client("operator"), f"/runs/{run.pk}/")
 
 
-def test_each_adaptation_to_a_refusal_of_the_server_is_shown(world: World) -> None:
+def test_each_adaptation_to_a_refusal_by_the_server_is_shown(world: World) -> None:
     changes = ["without temperature", "with reasoning_effort none"]
     run = world.run()
     add_events(run, (EventType.REQUEST_ADAPTED, {"pass_number": 1, "changes": changes}))
     html = read_page(world.client("viewer"), f"/runs/{run.pk}/")
-    refused = "The model&#39;s server refused the usual form. Sent without temperature and with reasoning_effort none."
+    refused = (
+        "The model&#39;s server refused the request. "
+        "Sent again without temperature and with reasoning_effort none."
+    )
     assert refused in html
 
 
@@ -191,7 +194,7 @@ def test_an_interrupted_text_is_labeled(world: World) -> None:
     assert "The three largest are" in html
 
 
-def test_the_error_of_a_failed_run_is_shown_once(world: World) -> None:
+def test_a_failed_runs_error_is_shown_once(world: World) -> None:
     problem = "The model's server refused the key."
     run = world.run(
         RunStatus.FAILED,
@@ -258,7 +261,8 @@ def list_badges(world: World, run: Run) -> set[str]:
 
 
 def park_run(run: Run) -> str:
-    """Park the run with the engine, and return the HTML of its line."""
+    """Park the run with the engine's function, and return the HTML of the newest line about
+    waiting."""
     Run.objects.filter(pk=run.pk).update(
         status=RunStatus.RUNNING, lease_owner="w", lease_expires_at=timezone.now()
     )

@@ -49,7 +49,7 @@ def test_text_around_tokens_is_escaped() -> None:
 @pytest.mark.parametrize(
     "text", ['<img src=x> & "it\'s"', "a.b <xn--80ak6aa92e.com>", "Plain words.", ""]
 )
-def test_text_is_escaped_equally_with_and_without_a_hidden_character(text: str) -> None:
+def test_text_is_escaped_in_the_same_way_with_and_without_a_hidden_character(text: str) -> None:
     with_token = safe_text.render_text(f"{text}\u202e")
     assert with_token.startswith(safe_text.render_text(text))
     without_marks = re.sub(
@@ -63,7 +63,7 @@ def test_plain_text_emoji_and_other_scripts_are_unchanged() -> None:
     assert safe_text.render_text(text) == text
 
 
-def test_a_sentence_gets_bold_parts_and_nothing_else() -> None:
+def test_a_sentence_renders_only_bold_markup_and_escapes_html() -> None:
     html = safe_text.render_sentence("Update **<script>alert(1)</script>** now\nand more")
     assert '<strong class="chip"><bdi>&lt;script&gt;alert(1)&lt;/script&gt;</bdi></strong>' in html
     assert "<script>" not in html

@@ -1,4 +1,5 @@
-"""The page of schedules: everybody sees them; operators create, pause, resume and cancel them."""
+"""The schedules page: everybody sees the schedules; operators create, pause, resume and cancel
+them."""
 
 from __future__ import annotations
 
@@ -111,7 +112,7 @@ def test_the_reason_for_switching_off_is_shown(world: World) -> None:
     assert "Dana is no longer active." in body
 
 
-def test_a_stop_of_the_employee_is_shown(world: World) -> None:
+def test_the_employees_stop_is_shown(world: World) -> None:
     create_schedule(world)
     Employee.objects.filter(pk=world.employee.pk).update(stopped_at=Now(), stopped_by="approver")
     assert "approver stopped Dana." in re.sub(r"<[^>]+>", "", read_page(world))
@@ -193,7 +194,7 @@ def test_a_preview_creates_nothing_and_keeps_the_typed_texts(world: World) -> No
     ],
 )
 @pytest.mark.parametrize("look", [False, True])
-def test_a_problem_is_shown_beside_the_typed_texts(
+def test_an_invalid_field_is_explained_and_creates_no_schedule(
     world: World, wrong: dict[str, str], told: str, status: int, look: bool
 ) -> None:
     more = {"look": "1"} if look else {}
@@ -296,8 +297,8 @@ def test_cancelling_needs_confirmation_and_is_final(world: World) -> None:
 
 
 def fill(world: World, texts: list[str]) -> None:
-    """Create two schedules with each text in every field: an active one, and one that was switched
-    off."""
+    """Create two schedules for each text, one active and one switched off, with the text in every
+    field."""
     for number, text in enumerate(texts):
         employee = Employee.objects.create(
             organization=world.acme,

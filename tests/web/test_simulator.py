@@ -1,5 +1,5 @@
-"""The simulator's pages: admins simulate changes, save them as policy drafts, and run these in
-shadow mode."""
+"""The simulator's pages: admins simulate changes, save them as policy drafts, and run these drafts
+in shadow mode."""
 
 from __future__ import annotations
 
@@ -79,7 +79,8 @@ def test_changes_are_combined(world: World) -> None:
 
 
 def propose_grant(record_id: str, phone: str) -> str:
-    """Return, as the page sends it, a standing grant for one change of a phone number."""
+    """Return a standing grant for one change of a phone number, in the form in which the page sends
+    it."""
     conditions = (equals("record_id", record_id), equals("changes.phone", phone))
     params = ("record_id", "changes.phone")
     return json.dumps(
@@ -101,10 +102,7 @@ def test_a_simulated_standing_grant_shows_its_terms_and_what_it_approves(world: 
     assert "<b>changes.phone</b> is <q>+1 555 0100</q>" in page
     assert "needs approval → <b>is approved by a standing grant</b>" in page
     assert f'href="/runs/{call.run_id}/calls/{call.pk}/"' in page
-    assert (
-        "Their uses and days are not counted. Warnings on cards and approval rules are ignored."
-        in page
-    )
+    assert "Limits on uses and days, approval rules, and warnings on cards are ignored." in page
 
 
 def test_a_long_policy_draft_is_sent_in_the_body_of_a_request(world: World) -> None:
@@ -243,7 +241,7 @@ def test_the_employee_form_links_to_the_simulator(world: World) -> None:
 
 
 def propose_rule(**terms: Any) -> str:
-    """Return, as the page sends it, a new approval rule."""
+    """Return a new approval rule, in the form in which the page sends it."""
     rule = RuleTerms(**{"id": 0, "name": "<b>payments", "needed": 2, **terms})
     return json.dumps([PolicyChange(ChangeKind.APPROVAL_RULE, rule=rule).as_json()])
 

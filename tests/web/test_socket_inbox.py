@@ -1,5 +1,5 @@
-"""/ws/inbox/ sends the number of waiting cards and the stop, immediately and after each change, and
-the changes."""
+"""The socket /ws/inbox/ sends the number of waiting cards and the stop, initially and after each
+change, and also the cards that have changed."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The bar of a run's page says what the run does now and what it needs from people, at load and
-live."""
+"""The status bar of a run's page says what the run is doing and what it needs from people, when the
+page loads and while it is open."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ pytestmark = pytest.mark.django_db
 
 
 def read_bar(world: World, run: Run) -> str:
-    """Return the bar's text, which is the same on the page and in a live message."""
+    """Return the text of the status bar, after a check that it is the same on the page and in a
+    live message."""
     page = (
         read_page(world.client("viewer"), f"/runs/{run.pk}/")
         .split('id="run-bar">')[1]

@@ -1,5 +1,5 @@
-"""Late viewers get the text that the model is writing from its beginning, and nobody gets a piece
-twice."""
+"""The text that a model is currently writing: late viewers get it from its beginning, and nobody
+gets a piece twice."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("
 
 @pytest.fixture
 def run(world: World) -> Run:
-    """Start a run whose model is answering its first pass."""
+    """A run whose model is writing its response in the first pass."""
     run = world.run(RunStatus.QUEUED)
     Run.objects.filter(pk=run.pk).update(
         status=RunStatus.RUNNING,

@@ -89,7 +89,7 @@ class TestNewContacts:
         self.approve(world, f"also {used}")
         assert self.find(world, notes="See https://else.org/y and www.else.org") == ""
 
-    def test_include_a_part_of_an_approved_address_beyond_the_number_that_is_read(
+    def test_include_an_approved_address_beyond_the_number_of_addresses_that_are_read(
         self, world: World, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(new_contacts, "MAX_READ", 2)

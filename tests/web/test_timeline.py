@@ -119,7 +119,7 @@ def test_nothing_is_drawn_as_running_where_events_are_left_out(world: World) -> 
     assert (last.pass_number, last.description) == (2, "Model 1.0 s")
 
 
-def test_the_run_of_a_colleague_is_nested_in_its_call(world: World) -> None:
+def test_a_colleagues_run_is_nested_in_its_call(world: World) -> None:
     child = delegate_task(world)
     assert child.parent is not None
     delegation: dict[str, Any] = {

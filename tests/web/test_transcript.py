@@ -1,4 +1,5 @@
-"""A run's transcript: complete, and without anything that a program could render or run."""
+"""Transcripts of runs: they are complete, and contain nothing that a program could
+render or run."""
 
 from __future__ import annotations
 
@@ -175,7 +176,7 @@ def test_every_time_is_iso_8601_with_its_offset(world: World, run: Run) -> None:
     ],
     ids=["no model", "no price", "free", "paid"],
 )
-def test_an_unknown_cost_is_null_or_a_dash(
+def test_a_known_cost_is_shown_and_an_unknown_cost_is_null_or_a_dash(
     world: World, used: dict[str, int], prices: dict[str, Any], cost: str | None
 ) -> None:
     ModelProvider.objects.update(prices=prices)

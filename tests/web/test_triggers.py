@@ -1,4 +1,4 @@
-"""The address of triggers, and the pages on which people create and watch them."""
+"""The addresses of triggers, and the pages on which people create and watch triggers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HOSTILE = '"><script>alert(1)</script>'
 
 
 def fill_form(world: World, **more: str) -> dict[str, str]:
-    """Return the fields of the form, filled in."""
+    """Return values for the fields of the form for a trigger; `more` replaces some of them."""
     fields = {
         "name": "Issues",
         "scheme": "github",
@@ -217,7 +217,7 @@ class TestThePagesOfTriggers:
         )
         assert (response.status_code, Trigger.objects.count()) == (404, 0)
 
-    def test_keep_each_incomplete_filter_of_the_form(self, world: World) -> None:
+    def test_keep_incomplete_filters_in_the_form(self, world: World) -> None:
         form = {
             **fill_form(world, name=""),
             "filter_param": ["action", "", "", "title"],

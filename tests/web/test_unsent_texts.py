@@ -22,7 +22,7 @@ PASSWORD = "a long and plain password"
 
 @pytest.fixture
 def browser() -> Client:
-    """A browser whose session has ended; its CSRF cookie has not."""
+    """A browser whose session has ended, but whose CSRF cookie is still valid."""
     client = nobody()
     client.cookies["csrftoken"] = "x" * 32
     return client

@@ -47,14 +47,15 @@ def invite(world: World, role: str = "operator", **more: str) -> str:
 
 
 def post_confirmed(client: Client, path: str, sent: dict[str, str]) -> Any:
-    """Submit the form, and confirm if it asks."""
+    """Submit the form; if the page asks for a confirmation, confirm."""
     response = client.post(path, sent)
     asked = dict(FIELD.findall(response.content.decode()))
     return client.post(path, asked) if "confirmed" in asked else response
 
 
 def read_link(client: Client, response: Any) -> str:
-    """Return the link on the page to which the response redirects, which is shown only there."""
+    """Return the link on the page to which the response redirects, after a check that the page
+    shows it only once."""
     assert (response.status_code, response["Location"]) == (302, "/users/"), response.content
     found = LINK.search(read_page(client))
     assert found is not None
@@ -184,7 +185,9 @@ class TestInvitations:
     @pytest.mark.parametrize(
         "end", ["expired", "revoked", "demoted", "switched off", "removed", "left"]
     )
-    def test_stop_working_when_they_expire_or_are_revoked(self, world: World, end: str) -> None:
+    def test_stop_working_when_they_expire_are_revoked_or_lose_their_inviter(
+        self, world: World, end: str
+    ) -> None:
         link = invite(world)
         client = open_link(link)
         admin = Membership.objects.filter(user=world.users["admin"])
@@ -206,7 +209,7 @@ class TestInvitations:
         assert sign_up(client, "ada").status_code == 404
         assert not User.objects.filter(username="ada").exists()
 
-    def test_keep_the_role_of_an_existing_member(self, world: World) -> None:
+    def test_keep_an_existing_members_role(self, world: World) -> None:
         link = invite(world, "admin")
         client = open_link(link, world.client("viewer"))
         assert client.post("/join/").status_code == 409

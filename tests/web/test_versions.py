@@ -17,7 +17,8 @@ pytestmark = pytest.mark.django_db
 
 
 def pin(world: World, toolbox: Toolbox, name: str) -> Tool:  # noqa: F811
-    """Register version 2.0 of the tool, which has no params, and pin the employee to 1.0."""
+    """Register version 2.0 of the tool, without params, and pin the employee to version 1.0; return
+    the newer version."""
     older = toolbox.get_tool(name)
     assert older is not None
     newer = type(older)()

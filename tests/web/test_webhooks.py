@@ -1,4 +1,4 @@
-"""The pages of webhooks: the secret is shown once, and each delivery shows the receiver's
+"""The pages about webhooks: a secret is shown once, and each delivery shows the receiver's
 response."""
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def test_a_rotated_secret_is_shown_once(world: World) -> None:
 
 
 @pytest.mark.parametrize("wrong", [{"name": ""}, {"address": "http://example.com/"}, {"kinds": []}])
-def test_invalid_values_stay_in_the_form(world: World, wrong: dict[str, str]) -> None:
+def test_invalid_values_are_refused_with_a_message(world: World, wrong: dict[str, str]) -> None:
     response = world.client("admin").post("/webhooks/", {**FORM, **wrong})
     assert response.status_code == 422
     assert 'role="alert"' in response.content.decode()
@@ -150,7 +150,7 @@ def test_the_form_saves_every_field(world: World) -> None:
     )
 
 
-def test_the_last_deliveries_show_the_response_of_the_receiver(world: World) -> None:
+def test_the_last_deliveries_show_the_receivers_response(world: World) -> None:
     webhook = create(world)
     columns = {
         "webhook": webhook,

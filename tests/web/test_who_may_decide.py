@@ -51,7 +51,7 @@ def test_without_a_rule_every_approver_can_decide_alone(world: World) -> None:
 def test_rules_say_what_they_need_and_who_counts(world: World) -> None:
     make_rule(world, needed=2, group=make_group(world, "approver", "viewer"))
     text = read(world.client("admin"))
-    assert "Refunds: needs 2 people of Finance. Counts for: approver." in text
+    assert "Refunds: needs 2 people of Finance. Whose approval counts: approver." in text
     assert "No one can meet this rule." in text, "only one of the group has the role"
     assert "approver may approve it together with others." in text
     assert "admin can’t approve: 0 of 2: someone from Finance." in text

@@ -1,4 +1,5 @@
-"""A receiver, a webhook of the workshop's admin, and the engine's fixtures."""
+"""Fixtures for tests of webhooks: a receiver, a webhook of the workshop's admin, and the engine's
+fixtures."""
 
 from __future__ import annotations
 
@@ -35,13 +36,13 @@ def receiver(settings: Settings) -> Iterator[Receiver]:
 
 
 def add_webhook(workshop: Workshop, receiver: Receiver, **terms: Any) -> tuple[Webhook, str]:  # noqa: F811
-    """Add a webhook for all kinds; return it with its secret."""
+    """Add a webhook, by default for all kinds of events; return it with its secret."""
     defaults = {"name": "Other system", "address": receiver.url, "kinds": WebhookKind.values}
     return make_webhook(workshop.admin, WebhookTerms(**{**defaults, **terms}))
 
 
 def send_next_delivery(*, only_quick: bool = False) -> bool:
-    """Send the next delivery to a webhook, as a worker does."""
+    """Send the next due delivery to a webhook, as a worker does; return False if there is none."""
     return send_next(KIND, only_healthy=only_quick)
 
 

@@ -46,12 +46,12 @@ class Received:
 
 @dataclass
 class Receiver:
-    """A receiver at its own address.
+    """A receiver at an address of its own.
 
     Attributes:
-        status: the status of the next responses; 0 closes the connection without one.
-        location: where a redirect leads to.
-        retry_after: the header of the responses that asks to wait.
+        status: the status of the next responses; 0 closes the connection without a response.
+        location: the target of a redirect; if empty, there is none.
+        retry_after: the Retry-After header of the responses; if empty, there is none.
         answer: the body of the responses.
     """
 

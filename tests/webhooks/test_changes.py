@@ -1,4 +1,5 @@
-"""Changes of webhooks: made only by admins, checked, audited, with secrets shown only once."""
+"""Changes to webhooks: only admins make them, they are checked and audited, and secrets are shown
+only once."""
 
 from __future__ import annotations
 
@@ -114,7 +115,9 @@ class TestAddingAWebhook:
             make(workshop)
 
     @pytest.mark.parametrize("role", ["viewer", "operator", "approver"])
-    def test_is_limited_to_admins_and_so_is_reading_it(self, workshop: Workshop, role: str) -> None:
+    def test_reading_and_changing_a_webhook_is_limited_to_its_organizations_admins(
+        self, workshop: Workshop, role: str
+    ) -> None:
         webhook, _ = make(workshop)
         member, stranger = workshop.members[role], build_workshop("globex").admin
         delivery = WebhookDelivery.objects.create(
@@ -183,7 +186,7 @@ class TestChangingAWebhook:
             <= timedelta(days=1)
         )
 
-    def test_by_switching_off_fails_waiting_deliveries(
+    def test_switching_a_webhook_off_fails_its_waiting_deliveries(
         self, workshop: Workshop, receiver: Receiver
     ) -> None:
         webhook, _ = add_webhook(workshop, receiver)
@@ -201,7 +204,7 @@ class TestChangingAWebhook:
         with pytest.raises(Conflict, match="switched off"):
             send_again(workshop.admin, KIND, delivery.pk)
 
-    def test_by_switching_on_an_active_webhook_changes_nothing(
+    def test_switching_on_an_active_webhook_changes_nothing(
         self, workshop: Workshop, receiver: Receiver
     ) -> None:
         webhook, _ = add_webhook(workshop, receiver)
@@ -210,7 +213,7 @@ class TestChangingAWebhook:
         assert not AuditEntry.objects.filter(action="webhook_switched_on").exists()
         assert send_all() == 1
 
-    def test_by_removal_deletes_its_deliveries_afterwards(
+    def test_removing_a_webhook_leaves_its_deliveries_to_the_next_cleanup(
         self, workshop: Workshop, receiver: Receiver
     ) -> None:
         webhook, _ = add_webhook(workshop, receiver)
@@ -222,7 +225,7 @@ class TestChangingAWebhook:
         assert WebhookDelivery.objects.get().webhook == other
         assert send_all() == 1
 
-    def test_keeps_the_reason_of_the_last_attempt(
+    def test_keeps_the_reason_why_the_last_attempt_failed(
         self, workshop: Workshop, receiver: Receiver
     ) -> None:
         webhook, _ = add_webhook(workshop, receiver)
@@ -233,7 +236,7 @@ class TestChangingAWebhook:
         assert WebhookDelivery.objects.get().problem == "the receiver responded with 500"
 
     @pytest.mark.parametrize("is_read", [False, True])
-    def test_does_not_send_facts_from_the_time_while_it_was_off(
+    def test_does_not_send_facts_from_the_time_when_it_was_off(
         self, workshop: Workshop, receiver: Receiver, *, is_read: bool
     ) -> None:
         webhook, _ = add_webhook(workshop, receiver)

@@ -1,4 +1,5 @@
-"""Facts sent by webhooks: read from the events, with only ids, numbered so that gaps show."""
+"""Facts that webhooks send: they are read from the events, contain only ids, and are numbered so
+that gaps show."""
 
 from __future__ import annotations
 
@@ -50,7 +51,7 @@ def update(workshop: Workshop, phone: str = CANARY) -> dict[str, Any]:
 
 
 def run_through(workshop: Workshop) -> Run:
-    """Let a run change a record, which a person approves, and drive it to its end."""
+    """Let a run change a record with a person's approval, and drive the run to its end."""
     workshop.play(update(workshop), answer=f"Done: {CANARY}")
     run = workshop.work(f"Change it to {CANARY}")
     workshop.approve(workshop.card(run), reason=CANARY)
@@ -86,7 +87,7 @@ class TestKindsOfFacts:
         send_all()
         assert receiver.kinds == ["run.failed"]
 
-    def test_give_the_problem_of_each_end_of_a_continued_run(
+    def test_report_each_end_of_a_continued_run_with_its_own_problem(
         self, workshop: Workshop, receiver: Receiver
     ) -> None:
         ends = [WebhookKind.RUN_FAILED, WebhookKind.RUN_FINISHED]
@@ -142,7 +143,7 @@ class TestKindsOfFacts:
         ]
         assert {one.data["card"] for one in receiver.received} == {"question"}
 
-    def test_open_no_card_that_a_standing_grant_approves(
+    def test_do_not_report_a_card_that_a_standing_grant_approves_as_opened(
         self,
         workshop: Workshop,
         receiver: Receiver,
@@ -299,7 +300,8 @@ class TestKindsOfFacts:
     def test_drop_a_response_that_can_still_be_undone(
         self, workshop: Workshop, receiver: Receiver
     ) -> None:
-        """Such a fact is rarely due so early, but it must be true when it is sent."""
+        """A delivery is rarely due while its decision can still be undone, but it must be true when
+        it is sent."""
         add_webhook(workshop, receiver, kinds=[WebhookKind.ASK_ANSWERED])
         asked = make_ask(make_key(workshop))
         workshop.approve(workshop.card(asked.run), grace_s=30)

@@ -1,4 +1,4 @@
-"""Facts sent by webhooks that belong to no run: read from the log of the organization."""
+"""Facts that belong to no run: webhooks read them from the organization's log."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def nothing_is_given_up(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
 
 
 def do_what_ends_in_the_log(workshop: Workshop) -> None:
-    """Use Stop, and let a standing grant end, a trigger refuse a message, a schedule fail, and an
-    address be removed."""
+    """Stop an employee, and let a standing grant end, a trigger refuse a message, a schedule fail,
+    and an address be removed."""
     made = grant(workshop, "probe.effect", equals("name", CANARY))
     end_grants(StandingGrant.objects.filter(pk=made.pk), CANARY)
     trigger = add_trigger(workshop, name=CANARY)
@@ -95,7 +95,7 @@ class TestFactsOfTheOrganization:
         assert missed["reason"] == "Its employee was deleted."
         assert stopped["summary"] == "Work was stopped: Dana, by acme-operator"
 
-    def test_refer_to_the_preceding_one_of_the_same_webhook(
+    def test_refer_to_the_same_webhooks_preceding_fact(
         self, workshop: Workshop, receiver: Receiver
     ) -> None:
         add_webhook(workshop, receiver, kinds=[WebhookKind.GRANT_ENDED, WebhookKind.WORK_STOPPED])

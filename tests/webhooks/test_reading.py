@@ -1,4 +1,5 @@
-"""Deliveries of webhooks are created from committed events: each once, and none about the past."""
+"""Webhook deliveries are created from committed events: once for each event, and never for past
+events."""
 
 from __future__ import annotations
 
@@ -36,7 +37,7 @@ def nothing_is_given_up(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
     "Webhooks are written after the commit of their fact, without a statement in the run's own transactions",
     "agents/webhooks/outbox.py",
 )
-def test_a_transaction_of_a_run_has_no_statement_about_webhooks(
+def test_a_runs_transaction_has_no_statement_about_webhooks(
     workshop: Workshop, receiver: Receiver
 ) -> None:
     add_webhook(workshop, receiver)

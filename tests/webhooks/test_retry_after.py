@@ -1,5 +1,5 @@
-"""A receiver that names a time to wait gets no requests during it, within the limits of pauses and
-rests."""
+"""A receiver that asks to wait gets no requests for the time it names, within the limits of pauses
+and rests."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ THREE_DAYS = timedelta(days=3)
 
 
 def make_due() -> None:
-    """Let every pause be over."""
+    """End the pauses of all deliveries and the rests of all webhooks."""
     WebhookDelivery.objects.update(due_at=Now())
     Webhook.objects.update(rests_until=None)
 
@@ -69,7 +69,7 @@ def test_a_delivery_carries_the_correlation_id_of_its_run(
 
 
 class TestSignature:
-    def test_is_accepted_by_the_library_of_the_standard(
+    def test_is_accepted_by_the_standards_library(
         self, workshop: Workshop, receiver: Receiver
     ) -> None:
         webhook, secret = add_webhook(workshop, receiver, kinds=STARTED)
@@ -89,7 +89,7 @@ class TestSignature:
         "Deliveries are signed as Standard Webhooks says, and two secrets are valid for a day after a change",
         "agents/deliveries/channels/webhook.py",
     )
-    def test_uses_old_and_new_secret_for_a_day(
+    def test_uses_the_old_and_the_new_secret_for_a_day(
         self, workshop: Workshop, receiver: Receiver
     ) -> None:
         webhook, old = add_webhook(workshop, receiver, kinds=STARTED)
@@ -133,7 +133,7 @@ class TestSignature:
         assert (delivery.status, "the log of the workers" in delivery.problem) == ("waiting", True)
         assert delivery.due_at > delivery.created_at
 
-    def test_in_a_late_attempt_does_not_release_the_webhook_held_by_another_worker(
+    def test_a_late_attempt_does_not_release_a_webhook_held_by_another_worker(
         self, workshop: Workshop, receiver: Receiver
     ) -> None:
         webhook, _ = add_webhook(workshop, receiver, kinds=STARTED)
@@ -188,7 +188,7 @@ class TestConcurrentChanges:
             "the later try writes its own problem"
         )
 
-    def test_of_failures_are_separate_for_each_webhook(
+    def test_failures_are_counted_separately_for_each_webhook(
         self, workshop: Workshop, receiver: Receiver
     ) -> None:
         add_webhook(workshop, receiver, kinds=[WebhookKind.RUN_FAILED])
@@ -200,7 +200,7 @@ class TestConcurrentChanges:
         assert [each.failures for each in Webhook.objects.order_by("pk")] == [MIN_FAILURES, 1]
         assert [each.is_active for each in Webhook.objects.all()] == [True, True]
 
-    def test_of_problems_are_separate_for_each_delivery(
+    def test_problems_are_recorded_separately_for_each_delivery(
         self, workshop: Workshop, receiver: Receiver
     ) -> None:
         add_webhook(workshop, receiver, kinds=STARTED)

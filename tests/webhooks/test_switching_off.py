@@ -1,4 +1,4 @@
-"""Webhooks whose receivers fail for long are switched off."""
+"""Webhooks whose receivers fail for a long time are switched off."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class TestSwitchingOff:
         read_everything()
         assert Notice.objects.filter(kind=NoticeKind.WEBHOOK_OFF).exists()
 
-    def test_resets_the_failures_when_switched_on_again(
+    def test_can_be_undone_and_then_a_failed_delivery_can_be_sent_again(
         self, workshop: Workshop, receiver: Receiver
     ) -> None:
         webhook, _ = add_webhook(workshop, receiver, kinds=STARTED)

@@ -43,8 +43,8 @@ OTHER_WAITS = {
     "webhooks.WebhookSecret.valid_until": "a right that ends later, no wait",
     "policy.PolicyDraft.shadow_until": "a period that an admin chose",
 }
-"""Columns named like waits that `BOUNDED_WAITS` may omit, each with the reason: another correction
-bounds it, or it delays nothing."""
+"""Columns that look like waits but are not in `BOUNDED_WAITS`, each with the reason: another
+correction bounds the wait, or nothing waits for that time."""
 WAITING_NAME = re.compile(r"(^|_)(until|due_at|next_at|wake_at|start_after)$")
 
 

@@ -72,7 +72,7 @@ def test_a_job_for_a_missing_run_does_nothing(
     assert not caplog.records
 
 
-def test_a_failure_of_the_engine_does_not_escape_and_ends_the_run_the_fifth_time(
+def test_a_failure_of_the_engine_does_not_escape_and_ends_the_run_after_five_crashes(
     workshop: Workshop,
 ) -> None:
     """The stored conditions of the grants have an unknown form, so no call can be judged."""

@@ -20,7 +20,8 @@ AN_HOUR = timedelta(hours=1)
 
 
 def abandon(workshop: Workshop) -> Run:
-    """Return a run whose worker was killed, with a lease from before the clock was set back."""
+    """Return a run whose worker was killed. Its lease was written before the clock was set back, so
+    it appears valid for another hour."""
     run = workshop.submit()
     assert lease.acquire(run.pk)
     Run.objects.filter(pk=run.pk).update(lease_expires_at=Now() + AN_HOUR)

@@ -1,5 +1,5 @@
-"""Schedules fire once for each time, with any number of sweepers, and only for a person who may
-start runs."""
+"""Schedules fire once for each of their times, with any number of sweepers, and only if the person
+behind the schedule may start runs."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -239,7 +239,7 @@ class TestAScheduleAndItsClock:
         assert payloads(Run.objects.get(), "run_started")[0]["missed"] == schedules.MAX_MISSED
 
     def test_repeats_no_time_after_the_clock_is_set_back(self, workshop: Workshop) -> None:
-        """After a time has fired, the row has the next one, so no earlier moment is due."""
+        """After a time has fired, the row contains the next time, so no earlier time is due."""
         schedule = create(workshop)
         make_due(schedule)
         sweep_once()
@@ -359,7 +359,7 @@ class TestASwitchedOffSchedule:
         )
         assert list_audited_actions() == ["schedule_created", "schedule_switched_off"]
 
-    def test_can_have_a_time_zone_that_no_longer_exists(self, workshop: Workshop) -> None:
+    def test_results_from_a_due_time_in_an_unknown_time_zone(self, workshop: Workshop) -> None:
         schedule = create(workshop)
         Schedule.objects.update(time_zone="Mars/Olympus")
         make_due(schedule)
@@ -379,7 +379,7 @@ class TestASwitchedOffSchedule:
 
     def test_does_not_delay_other_schedules(self, workshop: Workshop) -> None:
         first, second = create(workshop, "One"), create(workshop, "Two")
-        # No interface allows this, so starting it is refused.
+        # An empty task, which no form or API allows, makes this schedule fail to start.
         Schedule.objects.filter(pk=first.pk).update(task="")
         make_due(first)
         make_due(second)

@@ -82,8 +82,8 @@ class TestARunningRun:
     def test_restarts_at_a_random_moment_if_it_lost_its_worker_repeatedly(
         self, workshop: Workshop
     ) -> None:
-        """Otherwise a run that kills its workers would take the same other runs down with it each
-        time."""
+        """If these runs restarted together, a run that kills its worker would take the others down
+        with it each time."""
         runs = [workshop.submit() for _ in range(3)]
         for run in runs:
             assert lease.acquire(run.pk) is not None
@@ -110,15 +110,15 @@ class TestARunningRun:
         assert (run.status, run.crash_count, run.lease_epoch) == (RunStatus.QUEUED, 1, 1)
 
     def test_is_checked_again_once_it_is_locked(self, workshop: Workshop) -> None:
-        """Its worker may have renewed the lease since the sweeper read it."""
+        """The worker may have renewed the lease after the sweeper read it."""
         run = workshop.submit()
         assert lease.acquire(run.pk) is not None
         assert not _take_expired(run.pk)
         assert again(run).status == RunStatus.RUNNING
 
     def test_is_left_to_its_worker_by_a_delayed_sweep(self, workshop: Workshop) -> None:
-        """No lease could be renewed meanwhile, so workers come first; the next sweep takes runs
-        that are still due."""
+        """No lease could be renewed during the delay, so workers get the first chance; the next
+        sweep takes runs whose lease has still expired."""
         run = workshop.submit()
         assert lease.acquire(run.pk) is not None
         set_columns(run, lease_expires_at=Now() - timedelta(seconds=1))
@@ -215,7 +215,7 @@ class TestARunBeyondItsDeadline:
         assert (run.status, run.exit_reason) == (RunStatus.FAILED, ExitReason.DEADLINE)
 
     def test_is_checked_again_once_it_is_locked(self, workshop: Workshop) -> None:
-        """A person may have given it more time since the sweeper read it."""
+        """A person may have given the run more time since the sweeper read it."""
         run = workshop.submit()
         set_columns(run, deadline_at=Now() + timedelta(hours=1))
         assert not end_if_overdue(run.pk)

@@ -1,4 +1,4 @@
-"""Upkeep: a sweeper deletes expired sessions once an hour, and no others."""
+"""Upkeep: the sweeper deletes expired sessions once an hour, and keeps valid ones."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_a_sweeper_deletes_sessions_at_its_start_and_every_hour() -> None:
     assert stays == [False, True, False]
 
 
-def test_a_failing_task_does_not_delay_others(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failing_task_does_not_delay_other_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(WebhookDelivery, "objects", None)
     session = add_session(timedelta(seconds=-1))
     Upkeep().do_what_is_due()

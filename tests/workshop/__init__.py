@@ -1,4 +1,5 @@
-"""An organization with an employee that follows a script, and the engine driven in this process."""
+"""The workshop: an organization with an employee that follows a script, and helpers that drive the
+engine in this process."""
 
 from __future__ import annotations
 
@@ -242,8 +243,8 @@ def passes(run: Run) -> list[Pass]:
 
 
 def die_while_executing(run: Run) -> lease.Lease:
-    """Act as a driver that records its pass, starts the calls that need no approval, and is
-    killed."""
+    """Act as a driver that records a pass and starts the calls that need no approval, but dies
+    before any of them ends. Return its lease."""
     my_lease = lease.acquire(run.pk)
     assert my_lease is not None
     step = start_driving(my_lease)
@@ -253,8 +254,8 @@ def die_while_executing(run: Run) -> lease.Lease:
 
 
 def lose_worker(run: Run) -> Run:
-    """Let the run's lease expire and the sweeper notice it before any heartbeat; the run is due at
-    once."""
+    """Let the run's lease expire, and let the sweeper notice this before a heartbeat renews the
+    lease. The run is then due immediately."""
     with transaction.atomic():
         Run.objects.filter(pk=run.pk).update(lease_expires_at=Now() - LONG_AGO)
         sweep_once()
@@ -275,7 +276,7 @@ def expire_card(card: Approval) -> None:
 
 
 def read_everything() -> None:
-    """Let the readers read all events, as the workers do."""
+    """Let the readers of event logs read all events, as workers do."""
     while read_logs():
         pass
 
@@ -330,7 +331,7 @@ def eventually(holds: Callable[[], bool], seconds: float = 20) -> None:
 
 @contextmanager
 def write_in_flight(workshop: Workshop, recorder: Recorder) -> Iterator[Run]:
-    """Yield a run whose approved write "a" has reached the outside and waits for its reply; a
+    """Yield a run whose approved write "a" has arrived outside Gadget and waits for its reply. A
     thread drives the run."""
     recorder.hold("a")
     workshop.play(asking(call("probe.effect", name="a")))

@@ -40,7 +40,8 @@ def may_delegate(employee: Employee, *colleagues: Employee) -> Grant:
 
 
 def hire(workshop: Workshop, name: str, *script: dict[str, Any], answer: str = "Done.") -> Employee:
-    """Add an employee to the organization, with its own script and the same tools."""
+    """Add an employee with a script to the organization. The employee may use the same tools as the
+    first one, and may ask questions."""
     script_entry = {"title": "anything", "task": ".*", "passes": list(script), "answer": answer}
     provider = ModelProvider.objects.create(
         organization=workshop.organization,
@@ -80,7 +81,8 @@ def child_of(run: Run) -> Run:
 
 
 def drive_all(workshop: Workshop, run: Run) -> Run:
-    """Drive the run, then its children and theirs, and then the run again."""
+    """Drive the run, then its child runs with their own children, and finally the run again; return
+    the run."""
     workshop.drive(run)
     for child in Run.objects.filter(parent=run).order_by("pk"):
         drive_all(workshop, child)

@@ -1,5 +1,5 @@
-"""Real conditions of the real database: locked, full and read-only; PostgreSQL reports others on
-request."""
+"""Real conditions of the tests' database: it is locked, full or read-only. PostgreSQL also reports
+any other error on request."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def be_read_only() -> None:
 
 
 def be_full() -> None:
-    """Keep SQLite from growing; let PostgreSQL report a full disk, which the tests must not
-    fill."""
+    """Keep SQLite's file from growing and then write to it. PostgreSQL only reports a full disk,
+    because the tests must not fill the disk."""
     if connection.vendor == "postgresql":
         say("53100")
     execute("CREATE TABLE filling (text)", "PRAGMA max_page_count = 1", _LARGER_THAN_THE_FILE)
@@ -58,12 +58,12 @@ def say(state: str) -> None:
 
 
 def impatience() -> AbstractContextManager[None]:
-    """Let new connections wait only 50 ms for a lock."""
+    """In the block, let new connections wait only 50 ms for a lock."""
     return _connections_with(_IMPATIENT)
 
 
 def read_only_connections() -> AbstractContextManager[None]:
-    """Let new connections only read."""
+    """In the block, let new connections only read."""
     return _connections_with(_READ_ONLY)
 
 
@@ -87,8 +87,8 @@ def _connections_with(statements: dict[str, str]) -> Iterator[None]:
 
 @contextmanager
 def locked_database(table: str = "runs_run") -> Iterator[None]:
-    """Lock a table from another connection, as a migration does; on SQLite, take the one lock for
-    writing."""
+    """Lock a table from another connection, as a migration does; on SQLite, take the only write
+    lock."""
     if connection.vendor == "sqlite":
         with closing(
             sqlite3.connect(connection.settings_dict["NAME"], timeout=20, isolation_level=None)

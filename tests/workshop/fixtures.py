@@ -33,7 +33,7 @@ _NO_SYNC = {"sqlite": "PRAGMA synchronous=OFF", "postgresql": "SET synchronous_c
 
 @pytest.fixture(scope="package", autouse=True)
 def commits_do_not_wait_for_the_disk() -> Iterator[None]:
-    """Speed up commits: no test cuts the power, so none has to wait for the disk."""
+    """Speed up commits: no test cuts the power, so no commit has to wait for the disk."""
     connection_created.connect(_disable_sync)
     yield
     connection_created.disconnect(_disable_sync)
@@ -71,7 +71,7 @@ def workshop(transactional_db: None) -> Iterator[Workshop]:
 
 @pytest.fixture
 def conversation_cache_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Check at each pass that the driver's cache equals a new one."""
+    """Check at each pass that the driver's cache of the conversation equals a newly loaded one."""
     load_new_passes = ConversationCache.load_new_passes
 
     def load_and_compare(cache: ConversationCache, run_id: int) -> None:
@@ -147,7 +147,7 @@ def model(workshop: Workshop) -> Iterator[ModelServer]:
 
 @pytest.fixture
 def toolbox() -> Iterator[Toolbox]:
-    """Return the installed toolbox, and undo the test's changes of it afterwards."""
+    """Return the installed toolbox, and undo the test's changes to it afterwards."""
     installed = get_installed_toolbox()
     policy, before = installed.policy, {tool.id: tool for tool in installed.tools()}
     yield installed

@@ -1,4 +1,4 @@
-"""The invariants I1 to I10 of the engine, checked with SQL after every fault test."""
+"""The engine's invariants I1 to I10, which are checked with SQL after each test of the engine."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -98,7 +98,8 @@ _FAULTS: Mapping[str, str] = {
 
 
 def assert_invariants() -> None:
-    """Raise AssertionError if an invariant is broken; name it with the ids of its rows."""
+    """Raise AssertionError if an invariant is broken, with the invariant's name and the ids of the
+    rows."""
     broken = [f"{name}: {rows}" for name, sql in _FAULTS.items() if (rows := _rows(sql))]
     broken += _find_calls_without_a_row()
     broken += _find_wrong_digests()
@@ -121,7 +122,7 @@ def _rows(sql: str) -> list[int]:
 
 
 def _find_calls_without_a_row() -> list[str]:
-    """Find passes in which a call id of the model has no row, or more than one (I7)."""
+    """Find passes in which one of the model's call ids has no row, or more than one (I7)."""
     stored: defaultdict[tuple[int, int], list[str]] = defaultdict(list)
     rows = ToolCall.objects.filter(parent_call=None).values_list(
         "run_id", "pass_number", "provider_call_id"
@@ -141,8 +142,8 @@ def _find_calls_without_a_row() -> list[str]:
 
 
 def _find_wrong_digests() -> list[str]:
-    """Find executed calls that differ from their approval, by a digest computed from the call as it
-    is now (I2)."""
+    """Find executed calls that differ from what was approved: the digest of the call as it is now
+    is not that of its approval (I2)."""
     consumed = Approval.objects.filter(status=ApprovalStatus.CONSUMED).select_related("tool_call")
     wrong = [
         card for card in consumed if compute_digest(card.tool_call, card.preview) != card.digest
@@ -174,7 +175,8 @@ def _find_overlong_calls() -> list[int]:
 
 
 def _find_undriven_runs() -> list[int]:
-    """Find runs that have been due for too long; only valid while a worker has a free slot."""
+    """Find queued runs that have been due for too long. This is a fault only while a worker has a
+    free slot."""
     due = Q(next_wake_at=None, newest__lt=Now() - _CLAIM_TOLERANCE) | Q(
         next_wake_at__lt=Now() - _CLAIM_TOLERANCE
     )

@@ -1,4 +1,4 @@
-"""The tools to ask a person and to delegate a task; their calls wait without a worker."""
+"""The tools to ask a person and to delegate a task; their calls wait without occupying a worker."""
 
 from typing import Annotated
 

@@ -29,8 +29,8 @@ class DescribedTool:
     """One tool in a source's current description.
 
     Attributes:
-        key: the source's own name for it.
-        tool: its name in Gadget, unless it already has one.
+        key: the source's own name for the tool.
+        tool: the tool's name in Gadget, unless it already has one.
         definition, hash: see `SourceTool`.
     """
 
@@ -65,10 +65,12 @@ class SourceDescription:
 
 @dataclass(frozen=True)
 class RefreshResult:
-    """The names of the tools that a refresh changed; those in `back` had been gone.
+    """The names of the tools that a refresh changed.
 
     Attributes:
+        back: tools that had been gone.
         retitled: tools in use whose new title waits for an admin.
+        skipped: operations that did not become tools, each with the reason.
     """
 
     new: tuple[str, ...] = ()
@@ -86,7 +88,8 @@ def bump_tools_version(organization_id: int) -> None:
 
 
 def save_description(source: Source, found: SourceDescription) -> RefreshResult:
-    """Save the source's current description; tools keep their names, and some changes wait.
+    """Save the source's current description; tools keep their names, and some changes wait for an
+    admin.
 
     The method of an API's operation bounds its level, so a changed definition is accepted
     automatically, unless an admin lowered the level or the level would fall. A changed tool of an
@@ -243,7 +246,7 @@ def _list_hosts(source: Source) -> frozenset[str]:
 def _select_tools(
     found: SourceDescription,
 ) -> tuple[dict[str, DescribedTool], tuple[tuple[str, str], ...]]:
-    """Return the tools that can be saved, by key, and the skipped ones with their reasons."""
+    """Return the tools that can be saved, by key, and the skipped tools with their reasons."""
     described: dict[str, DescribedTool] = {}
     skipped = list(found.skipped)
     for each in found.tools:
@@ -259,7 +262,11 @@ def _select_tools(
 
 
 def _lock_source(source: Source) -> Source:
-    """Lock the source and return its current row, without its document."""
+    """Lock the source and return its current row, without its document.
+
+    Raises:
+        ToolError: OPERATION_FAILED, the source was deleted or changed since `source` was read.
+    """
     rows = Source.objects.select_for_update(no_key=True).filter(pk=source.pk)
     same = {
         "address": source.address,
@@ -312,8 +319,8 @@ def _update_row(source: Source, row: SourceTool, each: DescribedTool) -> SourceT
     if was_accepted and row.accepted_hash != each.hash:
         row.accepted_definition = row.definition
     if row.hash != each.hash or not source.is_mcp:
-        # An MCP server's definition with an equal hash is kept: otherwise, by hiding the tool for a
-        # while, the server could change what the hash leaves out.
+        # An MCP server's definition is kept while its hash is the same: otherwise, by hiding the
+        # tool for a while, the server could change what the hash leaves out.
         row.definition = dict(each.definition)
     row.title, row.tags = each.title[:200], list(each.tags)
     row.hash, row.inferred_level, row.gone_at = each.hash, each.inferred_level.value, None
@@ -321,8 +328,8 @@ def _update_row(source: Source, row: SourceTool, each: DescribedTool) -> SourceT
 
 
 def _carry_over_level(row: SourceTool, inferred: Level) -> str:
-    """Return the admin's level for a new inferred level: one below the old inferred level is reset,
-    others only rise."""
+    """Return the admin's level after a change of the inferred level. A level below the old inferred
+    level is reset; any other level can only rise."""
     before = Level(row.inferred_level)
     if not row.level or inferred is before:
         return row.level

@@ -27,10 +27,11 @@ class ConnectedSource(LoadedSource):
     """The chosen tools of an organization's source; a tool that cannot be built is withheld.
 
     Args:
-        rows: its chosen tools, at least one. The first start frees these rows; a later one loads
-            them again.
-        credentials: the organization's own credentials, by service; its sources get no others.
-        reach: the hosts that its admins allow.
+        rows: the source's chosen tools, at least one. The first start frees these rows; a later
+            start loads them again.
+        credentials: the organization's own credentials, by service; its sources get no other
+            credentials.
+        reach: the hosts that the organization's admins allow.
     """
 
     def __init__(

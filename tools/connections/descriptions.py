@@ -31,7 +31,7 @@ class FetchLimits:
 def fetch_description(
     source: Source, fields: Mapping[str, str], reach: NetworkAccess, limits: FetchLimits
 ) -> SourceDescription:
-    """Fetch the source's current description; without an address, read an API's stored text.
+    """Fetch the source's current description; for an API without an address, read its stored text.
 
     Args:
         fields: the credentials of the source's service.
@@ -78,7 +78,8 @@ def _describe_mcp(
 
 
 def _describe_adapted(adapted: Sequence[mcp.SkippedTool]) -> Iterator[str]:
-    """Say which parts of schemas are left out, naming the first few tools."""
+    """Yield a sentence on the parts of schemas that are left out, with the first few tools; nothing
+    if there are none."""
     if adapted:
         named = "; ".join(f"{each.name}: {each.reason}" for each in adapted[:MAX_NAMED])
         more = f"; and {len(adapted) - MAX_NAMED} more" if len(adapted) > MAX_NAMED else ""
@@ -88,7 +89,7 @@ def _describe_adapted(adapted: Sequence[mcp.SkippedTool]) -> Iterator[str]:
 def _hide_secrets(
     found: SourceDescription, secrets: frozenset[str], forbidden_in_names: frozenset[str]
 ) -> SourceDescription:
-    """Hide the secrets in all texts.
+    """Hide the secrets in all texts; skip tools that have one in a name.
 
     Args:
         forbidden_in_names: the secrets that no name of a tool or param may contain; hiding one
@@ -230,7 +231,8 @@ def _find_server(source: Source, found: openapi.ApiDescription) -> str:
 
 
 def _is_trusted(source: Source, address: str) -> bool:
-    """Return True if the address gets no credentials, or has the origin that an admin entered."""
+    """Return True if requests to the address carry no credentials, or if it has the origin that an
+    admin entered."""
     if source.authentication == AuthenticationMethod.NONE:
         return True
     return bool(source.address and address) and get_origin(read_url(source.address)) == get_origin(
@@ -243,7 +245,7 @@ def _write_advice(source: Source, found: openapi.ApiDescription, proposed: str) 
     if not (source.base_url or proposed):
         return "It has no address for its operations. Enter it in the source's settings."
     if not (source.base_url or _is_trusted(source, proposed)):
-        return f"It names {proposed} for its operations. If that is right, enter it in the source's settings."
+        return f"The description gives {proposed} as the server. If right, enter it as the address of operations."
     if source.authentication != AuthenticationMethod.NONE or not found.schemes:
         return ""
     named = {

@@ -131,7 +131,7 @@ class Source(models.Model):
 
     @property
     def lacks_base_url(self) -> bool:
-        """True for an API whose operations have no address, from its description or an admin."""
+        """True for an API without a base address for its operations."""
         return self.kind == SourceKind.OPENAPI and not self.base_url
 
     @property
@@ -146,22 +146,22 @@ class SourceTool(models.Model):
     accepted one.
 
     Attributes:
-        key: the source's own name for it: `GET /pets/{id}`, or the name of an MCP tool.
+        key: the source's own name for the tool: `GET /pets/{id}`, or the name of an MCP tool.
         tool: the name of the tool, e.g. `crm.listContacts`; it never changes, even if the source
             renames it.
         definition: the definition that the tool is built from, as JSON.
-        title: the source's own title for it, as last described; no part of the definition, and
-            never used as its name.
+        title: the source's own title for the tool, as last described; no part of the definition,
+            and never used as a name.
         accepted_title: the title that an admin accepted, shown as the source's own words; a new
             title waits for an admin.
         hash: the hash of the definition.
-        accepted_hash: the hash of the definition that an admin accepted; empty for none. Any other
-            is quarantined.
+        accepted_hash: the hash of the definition that an admin accepted; empty for none. With any
+            other definition, the tool is quarantined.
         accepted_definition: the last accepted definition, stored while the source describes another
             one; else empty.
         inferred_level: the level that the description suggests.
         level: the level that an admin has set; empty for the inferred one.
-        gone_at: when the source stopped describing it.
+        gone_at: when the source stopped describing the tool.
     """
 
     source = models.ForeignKey(Source, models.CASCADE, related_name="tools", db_index=False)

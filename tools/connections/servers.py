@@ -38,7 +38,7 @@ def check_base_url(address: str) -> None:
     if "?" in address or "#" in address:
         raise ToolError(
             ErrorCode.INVALID_PARAMETER,
-            "Remove everything from ? or # on: paths are appended to it.",
+            "Remove everything from ? or # on, because paths are appended to the address.",
         )
 
 
@@ -68,7 +68,8 @@ def build_api_connection(source: Source) -> openapi.ApiConnection:
 
 
 def identify_account(source: Source) -> tuple[str, ...]:
-    """Return the account that calls an MCP server, without secrets, which may change."""
+    """Return what identifies the account with which an MCP server is called; secrets are left out,
+    because they may change."""
     variables = (f"{name}={field}" for name, field in sorted(source.environment.items()))
     return source.credentials_service, source.authentication, source.key_name, *variables
 

@@ -1,5 +1,5 @@
-"""Account numbers in texts: IBANs, card numbers and wallets, told from other numbers by their
-checksums."""
+"""Account numbers in texts: IBANs, card numbers and wallets, distinguished from other numbers by
+their checksums."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _join(account: str) -> str:
 
 
 def _find_iban(text: str) -> str:
-    """Find the IBAN with which the text begins; words may follow it."""
+    """Find the IBAN with which the text begins; words may follow it. Return "" if there is none."""
     ends = [found.start() for found in _SEPARATORS.finditer(text)]
     for end in (len(text), *reversed(ends)):
         account = _join(text[:end]).upper()

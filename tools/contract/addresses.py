@@ -65,8 +65,8 @@ _SCHEME = re.compile(
     r"(?:(?:https?|wss?|ftp):[/\\]*|(?<![a-z0-9+.-])[a-z0-9+.-]+:[/\\]{2,})([^\s/?#]*)",
     re.IGNORECASE,
 )
-"""Some parsers need no slash after `https:` and accept a backslash. The lookbehind prevents
-quadratic time on long words."""
+"""A scheme and the host after it. Some parsers need no slash after `https:` and accept a backslash,
+so the slashes are optional. The lookbehind prevents quadratic time on long words."""
 _INVISIBLE = re.compile(
     "[\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
 )
@@ -96,7 +96,8 @@ _LONGEST_QUOTED = 80
 
 
 def is_address_name(name: str) -> bool:
-    """Return True for names of addresses: `url`, `callbackUrl`, `target_hosts`, not `url_id`."""
+    """Return True for the name of a param that holds an address, such as `url`, `callbackUrl` or
+    `target_hosts`, but not `url_id`."""
     words = [word.lower() for word in _WORD.findall(name)]
     while words and words[-1].isdigit():
         words.pop()
@@ -188,7 +189,7 @@ def _is_free_text(kind: Mapping[str, Any]) -> bool:
 
 
 def _list_kinds(schema: Any, root: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield the schemas that apply to the value or to an entry of it."""
+    """Yield the schemas that apply to the value or to one of its entries."""
     for form in expand_forms(schema, root, with_entries=True):
         is_whole = resolve_reference(form, root) is form and not list_forms(form)
         if "format" in form or (is_whole and "items" not in form):
@@ -249,7 +250,8 @@ def _find_bare_host(text: str, name: str) -> Iterator[str]:
 
 
 def _find_hosts_in_text(text: str) -> Iterator[str]:
-    """Find hosts without a scheme among other words, only with a path or query: `evil.com/?x`."""
+    """Find hosts without a scheme among other words, if a path or query follows, as in
+    `evil.com/?x`."""
     parts = _PARTS.split(text)
     for part in parts if len(parts) > 1 else []:
         match = _BARE.fullmatch(part) if "." in part else None

@@ -1,4 +1,4 @@
-"""Canonical JSON: equal values have equal text and equal hashes."""
+"""Canonical JSON: equal values have the same text and the same hash."""
 
 import hashlib
 import json
@@ -11,7 +11,8 @@ _CANONICAL = json.JSONEncoder(
     sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
 )
 MAX_DEPTH = 100
-"""Maximum nesting of lists and objects in a stored value, because recursive code has a limit."""
+"""The maximum nesting of lists and objects in a stored value, which recursive code must be able to
+read."""
 _ESCAPED_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 
 
@@ -54,7 +55,8 @@ def _is_too_deep(value: Any) -> bool:
 
 
 def find_unstorable(json_text: str) -> str | None:
-    """Describe the first fault that JSON allows but no database stores; None if there is none."""
+    """Describe the first character that JSON can contain but no database stores; None if there is
+    none."""
     if "\\u0000" in json_text and _ESCAPED_NUL.search(json_text):
         return "a text contains a NUL character"
     if json_text.isascii():
@@ -89,7 +91,8 @@ def fingerprint(value: Any) -> str:
 
 
 def build_signature(tool_name: str, params: dict[str, Any]) -> str:
-    """Build `toolName::canonical JSON of params`; equal signatures in one run are duplicates."""
+    """Build `toolName::canonical JSON of params`; calls with the same signature in one run are
+    duplicates."""
     return f"{tool_name}::{canonical_json(params)}"
 
 
@@ -114,7 +117,7 @@ def parse_arguments(text: str) -> dict[str, Any]:
 
 
 def refuse_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Build an object of JSON; raise ValueError for a key that appears twice."""
+    """Build a JSON object; raise ValueError for a key that appears twice."""
     found = dict(pairs)
     if len(found) < len(pairs):
         keys = [key for key, _ in pairs]

@@ -85,7 +85,8 @@ class Contact:
 
 
 def list_contacts(values: Any) -> tuple[Contact, ...]:
-    """List the contacts in a JSON value in order, each once, at most 200."""
+    """List the contacts in a JSON value in order, each once, at most 200. Of a long text, only the
+    first MAX_TEXT characters are read."""
     found: dict[tuple[str, str], Contact] = {}
     for field, text in walk_texts(values):
         for contact in _read_contacts(field, text[:MAX_TEXT]):
@@ -182,7 +183,8 @@ def find_opened_host(authority: str) -> str:
 
 
 def _read_ipv4(host: str) -> str:
-    """Convert an IPv4 address in any notation to four decimal numbers, as browsers do."""
+    """Convert an IPv4 address in any notation to four decimal numbers, as browsers do; return an
+    invalid address unchanged."""
     try:
         *first, last = map(_read_number, host.split("."))
         rest = last.to_bytes(_PLAIN_IPV4 - len(first), "big")
@@ -192,7 +194,7 @@ def _read_ipv4(host: str) -> str:
 
 
 def _read_number(part: str) -> int:
-    """Read a hexadecimal number with 0x, an octal one with 0, or else a decimal one."""
+    """Read a number, which is hexadecimal with 0x, octal with 0, and otherwise decimal."""
     is_octal = part.startswith("0") and part.isdecimal()
     return int(part, 16 if part.startswith("0x") else 8 if is_octal else 10)
 
@@ -214,7 +216,7 @@ def decode_label(label: str) -> str:
 
 
 def find_false_addresses(text: str) -> Iterator[str]:
-    """Explain each web address in the text that disguises where it leads."""
+    """Explain each web address that disguises where it leads."""
     for authority in _find_authorities(text):
         host, written = find_opened_host(authority), authority.lower()
         name, sign, _ = decode_escapes(authority).rpartition("@")
@@ -235,7 +237,7 @@ def find_false_addresses(text: str) -> Iterator[str]:
             yield f"{host} is spelled in another way"
     for contact_host in _read_hosts(frozenset(), text):
         if _TWO_HOSTS.search(contact_host):
-            yield f"{contact_host} only starts like another host"
+            yield f"{contact_host} merely begins with another host's name"
 
 
 def _is_plain_ipv4(host: str) -> bool:
@@ -246,11 +248,12 @@ def _is_plain_ipv4(host: str) -> bool:
 
 
 def describe_likeness(value: str, other: str, *, is_number: bool = False) -> str:
-    """Describe how a value resembles another, e.g. `differs by one character from`; empty if not.
+    """Describe how a value resembles another, e.g. `differs by one character from`; empty if it
+    does not.
 
     Args:
-        is_number: True for account numbers and the like, where one other digit is suspicious; in
-            names such as mail1 and mail2, it is not.
+        is_number: True for account numbers and the like, where a single different digit is
+            suspicious; in names such as mail1 and mail2, it is not.
     """
     one, two = value.casefold(), other.casefold()
     if one == two or min(len(one), len(two)) < MIN_LENGTH_TO_COMPARE:
@@ -263,7 +266,8 @@ def describe_likeness(value: str, other: str, *, is_number: bool = False) -> str
 
 
 def _is_one_apart(one: str, two: str) -> bool:
-    """Return True if one insertion, deletion, replacement or swap of neighbors makes them equal."""
+    """Return True if one insertion, deletion, replacement or swap of neighbors makes the texts the
+    same."""
     short, long = sorted((one, two), key=len)
     if len(long) - len(short) > 1:
         return False

@@ -50,7 +50,7 @@ class ToolContext:
         level: the call's level if an admin raised it; None means the tool's own.
         session: data shared by the calls of the run.
         credentials: by service, e.g. credentials["github"]["token"]; their values are removed from
-            all output. Those of known services are also fields of `services`.
+            all output. The credentials of known services are also fields of `services`.
         reach: the hosts that the call may contact; pass it to `tools.network`, the only way to the
             network.
         preview: the sealed effect that a person approved; None for a call without approval.

@@ -6,7 +6,8 @@ from contextvars import ContextVar
 
 CORRELATION_HEADER = "X-Request-ID"
 META_KEY = f"gadget/{CORRELATION_HEADER}"
-"""The id's key in the `_meta` of an MCP call, because a local program gets no headers."""
+"""The key under which the `_meta` of an MCP call carries the id, because a local program gets no
+headers."""
 OWN_PREFIX = "run-"
 """The prefix of ids of runs that no request started; an id from a client must not have it."""
 
@@ -20,18 +21,19 @@ def get_correlation_id() -> str:
 
 
 def set_correlation_id(value: str) -> None:
-    """Set the id for this thread or task, and for those that it starts."""
+    """Set the id for this thread or task, and for the work that it starts in a copy of
+    its context."""
     _current.set(value)
 
 
 def build_correlation_headers() -> list[tuple[bytes, bytes]]:
-    """Return the current id as a header for a request to another system; empty without an id."""
+    """Return the current id as a header for a request to another system; empty if there is none."""
     current = _current.get()
     return [(CORRELATION_HEADER.encode(), current.encode())] if current else []
 
 
 def build_correlation_meta() -> dict[str, str]:
-    """Return the current id for the `_meta` of a call; empty without an id."""
+    """Return the current id for the `_meta` of a call; empty if there is none."""
     current = _current.get()
     return {META_KEY: current} if current else {}
 

@@ -1,6 +1,6 @@
 """Rules for a tool's attributes and its methods' results, taken from the contract's annotations.
 
-The author of a tool may give any attribute any value. Each is checked and converted once, when the
+The author of a tool may give any attribute any value. Each value is checked and converted when the
 tool is registered and whenever it changes later, so that pages and runs can rely on it.
 """
 
@@ -146,7 +146,7 @@ class Settlement:
         """Check and convert everything that the tool declares; computed values are computed once.
 
         Raises:
-            InvalidTool: a part of it is wrong.
+            InvalidTool: an attribute, a method or a schema is wrong.
             Exception: whatever the tool's own code raises.
         """
         tool, cls = self._tool, type(self._tool)

@@ -8,7 +8,10 @@ TOO_DEEP = "JSON nested too deeply to read"
 
 
 def parse_embedded_json(text: str) -> list[Any]:
-    """Parse a JSON object or list, or one per line; [TOO_DEEP] if too deep, [] for other text."""
+    """Return the JSON object or list in the text, or one from each line.
+
+    Return [TOO_DEEP] if one is nested too deeply, and [] for any other text.
+    """
     if not text.lstrip().startswith(("{", "[")):
         return []
     for parts in ([text], text.splitlines()):

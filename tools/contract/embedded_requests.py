@@ -1,6 +1,7 @@
 """Detection of HTTP, RPC and GraphQL requests in the params of tools that Gadget does not ship.
 
-A batch endpoint performs the requests in its params, so its own method and grant do not limit it.
+A batch endpoint performs the requests in its params, so its own method and grant do not limit what
+it does.
 """
 
 import json
@@ -112,7 +113,7 @@ def _flatten(
     """Return all objects, lists and texts in order; a text that holds JSON is replaced by its
     contents.
 
-    Params may be deep, so this does not recurse.
+    Params may be nested deeply, so the function does not recurse.
     """
     objects: list[Mapping[str, Any]] = []
     lists: list[list[Any]] = []

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from typing import Self
 
 SHORTEST_SECRET = 6
-"""Shorter values also occur in ordinary text, so they cannot be recognized as secrets."""
+"""The fewest characters of a value that counts as a secret, because shorter values also occur in
+ordinary text."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,8 @@ class Environment:
 
     @property
     def secrets(self) -> frozenset[str]:
-        """All values that must not appear in any output."""
+        """The values that must not appear in any output, except those too short to be
+        recognized."""
         return collect_secrets(self.credentials)
 
 

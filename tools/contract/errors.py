@@ -131,7 +131,7 @@ def settle_error(error: ToolError) -> ToolError:
 
 
 def _write(part: object) -> str:
-    """Return a part of an error as text; None becomes an empty one."""
+    """Return a part of an error as text; None becomes an empty text."""
     if part is None:
         return ""
     return str.__str__(part) if isinstance(part, str) else str(part)

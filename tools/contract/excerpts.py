@@ -60,7 +60,8 @@ def take_excerpt(result: ToolResult, start: int = 0, longest: int = MAX_CHARACTE
 
 
 def take_rows(result: ToolResult, excerpt: Excerpt) -> Any:
-    """Return the result's data with only the rows of this excerpt; None if not cut by rows."""
+    """Return the result's data with only the rows of this excerpt; None if it was not cut by
+    rows."""
     rows = slice(excerpt.start, excerpt.end)
     if excerpt.unit != "rows" or isinstance(result.data, list):
         return result.data[rows] if excerpt.unit == "rows" else None
@@ -86,7 +87,8 @@ def format_for_model(result: ToolResult, handle: str, next_step: str = _NEXT_STE
 
 
 def describe_position(excerpt: Excerpt, next_step: str) -> str:
-    """Describe the excerpt's position and the next step; `{end}` in it is where the rest starts."""
+    """Describe the excerpt's position and the next step, in which `{end}` is replaced with the
+    position where the rest starts."""
     position = (
         f"{excerpt.unit.capitalize()} {excerpt.start:,} to {excerpt.end:,} of {excerpt.total:,}"
     )
@@ -96,7 +98,8 @@ def describe_position(excerpt: Excerpt, next_step: str) -> str:
 
 @dataclass(frozen=True)
 class _RowList:
-    """Rows of a result; `key` and `rest` are their name in an object and its other keys as JSON."""
+    """Rows of a result. For rows in an object, `key` is their name there, and `rest` is the
+    object's other values as JSON."""
 
     rows: list[Any]
     key: str = ""

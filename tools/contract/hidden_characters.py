@@ -9,7 +9,7 @@ from functools import lru_cache
 # Invisible characters that Unicode classifies as letters, marks or symbols, such as fillers.
 BLANKS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0")
 SELECTORS = "\ufe0e\ufe0f"
-# Characters with Unicode's property `Emoji`, without ASCII.
+# Characters with Unicode's property `Emoji`, except ASCII.
 EMOJI = (
     "©®‼⁉™\u2139↔-↙↩↪⌚⌛⌨⏏⏩-⏳⏸-⏺Ⓜ▪▫▶◀◻-◾☀-☄☎☑☔☕☘☝☠☢☣☦☪☮☯☸-☺♀♂♈-♓♟♠♣♥♦♨♻♾♿⚒-⚗⚙⚛⚜⚠⚡⚧⚪⚫⚰⚱⚽⚾⛄⛅⛈⛎⛏⛑⛓⛔⛩⛪⛰-⛵⛷-⛺⛽✂✅✈-✍✏"
     "✒✔✖✝✡✨✳✴❄❇❌❎❓-❕❗❣❤\u2795-➗➡➰➿⤴⤵⬅-⬇⬛⬜⭐⭕〰〽㊗㊙🀄🃏🅰🅱🅾🅿🆎🆑-🆚🇦-🇿🈁🈂🈚🈯🈲-🈺🉐🉑🌀-🌡🌤-🎓🎖🎗🎙-🎛🎞-🏰🏳-🏵🏷-📽📿-🔽🕉-🕎🕐-🕧🕯🕰🕳-🕺🖇🖊-🖍🖐🖕🖖"
@@ -17,14 +17,14 @@ EMOJI = (
 )
 # A variation selector is legitimate after an emoji and in a keycap, and hidden anywhere else.
 HIDDEN_SELECTOR = re.compile(f"[{SELECTORS}](?<![{EMOJI}].)(?<![0-9#*]\ufe0f(?=\u20e3))")
-# A joiner is legitimate between two emoji, such as those of a family.
+# A joiner is legitimate between two emoji, such as those in a family emoji.
 JOINER = "\u200d"
 HIDDEN_JOINER = re.compile(f"{JOINER}(?<![{EMOJI}{SELECTORS}🏻-🏿].)|{JOINER}(?![{EMOJI}])")
 HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 ODD_SPACES = frozenset(
     "\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f"
 )
-"""Spaces that look like an ordinary one, or like none."""
+"""Spaces that look like an ordinary space, or like no space at all."""
 BLANK_LINES = re.compile(r"\n(?:[ \t]*\n){3,}")
 MANY_SPACES = re.compile(r"[ \t]{20,}")
 EDGE_SPACES = re.compile(r"\A[ \t]+(?=\S)|(?<=\S)[ \t]+\Z")
@@ -32,12 +32,12 @@ MARKS_ON_ONE_LETTER = re.compile(
     r"([\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]{3})"
     r"([\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]+)"
 )
-"""Group 1: the marks that a letter may have; group 2: those that are too many."""
+"""Group 1: the marks that a letter may have; group 2: the marks in excess."""
 
 
 @lru_cache(maxsize=4096)
 def is_hidden(char: str, keep: str = "\n\t") -> bool:
-    """Return True if the character is always hidden; emoji selectors depend on their context.
+    """Return True if the character is hidden in every context, unlike emoji selectors.
 
     Args:
         keep: control characters that the page shows, such as line breaks in a box.
@@ -51,7 +51,7 @@ def is_hidden(char: str, keep: str = "\n\t") -> bool:
 
 
 def find_hidden_characters(text: str, keep: str = "\n\t") -> frozenset[str]:
-    """Return the text's hidden characters, without odd spaces and the joiners of emoji."""
+    """Return the text's hidden characters, except for odd spaces and the joiners in emoji."""
     if text.isascii() and text.isprintable():
         return frozenset()
     found = {char for char in set(text) if is_hidden(char, keep)}

@@ -1,4 +1,4 @@
-"""Levels of tools: the level decides whether a call needs a person's approval."""
+"""Levels of tools: every call above draft needs approval."""
 
 from enum import StrEnum
 
@@ -11,7 +11,7 @@ class Level(StrEnum):
     DRAFT = "draft"
     """Prepares something that stays private until a person uses it."""
     WRITE = "write"
-    """Creates or changes data; a person approves each call."""
+    """Creates or changes data; each call needs approval."""
     DESTRUCTIVE = "destructive"
     """Deletes data or cannot be undone; a person approves and confirms each call."""
 
@@ -22,7 +22,7 @@ class Level(StrEnum):
 
     @property
     def has_side_effects(self) -> bool:
-        """True above draft: the call waits for a person and starts at most once."""
+        """True for write and destructive: the call needs approval and starts at most once."""
         return self.rank > Level.DRAFT.rank
 
 

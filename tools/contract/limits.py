@@ -13,7 +13,7 @@ LONGEST_CACHED_S = 366 * 86_400
 
 @dataclass(frozen=True)
 class RateLimit:
-    """A limit of `calls` in any period of `seconds`, counted for each organization."""
+    """At most `calls` calls in any period of `seconds`, counted for each organization."""
 
     __pydantic_config__: ClassVar[ConfigDict] = CHECKED_AGAIN
 

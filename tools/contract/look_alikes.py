@@ -1,6 +1,6 @@
-"""The look of a text: texts that readers can confuse have equal looks.
+"""The look of a text: texts that readers can confuse have the same look.
 
-Letters and punctuation come from Unicode's confusables (UTS 39).
+Which letters and punctuation look alike is taken from Unicode's confusables (UTS 39).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ LONGEST_LOOK = 100
 def fold_characters(text: str) -> str:
     """Replace each character by the ASCII characters that it looks like, if there are any.
 
-    Digits of all scripts and styles become 0 to 9, strokes through letters and invisible characters
+    Digits of all scripts and styles become 0 to 9; strokes through letters and invisible characters
     disappear. Accents stay, as separate characters.
     """
     if text.isascii():
@@ -44,7 +44,7 @@ def _fold_character(char: str) -> str:
     if char.isascii():
         return char
     if (digit := unicodedata.digit(char, None)) is not None:
-        return str(digit)  # before the looks, in which some zeros are an O
+        return str(digit)  # before LOOKS, where some zeros look like an O
     if unicodedata.category(char) == "Cf" or char in BLANKS:
         return ""
     return STROKES.sub("", LOOKS.get(char, char))
@@ -52,7 +52,7 @@ def _fold_character(char: str) -> str:
 
 @lru_cache(maxsize=4096)
 def reduce_to_look(text: str) -> str:
-    """Reduce a name to its look; names that readers can confuse have equal looks."""
+    """Reduce a name to its look; names that readers can confuse have the same look."""
     visible = _LEET_IN_WORD.sub(lambda found: LEET[found[0]], fold_characters(text))
     return " ".join(
         visible.translate(ALIKE_IN_NAMES).casefold().replace("rn", "m").replace("vv", "w").split()
@@ -61,7 +61,8 @@ def reduce_to_look(text: str) -> str:
 
 @lru_cache(maxsize=4096)
 def reduce_to_joined_look(text: str) -> str:
-    """Reduce to a look without separators: `Acme Corp.`, `AcmeCorp` and `Acme-Corp` are equal.
+    """Reduce a name to a look without separators, which `Acme Corp.`, `AcmeCorp` and `Acme-Corp`
+    share.
 
     Separators stay between two digits, and in a name that would otherwise become too short.
     """
@@ -80,5 +81,5 @@ def reduce_to_joined_look(text: str) -> str:
 
 @lru_cache(maxsize=4096)
 def compute_look(name: str) -> str:
-    """Compute the stored look of a name; names that readers can confuse have equal looks."""
+    """Compute the stored look of a name; names that readers can confuse have the same look."""
     return reduce_to_joined_look(name)[:LONGEST_LOOK]

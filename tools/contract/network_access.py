@@ -59,7 +59,7 @@ class PrivateHosts:
 class NetworkAccess:
     """The hosts that a call may contact, by name or IP address.
 
-    They have the form that `tools.network.parse_host` returns: lower case, ASCII, IPv6 without
+    Hosts have the form that `tools.network.parse_host` returns: lower case, ASCII, IPv6 without
     brackets. Link-local, metadata, translated and documentation addresses are always forbidden.
 
     Attributes:

@@ -23,7 +23,8 @@ KINDS = MIXED, DISGUISED, ENCLOSED, STRUCK, DIGITS, TURNED = (
     "letters that turn the order",
 )
 MOST_PARTS = 500
-"""The most parts of one kind that are found in one text; more would not help a reader."""
+"""The maximum number of parts of one kind that are found in one text; more would not help a reader.
+"""
 LATIN, GREEK, STYLED = "LATIN", "GREEK", "STYLED"
 NEUTRAL = frozenset(
     {
@@ -35,9 +36,10 @@ NEUTRAL = frozenset(
 """Alphabets that mix with Latin letters in ordinary words, and characters of no alphabet."""
 WORD = re.compile(r"[^\W\d_](?:[^\W\d_]|[\u0300-\u036f])*")
 SHORTEST_MIX_WITH_GREEK = 3
-"""Shorter words count as formulas: Δx, αβ."""
+"""The fewest letters of a word in which Greek letters among Latin ones are odd. Shorter words count
+as formulas: Δx, αβ."""
 WEAK = frozenset(SMALL_CAPITALS) | frozenset("гνιυ")
-"""Letters that only resemble a Latin one; a word with one does not pass for Latin."""
+"""Letters that only resemble a Latin letter; a word that contains one does not pass for Latin."""
 LIGATURES = frozenset(map(chr, range(0xFB00, 0xFB07)))
 DOTLESS = frozenset("ıȷ")
 _TURKISH = re.compile("[ğĞşŞİ]")
@@ -61,7 +63,7 @@ _FIRST_STRONG = re.compile(r"[^\W\d_]")
 
 @dataclass(frozen=True)
 class OddPart:
-    """A part of a text that passes for another one.
+    """A part of a text that passes for other text.
 
     Attributes:
         start: where it begins.
@@ -77,10 +79,10 @@ class OddPart:
 
 
 def find_odd_parts(text: str, languages: Collection[str] = ()) -> list[OddPart]:
-    """Find the parts of a text that pass for others, from left to right, none within another.
+    """Find the parts of a text that pass for other text, from left to right, without overlaps.
 
     Args:
-        languages: codes of the languages in which such texts are ordinarily written, as `tr`.
+        languages: codes of the languages in which the text may be written, such as `tr`.
     """
     numbers = (OddPart(*number, DIGITS) for number in find_odd_numbers(text, languages))
     searches = (
@@ -103,7 +105,8 @@ def find_odd_parts(text: str, languages: Collection[str] = ()) -> list[OddPart]:
 
 @lru_cache(maxsize=4096)
 def name_alphabet(char: str) -> str:
-    """Name the alphabet, e.g. `CYRILLIC`; `STYLED` for styled ASCII letters, empty for none."""
+    """Name the alphabet, e.g. `CYRILLIC`; `STYLED` for styled ASCII letters, empty for characters
+    of no alphabet."""
     first = unicodedata.name(char, "UNKNOWN").partition(" ")[0]
     is_numeral = unicodedata.category(char) == "Nl"
     if first in NEUTRAL or not (char.isalpha() or is_numeral):
@@ -156,7 +159,8 @@ def _list_alphabets(word: str) -> frozenset[str]:
 
 @lru_cache(maxsize=4096)
 def _passes_for_latin(word: str) -> bool:
-    """Return True if every letter has a Latin twin; a single Greek letter belongs to a formula."""
+    """Return True if the word has one alphabet, not the Latin one, and every letter has a Latin
+    twin. A single Greek letter does not count, because it belongs to a formula."""
     alphabets = _list_alphabets(word)
     if len(alphabets) != 1 or alphabets & {LATIN, STYLED} or (GREEK in alphabets and len(word) < 2):
         return False
@@ -166,7 +170,8 @@ def _passes_for_latin(word: str) -> bool:
 
 
 def _find_odd_letters(word: str, alphabets: frozenset[str]) -> frozenset[str]:
-    """Return the letters outside the word's main alphabet."""
+    """Return the letters outside the word's main alphabet. Greek letters in a Latin word count only
+    if they look like other letters, and not in short words, which are formulas."""
     counts = {name: sum(name_alphabet(char) == name for char in word) for name in alphabets}
     main = max(alphabets, key=lambda name: (counts[name], name == LATIN))
     odd = frozenset(char for char in word if name_alphabet(char) not in ("", main))
@@ -178,7 +183,8 @@ def _find_odd_letters(word: str, alphabets: frozenset[str]) -> frozenset[str]:
 
 
 def _find_disguised_letters(text: str, languages: Collection[str]) -> Iterator[OddPart]:
-    """Find words with Latin letters that pass for others, and letters in circles or struck out."""
+    """Find words with Latin letters that pass for other letters, and words with letters in circles
+    or struck out."""
     is_turkish = bool({"tr", "az"} & set(languages)) or _TURKISH.search(text) is not None
     for found in WORD.finditer(text):
         letters = frozenset(filter(_is_rare_latin_twin, found[0]))

@@ -21,7 +21,8 @@ class NoParams(BaseModel):
 def check_model(model: type[BaseModel], raw: dict[str, Any], tool_name: str = "") -> BaseModel:
     """Validate the params and return an instance of the model, with defaults applied.
 
-    The error uses the field's description as the expected value and the first of its `examples`.
+    The error gives the field's description as the expected value, and the first of the field's
+    `examples`.
 
     Raises:
         ToolError: MISSING_PARAM or INVALID_PARAMETER, naming the first invalid parameter and the
@@ -36,7 +37,8 @@ def check_model(model: type[BaseModel], raw: dict[str, Any], tool_name: str = ""
 
 
 def canonical_params(checked: BaseModel) -> dict[str, Any]:
-    """Return the params as plain JSON under the schema's names; loading it gives the same params.
+    """Return the params as plain JSON under the schema's names; loading that JSON gives the same
+    params.
 
     Raises:
         ToolError: INVALID_PARAMETER for a value that has no JSON form, such as an infinite number.
@@ -157,7 +159,7 @@ def _build_missing(name: str, description: str, example: str = "") -> ToolError:
 def _build_invalid(
     name: str, fault: tuple[str, Any], description: str, example: str = ""
 ) -> ToolError:
-    """Build the error; `fault` is (problem, given value)."""
+    """Build the error for an invalid param; `fault` is (problem, given value)."""
     return ToolError(
         ErrorCode.INVALID_PARAMETER,
         f"The '{name}' parameter is invalid: {fault[0]} (given: {fault[1]!r:.{_QUOTED}}).",

@@ -19,7 +19,8 @@ LONGEST_ITERATOR = 100_000
 _DEEPEST_SHOWN = 3
 _LONGEST_VALUE = 80
 _MOST_BITS = 10_000
-"""The largest whole number that Python writes as text has about 14,000 bits."""
+"""The maximum number of bits in a whole number. With more than about 14,000 bits, Python refuses to
+write it as text."""
 _SHOWN = (str, int, float, bool, Decimal, UUID, date, datetime, timedelta)
 _ANY = TypeAdapter(Any)
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
@@ -30,7 +31,7 @@ class PlainJson:
     """A value as plain JSON, which shares nothing with the original.
 
     Attributes:
-        size: the length of its text, in characters.
+        size: the length of the JSON text, in characters.
         fault: a description of the first part that has no JSON form; empty if all have one.
     """
 
@@ -42,9 +43,9 @@ class PlainJson:
 def to_plain_json(value: Any, place: str = "data") -> PlainJson:
     """Write the value as plain JSON that every database can store.
 
-    Dates, Decimals, UUIDs, paths and enumerations become text or numbers, models and dataclasses
-    objects, NaN null. A set is sorted, so that equal sets look equal. A part without a JSON form
-    becomes a text that says so.
+    Dates, Decimals, UUIDs, paths and enumerations become text or numbers; models and dataclasses
+    become objects; NaN becomes null. A set is sorted, so that equal sets look the same. A part
+    without a JSON form becomes a text that says so.
 
     Args:
         place: the name of the value in the description of a fault.
@@ -93,7 +94,8 @@ def write_text(value: Any) -> Any:
 
 
 def describe_value(value: object) -> str:
-    """Describe a wrong value on one line; only plain ones are quoted, others may hold secrets."""
+    """Describe a wrong value on one line. Only plain values are quoted, because other values may
+    hold secrets."""
     if isinstance(value, type):
         return f"the class {value.__name__}"
     if not _is_plain(value, 0):
@@ -169,7 +171,7 @@ class _Writer:
 
 
 def _is_scalar(value: object) -> bool:
-    """Return True for null, booleans and the numbers that JSON has."""
+    """Return True for null, booleans and the numbers that can be written as JSON."""
     if type(value) is int:
         return value.bit_length() <= _MOST_BITS
     return value is None or isinstance(value, bool) or (type(value) is float and isfinite(value))

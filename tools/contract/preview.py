@@ -80,7 +80,7 @@ class Preview:
 
     @property
     def seal(self) -> str:
-        """A hash over the whole preview; equal seals mean equal effects."""
+        """A hash over the whole preview; previews with the same seal have the same effect."""
         return fingerprint(self.as_json())
 
     def as_json(self) -> dict[str, Any]:
@@ -111,8 +111,8 @@ class Preview:
 class NothingToDo(ToolError):
     """An error for `preview` to raise if the call's effect already exists.
 
-    When a call is requested, the model reads it as an error. A card that is asked again shows it,
-    and a person can dismiss it.
+    When a call is requested, the model receives the error. When an approved call needs a new
+    approval, its card shows the error, and a person can dismiss the card.
 
     Args:
         message: one sentence, such as "Acme Corp already has these values."

@@ -51,5 +51,6 @@ class Recipe(Tool):
         return Steps()
 
     def result(self, params: Any, results: Sequence[ToolResult]) -> ToolResult | str:
-        """Build the recipe's result from the results of all steps; by default, it is the last."""
+        """Build the recipe's result from the results of all steps; by default, the last step's
+        result."""
         return results[-1]

@@ -171,7 +171,8 @@ def list_result_parts(stored: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def find_media_type(text: str) -> str:
-    """Return the media type without its params; empty if there is none."""
+    """Return the media type with which the text begins, without parameters; empty if
+    there is none."""
     found = _MEDIA_TYPE.match(text)
     return found[1] if found else ""
 
@@ -181,7 +182,7 @@ class KeptFile:
     """A result's file, kept among the organization's files.
 
     Attributes:
-        path: its path there; empty if it was not kept, as in a test without a run.
+        path: the file's path there; empty if the file was not kept, as in a test without a run.
     """
 
     name: str
@@ -200,7 +201,8 @@ class KeptFile:
 
 
 def read_kept_files(metadata: dict[str, Any]) -> list[KeptFile]:
-    """Read the kept files in a result's metadata, ignoring other content of older results."""
+    """Return the kept files listed in a result's metadata. Entries of any other shape, which older
+    results may contain, are skipped."""
     described = metadata.get("files")
     fields = {"name": str, "path": str, "size": int, "content_type": str}
     return [

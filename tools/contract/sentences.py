@@ -12,13 +12,14 @@ PLAIN = re.compile(r"[\w.@+-]+")
 
 
 def format_name(name: str) -> str:
-    """Format the name in bold on one line: at most 80 characters, no asterisks of its own."""
+    """Format the name in bold on one line, with at most 80 characters and without asterisks of its
+    own."""
     return f"**{sanitize(name, LONGEST_NAME)}**"
 
 
 def format_value(value: Any) -> str:
-    """Format a value for a sentence: plain words unquoted, other text quoted, no value as
-    `empty`."""
+    """Format a value for a sentence: a single plain word as it is, other text in quotes, and a
+    missing value as `empty`."""
     if value is None or value == "":
         return "empty"
     if isinstance(value, bool):
@@ -30,6 +31,7 @@ def format_value(value: Any) -> str:
 
 
 def sanitize(text: str, longest: int) -> str:
-    """Put the text on one line of at most `longest` characters, its `*`, `“` and `”` replaced."""
+    """Put the text on one line of at most `longest` characters, with its `*`, `“` and
+    `”` replaced."""
     line = " ".join(text.split()).translate(REPLACED)
     return line if len(line) <= longest else f"{line[: longest - 1]}…"

@@ -1,4 +1,5 @@
-"""Typed credentials of the services that Gadget knows; those of all others are read by name."""
+"""Typed credentials of the services that Gadget knows; the credentials of other services are read
+by name."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -9,7 +10,8 @@ Known = TypeVar("Known", "GoogleSearchAccount", "GitHubAccount", "SlackAccount")
 
 @dataclass(frozen=True)
 class GoogleSearchAccount:
-    """The service `google.cse`; a value that is not set is empty, and none is ever printed.
+    """The account of the service `google.cse`; unset values are empty, and no value is ever
+    printed.
 
     Attributes:
         endpoint: replaces the API's own address.
@@ -22,14 +24,14 @@ class GoogleSearchAccount:
 
 @dataclass(frozen=True)
 class GitHubAccount:
-    """The service `github`."""
+    """The account of the service `github`; unset values are empty, and no value is ever printed."""
 
     token: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True)
 class SlackAccount:
-    """The service `slack`."""
+    """The account of the service `slack`; unset values are empty, and no value is ever printed."""
 
     token: str = field(default="", repr=False)
     signing_secret: str = field(default="", repr=False)
@@ -51,7 +53,8 @@ class Services:
     """The accounts of the known services.
 
     Args:
-        credentials: by service; reading an account that no key can decrypt raises its `ToolError`.
+        credentials: by service; reading an account whose credentials no key can decrypt raises a
+            `ToolError`.
     """
 
     def __init__(self, credentials: Mapping[str, Mapping[str, str]]) -> None:

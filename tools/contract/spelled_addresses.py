@@ -60,7 +60,7 @@ _GAP = re.compile(rf"{_DOT}|\sdot\s", re.IGNORECASE)
 
 
 def list_readings(text: str) -> Iterator[str]:
-    """Yield the text, and then each other text that it could be read as, if it has addresses in
+    """Yield the text, and then its other possible readings, if it contains addresses in
     disguise."""
     yield text
     plain = text if text.isascii() else replace_punctuation(text)
@@ -74,7 +74,8 @@ def list_readings(text: str) -> Iterator[str]:
 
 
 def replace_punctuation(text: str) -> str:
-    """Replace punctuation that looks like that of addresses, where it stands within one."""
+    """Within an address, replace look-alike punctuation by the ASCII punctuation that it
+    imitates."""
     return _IN_ADDRESS.sub(lambda found: _PUNCTUATION_TWINS[found[0]], text)
 
 
@@ -93,7 +94,7 @@ def _decode_code(text: str) -> str:
 
 
 def decode_escapes(text: str) -> str:
-    """Decode percent escapes, those of escapes as well."""
+    """Decode percent escapes, including escapes of escapes."""
     for _ in range(MOST_ROUNDS):
         if "%" not in text:
             break

@@ -1,7 +1,7 @@
-"""Cells of CSV files for spreadsheets, guarded so that no spreadsheet runs one as a formula."""
+"""Cells of CSV files for spreadsheets, guarded so that no spreadsheet runs a cell as a formula."""
 
 BYTE_ORDER_MARK = "\ufeff"
-"""Makes spreadsheets read the file as UTF-8."""
+"""The first character of a CSV file, which makes spreadsheets read it as UTF-8."""
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")  # noqa: RUF001 (spreadsheets accept these too)
 
 

@@ -38,4 +38,5 @@ class Steps:
 
 
 Suspend: TypeAlias = Question | Delegation | Steps
-"""A call that waits without a thread or worker; only tools with `suspends` return it, in runs."""
+"""A call's request to wait without a thread or worker. Only tools with `suspends` may return it,
+and only in runs."""

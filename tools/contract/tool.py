@@ -50,7 +50,7 @@ class Tool(ABC):
         capabilities, features: required of the employee and of the organization's plan.
         Params: the model of the params.
         Output: the model of the result's data; None means that it is not declared.
-        idempotent: an equal call, when repeated, has no further effect.
+        idempotent: repeating the same call has no further effect.
         transactional: writes only Gadget's own database, at most 1,000 rows, inside the engine's
             transaction.
         volatile: the same call may be repeated right away (clocks, polling).
@@ -64,8 +64,8 @@ class Tool(ABC):
             is destructive.
         suspends: may return a `Suspend` instead of a result, and then waits for a person or another
             employee.
-        cacheable_s: seconds for which an equal call of the same organization gets the same result;
-            0 means never.
+        cacheable_s: seconds for which the same call in the same organization gets the cached
+            result; 0 means never.
         rate_limit: the limit of calls for each organization.
         timeout_s: seconds that one call may take; None means the toolbox's default.
         source: the tool's origin for people: "built in", a plugin, or a connected source.
@@ -154,7 +154,7 @@ class Tool(ABC):
         return f"{self.title}…"
 
     def start(self) -> None:  # noqa: B027 - overriding it is optional
-        """Prepare the tool; called once, before the first call."""
+        """Prepare the tool; called once, before its first call."""
 
     def shutdown(self) -> None:  # noqa: B027 - overriding it is optional
         """Release the tool's resources; called once, when the process ends."""
@@ -178,7 +178,7 @@ class Tool(ABC):
 
     @property
     def is_async(self) -> bool:
-        """True if `execute` can be cancelled at its timeout."""
+        """True if `execute` is `async def`, so that it can be cancelled at its timeout."""
         return inspect.iscoroutinefunction(self.execute)
 
     @property
@@ -197,7 +197,7 @@ class Tool(ABC):
 
     @property
     def has_outside_results(self) -> bool:
-        """True if values in its results come from outside the organization."""
+        """True if values in the tool's results may come from outside the organization."""
         return self.open_world or self.returns_outside_text
 
     @cached_property

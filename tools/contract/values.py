@@ -8,7 +8,8 @@ from tools.contract.canonical import make_storable
 from tools.contract.plain_json import write_plain_json, write_text
 
 CHECKED_AGAIN = ConfigDict(revalidate_instances="always")
-"""Configuration of dataclasses that tools build: Python does not check the types of fields."""
+"""Makes pydantic check the instances of dataclasses that tools build: Python does not check the
+types of their fields."""
 
 
 def _refuse_boolean(value: Any) -> Any:
@@ -27,6 +28,6 @@ Count = Annotated[int, BeforeValidator(_refuse_boolean)]
 PlainObject = Annotated[
     dict[str, Any], BeforeValidator(lambda value: {} if value is None else write_plain_json(value))
 ]
-"""A JSON object; None becomes an empty one."""
+"""A JSON object; None becomes an empty object."""
 StoredObject = Annotated[dict[str, Any], AfterValidator(write_plain_json)]
 """An object, converted to plain JSON."""

@@ -27,11 +27,11 @@ def _parse_networks(
     return [(ip_network(text), kind) for text in texts]
 
 
-# The first network that holds the address counts. The list is explicit, because `is_global` differs
-# between Python versions.
+# The first network that contains the address decides. The list is explicit, because `is_global`
+# differs between Python versions.
 _IPV4 = (
     *_parse_networks(AddressKind.NO_HOST, "0.0.0.0/8", "224.0.0.0/4", "255.255.255.255/32"),
-    # Link-local; the last two serve the metadata of clouds.
+    # Link-local addresses, and two metadata services of cloud providers.
     *_parse_networks(
         AddressKind.SPECIAL, "169.254.0.0/16", "100.100.100.200/32", "168.63.129.16/32"
     ),
@@ -55,7 +55,7 @@ _IPV4 = (
 )
 _IPV6 = (
     *_parse_networks(AddressKind.NO_HOST, "::/128", "ff00::/8"),
-    # Metadata of clouds.
+    # Metadata services of cloud providers.
     *_parse_networks(
         AddressKind.SPECIAL, "fd00:ec2::/32", "fd20:ce::/32", "fd00:c1::/32", "fd00:42::/32"
     ),

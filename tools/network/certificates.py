@@ -20,7 +20,7 @@ class ServerCertificate:
 
     Attributes:
         issuer: the organization that issued it, else the issuer's common name.
-        expires_at: in UTC.
+        expires_at: when the certificate expires, in UTC.
         problem: why the certificate is not valid; empty if it is.
     """
 

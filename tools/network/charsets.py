@@ -1,4 +1,5 @@
-"""Decoding of external text, with linear-time charsets only, as the sender chooses the charset."""
+"""Decode external text. Only charsets that take linear time are used, because the sender chooses
+the charset."""
 
 import codecs
 
@@ -12,11 +13,13 @@ CHARSETS = frozenset(
         *("euc_jp", "shift_jis", "cp932", "iso2022_jp", "euc_kr", "cp949"),
     ]
 )
-"""Charsets that browsers know, by Python's names. Others, such as punycode, take quadratic time."""
+"""Charsets that browsers know, by Python's names. Some other charsets, such as punycode, take
+quadratic time."""
 
 
 def decode_text(content: bytes, charset: str | None) -> str:
-    """Decode by the charset, or as UTF-8 if CHARSETS lacks it; invalid bytes become U+FFFD."""
+    """Decode the content by the charset, or as UTF-8 if CHARSETS lacks it; invalid bytes become
+    U+FFFD."""
     try:
         name = codecs.lookup(charset or "utf-8").name
     except (LookupError, ValueError):

@@ -40,7 +40,8 @@ READS = frozenset({"GET", "HEAD", "OPTIONS"})
 METHODS = READS | {"POST", "PUT", "PATCH", "DELETE"}
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 FORWARDED_HEADERS = frozenset({"accept", "accept-language", "user-agent"})
-"""The only headers that follow a redirect to another server; any other may be a credential."""
+"""The only headers that follow a redirect to another server; any other header may be a credential.
+"""
 FRAMING_HEADERS = frozenset(
     {
         *(
@@ -56,7 +57,7 @@ FRAMING_HEADERS = frozenset(
         *("accept-encoding", "keep-alive", "proxy-authorization", "proxy-connection"),
     }
 )
-"""Headers that frame the request; only the client sets them."""
+"""Headers that callers may not set: those that frame the request, and those of the connection."""
 
 
 @dataclass(frozen=True)
@@ -135,7 +136,7 @@ async def request_async(method: str, url: str, **options: Any) -> ClientResponse
     If the call is cancelled, the request ends by its own time limit.
     """
     context = contextvars.copy_context()
-    # A pool of its own, because the loop waits for its own threads when it closes.
+    # Use a separate pool: the event loop waits for the threads of its own pool when it closes.
     threads = ThreadPoolExecutor(1, thread_name_prefix="tool-request")
     try:
         send = partial(context.run, partial(request, method, url, **options))
@@ -148,9 +149,9 @@ async def request_async(method: str, url: str, **options: Any) -> ClientResponse
 class GuardedClient:
     """An HTTP client that checks every address before it connects.
 
-    Each request opens its own connection, because a reused one would keep the rules that it was
-    opened under. There are no cookies, no proxies, and no passwords from the environment or from
-    files.
+    Each request opens its own connection, because a reused connection would keep the rules under
+    which it was opened. There are no cookies, no proxies, and no passwords from the environment or
+    from files.
 
     Attributes:
         resolve: returns the addresses of a host name.
@@ -182,9 +183,9 @@ class GuardedClient:
 
         Args:
             headers: follow a redirect only within the same server, except FORWARDED_HEADERS.
-            repeatable: True for a read, which may be sent twice. None: a request without a body
-                whose method is one of READS. Redirects are followed for such requests only, even if
-                this is True.
+            repeatable: True if the request may be sent twice. None means True if the method is one
+                of READS and there is no body. Even if it is True, redirects are followed only for
+                requests with such a method and no body.
 
         Raises:
             ToolError: SECURITY_VIOLATION, INVALID_PARAMETER, NETWORK_ERROR, TIMEOUT or
@@ -293,7 +294,8 @@ class GuardedClient:
         response = httpx2.Response(
             incoming.status, headers=incoming.headers, stream=LimitedBody(incoming, host, most)
         )
-        # Content compressed twice could grow without limit in between; no honest server sends it.
+        # Content that was compressed twice could grow without limit between the two steps; no
+        # honest server sends it.
         if incoming.status == 101 or "," in response.headers.get("content-encoding", ""):
             raise network_error(
                 f"{host} sent a response in a form that was not requested.", attempted=True

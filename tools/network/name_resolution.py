@@ -13,10 +13,11 @@ from tools.network.errors import network_error, security_violation, timeout_erro
 from tools.network.urls import parse_ip
 
 Resolver = Callable[[str, float], Sequence[str]]
-"""`resolve(host, seconds)` returns the name's addresses as text; none if it does not exist.
+"""`resolve(host, seconds)` returns the addresses of the host as text; none if the host does not
+exist.
 
 Raises:
-    TimeoutError: no response in that time.
+    TimeoutError: no response came within `seconds`.
     OSError: the name service failed.
 """
 
@@ -65,7 +66,8 @@ def _look_up(host: str, outcomes: "queue.SimpleQueue[Sequence[str] | OSError]") 
 def resolve_host(
     server: HostPort, reach: NetworkAccess, resolve: Resolver, seconds: float
 ) -> list[Address]:
-    """Return at least one address of the server, all checked; connect to it without a new lookup.
+    """Return the server's checked addresses, at least one. Connect to one of them without a new
+    lookup.
 
     Raises:
         ToolError: SECURITY_VIOLATION, NETWORK_ERROR or TIMEOUT; nothing was sent.

@@ -1,4 +1,4 @@
-"""The guard of synchronous connections of models and tools: it limits addresses, time and bytes.
+"""Guarded synchronous connections for models and tools, with limits on addresses, time and bytes.
 
 A connection obeys the guard of the request that its thread is sending, because a pooled connection
 outlives a request.
@@ -58,7 +58,7 @@ class RequestGuard:
             raise httpcore2.ReadTimeout
 
     def remaining(self, at_most: float | None = None) -> float:
-        """Return the seconds that a step may take, after a check."""
+        """Check the guard, and return the seconds that the next step may take."""
         self.check()
         left = max(0.001, self.deadline - time.monotonic())
         return left if at_most is None else min(left, at_most)
@@ -81,8 +81,8 @@ def _get_guard() -> RequestGuard:
 
 
 class _GuardedStream(httpcore2.NetworkStream):
-    """A stream that limits the bytes received and the time of each step; only the guard limits the
-    time of a read."""
+    """A stream that limits the received bytes and the time of each step. For a read, only the guard
+    limits the time."""
 
     def __init__(self, inner: httpcore2.NetworkStream, host: str) -> None:
         self._inner = inner
@@ -140,7 +140,7 @@ class GuardedBackend(httpcore2.NetworkBackend):
     Attributes:
         resolve: returns the addresses of a host name.
         dial: opens connections to given addresses.
-        look_up_s: seconds for a lookup, within those of the request.
+        look_up_s: seconds for a lookup, within the time of the request.
         proxy: all connections go to it, and it is not checked; `check_behind_proxy` checks the
             servers behind it.
     """
@@ -152,7 +152,8 @@ class GuardedBackend(httpcore2.NetworkBackend):
     proxy: HostPort | None = None
 
     def look_up(self, host: str, port: int, seconds: float | None = None) -> list[Address]:
-        """Return at least one address of the server, all checked; without `seconds`, needs a guard.
+        """Return at least one address of the server, all checked; without `seconds`, a guard must
+        be active.
 
         Raises:
             ToolError: SECURITY_VIOLATION, NETWORK_ERROR or TIMEOUT; nothing was sent.
@@ -162,7 +163,8 @@ class GuardedBackend(httpcore2.NetworkBackend):
         return resolve_host(server, self.reach, self.resolve, left)
 
     def check_behind_proxy(self, host: str, port: int) -> None:
-        """Refuse private servers behind the proxy, too, but not names that only it can look up.
+        """Refuse private servers behind the proxy, too, but not names that only the proxy can look
+        up.
 
         Raises:
             ToolError: SECURITY_VIOLATION
@@ -204,7 +206,7 @@ def _connect_to_any(
 
 
 class LimitedBody(httpx2.SyncByteStream):
-    """The content of a response as sent; LIMIT_EXCEEDED if it is too large."""
+    """The content of a response as sent; raises a ToolError, LIMIT_EXCEEDED, if it is too large."""
 
     def __init__(self, incoming: httpcore2.Response, host: str, most: int) -> None:
         self._incoming = incoming

@@ -19,7 +19,7 @@ def read_url(text: str) -> httpx2.URL:
     """Parse the URL and normalize its host as `parse_host` does.
 
     Every port is allowed: services use all of them, and forbidden hosts are recognized by their
-    addresses. It refuses everything that two parsers could read as different hosts: user
+    addresses. Everything that two parsers could read as different hosts is refused: user
     information, backslashes, control characters, escapes in hosts, and IP addresses in any form but
     their plain one.
 
@@ -77,7 +77,7 @@ def get_port(url: httpx2.URL) -> int:
 
 
 def get_origin(url: httpx2.URL) -> tuple[str, str, int]:
-    """Return (scheme, host, port); URLs of the same server have equal origins."""
+    """Return (scheme, host, port); URLs of the same server have the same origin."""
     return url.scheme, get_host(url), get_port(url)
 
 

@@ -175,7 +175,8 @@ EVENT_LEADS = (
 
 
 def generate_demo_companies(count: int = COUNT) -> list[dict[str, Any]]:
-    """Generate companies with unique names, as Record fields: fixed, old event leads, composed.
+    """Generate companies with unique names, as Record fields: first the fixed ones, then old event
+    leads, then composed ones.
 
     Args:
         count: the total number, from 21 to 2,000.

@@ -1,4 +1,5 @@
-"""The demo's own tool: a simulated company register, as slow as a remote one for each company."""
+"""The demo's own tool: a simulated company register, which is as slow for each company as a remote
+register."""
 
 import time
 from typing import Any

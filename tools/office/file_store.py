@@ -11,7 +11,8 @@ from tools.registries.files import FileStore, Names
 
 
 def is_folder(organization_id: int, names: Names) -> bool:
-    """Return True if the folder can be listed; links cannot."""
+    """Return True if there is a folder at this path and it can be listed; a link to a folder cannot
+    be."""
     with suppress(ToolError), open_folder(organization_id, names):
         return True
     return False

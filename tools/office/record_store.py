@@ -16,7 +16,7 @@ from tools.registries.records import RecordLists, RecordStore, RecordTransfer
 
 
 def get_changes(organization_id: int) -> QuerySet[RecordChange]:
-    """Return the history of all records of one organization."""
+    """Return the history entries of an organization's records."""
     return RecordChange.objects.filter(record__organization_id=organization_id)
 
 

@@ -17,7 +17,7 @@ class Registry(Generic[Offer]):
         self._offer: Offer | None = None
 
     def register(self, offer: Offer) -> None:
-        """Register the operations; they replace earlier ones."""
+        """Register the operations, in place of any that were registered earlier."""
         self._offer = offer
 
     def get(self) -> Offer:

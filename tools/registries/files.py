@@ -62,8 +62,8 @@ class FileStore:
     """Files by organization. The functions raise ToolError to refuse an operation.
 
     Attributes:
-        largest_file: bytes.
-        max_files: files and folders of one organization.
+        largest_file: the largest size of a file, in bytes.
+        max_files: the maximum number of files and folders of one organization.
         parse_path: parses the path of a folder; an empty one is the organization's folder.
         parse_file_path: parses the path of an entry.
         is_folder: tells whether the folder can be listed; links cannot.
@@ -73,7 +73,7 @@ class FileStore:
             raise.
         list_deletions: lists what a deletion would remove.
         delete_files: deletes a file or folder; the last argument is called with the entries before
-            that, and may raise.
+            the deletion, and may raise.
         keep_result_files: keeps the files that a call of this level in this run returned.
         list_organizations: lists the ids of organizations that have files.
         list_all_entries: yields every file and folder with the organization's id.

@@ -11,14 +11,15 @@ from tools.registries import Registry
 
 LARGEST_IMPORT = 50_000_000
 MAX_CHOICES = 200
-"""The most lists, and values of a field, that a page offers as choices."""
+"""The maximum number of lists, and of a field's values, that a page offers as choices."""
 
 Choices = Sequence[tuple[str, str]]
 
 
 @dataclass(frozen=True)
 class RecordListQuery:
-    """Conditions of a list; empty ones match all records, and status `archived` archived ones."""
+    """Conditions of a list; empty conditions do not apply. Only the status `archived` lists
+    archived records."""
 
     text: str = ""
     region: str = ""
@@ -29,7 +30,7 @@ class RecordListQuery:
 
 @dataclass(frozen=True)
 class SortOrder:
-    """The order of a list; equal keys are ordered by id."""
+    """The order of a list; records with the same key are ordered by id."""
 
     by: str = "name"
     descending: bool = False
@@ -51,7 +52,7 @@ class RecordPage:
 
 
 class ImportRefusedError(Exception):
-    """The file cannot be imported at all, so nothing was. The message is for the user."""
+    """The file cannot be imported at all, and nothing was imported. The message is for the user."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ class ImportReport:
 
 @dataclass(frozen=True)
 class CheckedRows:
-    """The rows of a file with their lines: fields of good rows, and the faults of bad ones."""
+    """The rows of a file with their lines: the fields of good rows, and the faults of bad rows."""
 
     good: list[tuple[int, dict[str, Any]]]
     bad: list[tuple[int, str]]
@@ -98,7 +99,7 @@ class RecordTransfer:
     Attributes:
         columns: the columns that an import reads.
         ignored_columns: further columns of an export, which an import ignores.
-        max_rows: the most rows of one import.
+        max_rows: the maximum number of rows in one import.
         read_csv: reads and checks a file; raises ImportRefusedError.
         create_records: creates the good rows in an organization, in the name of an actor.
         format_header: the first line of an export.

@@ -87,7 +87,8 @@ def create_schedule(organization_id: int, new: NewSchedule) -> Schedule:
     """Create a schedule, which fires first at its next time.
 
     Raises:
-        ToolError: INVALID_OPERATION or LIMIT_EXCEEDED; INVALID_CRON_SPEC if it has no next time.
+        ToolError: INVALID_OPERATION or LIMIT_EXCEEDED; INVALID_CRON_SPEC if the schedule has no
+            next time.
     """
     with transaction.atomic():
         check_new_schedule(organization_id, new)

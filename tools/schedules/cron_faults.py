@@ -38,7 +38,7 @@ CRON_FIELDS = (
 
 
 def find_cron_fault(fields: list[str]) -> str | None:
-    """Describe the first invalid one of a cron expression's five fields; None if all are valid."""
+    """Describe the first invalid field of a cron expression; None if all five are valid."""
     for part, text in zip(CRON_FIELDS, fields, strict=True):
         if not _is_valid(part.field, text):
             forms = "as a single value, list, ascending range or step, or * for all"

@@ -1,8 +1,9 @@
 """Times of a cron expression in a time zone, including days on which the clocks change.
 
-There are two kinds of expressions. One that names hours describes times of the day: each occurs
-once a day, at the first moment when the clock shows it or has jumped over it. One for every hour
-("every 15 minutes") follows the clock, so it continues evenly through an hour that occurs twice.
+There are two kinds of expressions. An expression that names hours describes times of the day: each
+occurs once a day, at the first moment when the clock shows it or has jumped over it. An expression
+for every hour ("every 15 minutes") follows the clock, so it continues evenly through an hour that
+occurs twice.
 """
 
 from collections.abc import Iterator
@@ -19,7 +20,7 @@ from tools.schedules.cron_faults import find_cron_fault
 
 LONGEST_CRON = 100
 SMALLEST_MINUTES = 5
-"""The shortest gap between two times: a run takes more than a minute, and each costs money."""
+"""The shortest gap between two times: a run takes more than a minute, and each run costs money."""
 EXAMPLE = "0 9 * * MON-FRI"
 
 _FIELDS = "five fields: minute hour day-of-month month day-of-week"
@@ -27,7 +28,8 @@ _SOME_DAY = datetime(2000, 1, 1)  # noqa: DTZ001 - a clock reading has no zone
 _MINUTE = timedelta(minutes=1)
 _SECOND = timedelta(seconds=1)
 _STEP_S = 12 * 3600
-"""No time zone changes its clocks twice within this time."""
+"""The seconds between two looks at a zone's clock. No time zone changes its clocks twice within
+them."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,8 @@ class CronTimes:
         return ZoneInfo(self.time_zone)
 
     def next_after(self, moment: datetime) -> datetime | None:
-        """Find the first time strictly after the moment, in UTC; None if none is in 50 years."""
+        """Find the first time strictly after the moment, in UTC; None if there is none within 50
+        years."""
         if len(CronSim(self.cron, _SOME_DAY).hours) == 24:
             return self._find_next_on_clock(moment)
         return next((time for time in self._list_times_of_day(moment) if time > moment), None)
@@ -55,7 +58,8 @@ class CronTimes:
         return [time.astimezone(self.zone) for time in found]
 
     def _list_times_of_day(self, moment: datetime) -> Iterator[datetime]:
-        """Yield the times in UTC from about the moment; a skipped one becomes the next existing."""
+        """Yield the times in UTC from about the moment; a time that the clock skips becomes the
+        next one that exists."""
         for shown in CronSim(self.cron, _read_clock(moment, self.zone)):
             while not _exists_on_clock(shown, self.zone):
                 shown += _MINUTE  # noqa: PLW2901
@@ -145,7 +149,8 @@ def _build_cron_error(cron: str, why: str) -> ToolError:
 
 
 def _find_shortest_gap(parsed: CronSim) -> int:
-    """Find the shortest gap, in minutes, between times of a day or to the next day's first one."""
+    """Find the shortest gap, in minutes, between two times of a day, or between a day's last time
+    and the next day's first."""
     of_day = sorted(60 * hour + minute for hour in parsed.hours for minute in parsed.minutes)
     return min(later - earlier for earlier, later in pairwise([*of_day, of_day[0] + 24 * 60]))
 
@@ -161,7 +166,8 @@ def _exists_on_clock(shown: datetime, zone: ZoneInfo) -> bool:
 
 
 def _find_clock_change(zone: ZoneInfo, first: datetime, last: datetime) -> datetime | None:
-    """Find the first clock change after `first` and up to `last`, to the second; None if none."""
+    """Find the first clock change after `first` and up to `last`, to the second; None if there is
+    none."""
     low, end = int(first.timestamp()), int(last.timestamp())
     before = _find_offset(zone, low)
     while low < end:

@@ -15,7 +15,8 @@ _ANY = datetime(2000, 1, 1)  # noqa: DTZ001 - any date, needed only to parse the
 
 
 def describe_times(times: CronTimes) -> str:
-    """Describe the times: "every Monday at 09:00 (Europe/Berlin)"; cronsim words unusual ones."""
+    """Describe the times: "every Monday at 09:00 (Europe/Berlin)"; cronsim describes unusual
+    times."""
     parsed = CronSim(times.cron, _ANY)
     usual = _describe_common(parsed)
     words = usual or parsed.explain()
@@ -28,7 +29,7 @@ def format_moment(time: datetime) -> str:
 
 
 def _describe_common(parsed: CronSim) -> str:
-    """Describe a common expression; return an empty string for others."""
+    """Describe a common expression; return an empty string for any other."""
     day, clock = _describe_days(parsed), _describe_clock(parsed)
     if not day or not clock:
         return ""
@@ -68,7 +69,8 @@ def _name_days(numbers: Iterable[int]) -> str:
 
 
 def _describe_clock(parsed: CronSim) -> str:
-    """Describe the times of day: "at 09:00 and 17:00", "every 15 minutes"; empty if unusual."""
+    """Describe the times of day: "at 09:00 and 17:00", "every 15 minutes"; empty if they are
+    unusual."""
     hours, minutes = sorted(parsed.hours), sorted(parsed.minutes)
     if len(hours) * len(minutes) <= MAX_TIMES:
         return (

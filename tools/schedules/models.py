@@ -17,7 +17,7 @@ class Schedule(models.Model):
 
     Attributes:
         next_at: the next time; each time fires at most once, because one commit starts the run and
-            advances this.
+            advances `next_at`.
         last_at, last_run: the last time that fired, and the run that it started.
         fired: the number of runs that it has started.
         problem: the reason why it was switched off or, while it is active, why its last time

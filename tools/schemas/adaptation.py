@@ -16,9 +16,9 @@ from tools.schemas.references import resolve_reference
 
 MAX_DEPTH = 64
 MAX_SIZE = 200_000
-"""Characters of one schema as JSON."""
+"""The maximum number of characters in one schema as JSON."""
 MAX_VALUES = 20_000
-"""Entries of all lists and objects in one schema."""
+"""The maximum number of entries in all lists and objects of one schema together."""
 MAX_DESCRIPTION_LENGTH = 1_024
 
 _DATA = frozenset({"default", "const", "enum", "example", "examples"})
@@ -29,8 +29,8 @@ _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 _LEFT_TO_THE_SERVER = frozenset(
     {"uniqueItems", "patternProperties", "$schema", "$id", "$comment", "x-mcp-header"}
 )
-"""Keywords that only the server uses: sets are unordered, and name patterns may take forever to
-match.
+"""Keywords that are left to the server. The toolbox refuses sets, because they have no stable
+order, and matching names by patterns may take forever.
 
 `x-mcp-header` asks the client for HTTP headers, and the client is Gadget, not the model.
 """
@@ -49,7 +49,7 @@ class ShownParams:
 
     Attributes:
         names: {own name: name for the model}.
-        notes: the parts that are left out, as parts of a sentence.
+        notes: the keywords that are left out, each as part of a sentence.
     """
 
     schema: dict[str, Any]
@@ -70,10 +70,11 @@ class SchemaAdapter:
     clean: Callable[[str, int], str]
 
     def read_params(self, given: Any) -> ShownParams:
-        """Read the schema of a tool's params; a missing or empty one means that it takes none.
+        """Read the schema of a tool's params; a missing or empty schema means that the tool takes
+        none.
 
         Raises:
-            IllegalSchemaError: it cannot be used for params.
+            IllegalSchemaError: the schema cannot be used for params.
         """
         if given is None or given is True or given == {}:
             return ShownParams(dict(NO_PARAMS), {}, ())
@@ -87,7 +88,7 @@ class SchemaAdapter:
         return ShownParams(shown, names, tuple(notes))
 
     def read_output(self, given: Any) -> tuple[dict[str, Any] | None, str]:
-        """Read the schema of a tool's results; one that cannot be used is dropped.
+        """Read the schema of a tool's results; a schema that cannot be used is dropped.
 
         Returns:
             The schema, or None; and the reason why it was dropped, as part of a sentence.
@@ -109,7 +110,7 @@ class SchemaAdapter:
     def _map_reserved_names(self, schema: Mapping[str, Any]) -> dict[str, str]:
         """Return {own name: name for the model} for each reserved property name, such as `user_id`.
 
-        Each gets an extra `_`, or as many as it needs to be unique.
+        Each name gets an extra `_`, or as many as it needs to be unique.
         """
         names = {name for node in _list_nodes(schema) for name in _list_properties(node)}
         changed: dict[str, str] = {}
@@ -124,10 +125,11 @@ class SchemaAdapter:
 def _check_schema(given: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """Return a legal form of the schema, with notes about the parts that were dropped.
 
-    `refuse_endless` bounds the cost of checks.
+    The cost of checking values is not bounded here, but by `refuse_endless`.
 
     Raises:
-        IllegalSchemaError: it is too large, too deep, or refers to another document.
+        IllegalSchemaError: it is too large or too deep, or has a reference that is broken, goes by
+            name or leads to another document.
     """
     _refuse_shape(given)
     size = len(json.dumps(given, separators=(",", ":"), ensure_ascii=False, allow_nan=False))
@@ -140,7 +142,8 @@ def _check_schema(given: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     for reference in _list_references(schema):
         if not reference.startswith("#"):
             raise IllegalSchemaError(f"its schema refers to another document: {reference!r:.200}")
-        # Finding a name would need a search of the whole schema.
+        # References by name are refused, because finding one would need a search of the whole
+        # schema.
         if reference[1:] and not reference.startswith("#/"):
             raise IllegalSchemaError(
                 f"its schema has a reference by name, not by path: {reference!r:.200}"

@@ -1,7 +1,7 @@
 """Translation of older and faulty JSON schemas into Draft 2020-12, keyword by keyword.
 
-A keyword that means something else today is translated; one that means nothing is dropped, with a
-note for the admin.
+A keyword that means something else today is translated; a keyword that means nothing is dropped,
+with a note for the admin.
 """
 
 import re
@@ -15,7 +15,7 @@ from tools.schemas.expansion import IllegalSchemaError
 from tools.schemas.patterns import compile_linear_pattern, translate_pattern
 
 MAX_FAULTS = 50
-"""Illegal keywords that may be dropped from one schema."""
+"""The maximum number of illegal keywords that are dropped from one schema."""
 EXCLUSIVE = {"exclusiveMinimum": "minimum", "exclusiveMaximum": "maximum"}
 _OF_SCHEMAS = frozenset(
     {"properties", "patternProperties", "dependentSchemas", "$defs", "definitions"}
@@ -74,7 +74,8 @@ def _translate_node(node: Any, notes: list[str]) -> Any:
 
 
 def translate_bounds(node: dict[str, Any]) -> None:
-    """Translate Draft 4's `exclusiveMinimum: true`, which modified `minimum`."""
+    """Translate Draft 4's `exclusiveMinimum: true` and `exclusiveMaximum: true`, which modified the
+    keyword of the bound itself."""
     for exclusive, inclusive in EXCLUSIVE.items():
         is_exclusive = node.get(exclusive)
         if not isinstance(is_exclusive, bool):
@@ -101,7 +102,7 @@ def _translate_required(before: Mapping[str, Any], node: dict[str, Any]) -> None
 
 
 def _translate_lists(node: dict[str, Any]) -> None:
-    """Translate the list form of `items`, which is `prefixItems` today."""
+    """Translate the list form of `items`, which is `prefixItems` today, and drop the type `any`."""
     if isinstance(node.get("items"), list) and "prefixItems" not in node:
         first, rest = node.pop("items"), node.pop("additionalItems", None)
         if first:
@@ -113,7 +114,7 @@ def _translate_lists(node: dict[str, Any]) -> None:
 
 
 def _translate_dependencies(node: dict[str, Any]) -> None:
-    """Translate `dependencies`, which are two keywords today."""
+    """Translate `dependencies` into the two keywords that have replaced it."""
     found = node.pop("dependencies", None)
     for name, wanted in found.items() if isinstance(found, Mapping) else ():
         is_names = isinstance(wanted, list | str)
@@ -136,7 +137,7 @@ def _drop_pattern(node: dict[str, Any], notes: list[str]) -> None:
 
 
 def _drop_illegal(schema: dict[str, Any], notes: list[str]) -> None:
-    """Drop illegal keywords, and replace illegal subschemas with ones that allow anything."""
+    """Drop illegal keywords, and replace illegal subschemas with subschemas that allow anything."""
     checker = Draft202012Validator(Draft202012Validator.META_SCHEMA, format_checker=_NO_FORMATS)
     for _ in range(MAX_FAULTS):
         fault = next(checker.iter_errors(schema), None)

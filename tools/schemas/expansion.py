@@ -8,10 +8,11 @@ from referencing.exceptions import Unresolvable
 from referencing.jsonschema import DRAFT202012
 
 MAX_EXPANDED = 20_000
-"""The most subschemas of one schema, with all references expanded."""
+"""The maximum number of subschemas in one schema, with all references expanded."""
 
 _SAME_VALUE = ("allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas")
-"""Keywords whose schemas apply to the same value; all others apply to parts of it."""
+"""Keywords whose schemas apply to the same value. The schemas of other keywords apply to parts of
+the value."""
 _PARTS = (
     *(
         "properties",
@@ -40,7 +41,7 @@ def refuse_endless(schema: Mapping[str, Any]) -> None:
         schema: a legal schema whose references are paths within it (`#/…`).
 
     Raises:
-        IllegalSchemaError: the schema is endless.
+        IllegalSchemaError: the schema expands too far, is endless, or has a broken reference.
     """
     try:
         _Expansion(schema).refuse_endless()

@@ -8,7 +8,8 @@ from typing import Any
 from tools.schemas.references import find_target
 
 MAX_REFERENCES = 5
-"""The depth of nested references; a deeper or recursive one becomes an object of any kind."""
+"""The maximum depth of nested references; a deeper or recursive reference becomes an object of any
+kind."""
 _KEPT = frozenset({"type", "description", "enum", "items", "properties", "required", "anyOf"})
 _SILENT = frozenset(
     {"$defs", "definitions", "$schema", "$id", "$ref", "title", "const", "oneOf", "allOf"}
@@ -28,7 +29,8 @@ def simplify_definition(tool: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def simplify_schema(schema: Schema) -> Schema:
-    """Return the schema with references inlined and all other rules named in descriptions."""
+    """Return the schema with its references inlined, and with the rules that Ollama ignores in
+    descriptions."""
     return {"type": "object", "properties": {}, **_Simplifier(schema).simplify(schema, ())}
 
 
@@ -73,7 +75,7 @@ class _Simplifier:
         return node, within
 
     def _list_rules(self, node: Schema, within: tuple[str, ...]) -> list[str]:
-        """List the rules that the server drops, as `name value`."""
+        """List the rules that Ollama drops, as `name value`."""
         rules = {name: value for name, value in node.items() if name not in _KEPT | _SILENT}
         more = rules.pop("additionalProperties", None)
         if isinstance(more, dict) and (values := self.simplify(more, within)):

@@ -12,7 +12,7 @@ _MAX_DESCRIPTION_LENGTH = 400
 _MAX_PATTERN_LENGTH = 500
 _MAX_DEFAULT_LENGTH = 200
 _MARGIN = 4
-"""This multiple of the length is read, to find enough characters besides spaces."""
+"""The multiple of the wanted length that is read, because some of the characters may be spaces."""
 
 _TYPES = frozenset({"object", "array", "string", "number", "integer", "boolean", "null"})
 _NUMBERS = ("minimum", "maximum", *EXCLUSIVE)

@@ -11,7 +11,8 @@ from tools.schemas.types import describe_type, name_type
 
 _DEEPEST = 20
 _DEEPEST_LISTED = 5
-"""The most dots in a listed path, because a schema may refer to itself."""
+"""The maximum number of dots in a listed path. Without a limit, a schema that refers to itself
+would have endless paths."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,8 @@ class CallSchema:
         return list(self._list_params(self.root, "", is_there=True))
 
     def find_missing(self, paths: Iterable[str]) -> str:
-        """Find a param that every call has and that no path leads to or into; empty for none."""
+        """Find a param that every call has and that no path leads to or into; empty if there is
+        none."""
         return self._find_missing(self.root, "", frozenset(paths))
 
     def _list_params(self, node: Any, where: str, *, is_there: bool) -> Iterator[SchemaParam]:
@@ -68,7 +70,8 @@ class CallSchema:
 
     def _find_missing(self, node: Any, where: str, paths: frozenset[str]) -> str:
         here = self._resolve(node)
-        if "items" in here and where not in paths:  # otherwise the list may be empty
+        # If the list itself is in `paths`, it may be empty, so its items need nothing.
+        if "items" in here and where not in paths:
             return self._find_missing(here["items"], where, paths)
         for name, schema in self._read_properties(here):
             path = f"{where}.{name}" if where else name
@@ -114,7 +117,7 @@ def list_types(schema: Mapping[str, Any], param: str, tool: str = "") -> frozens
         tool: the tool's name, to check the path; without it, any path passes.
 
     Raises:
-        ValueError: the tool has no such param; the text names those that it has.
+        ValueError: the tool has no such param; the text names the params that it has.
     """
     return _list_named_types(_find_nodes(schema, param, tool))
 
@@ -294,7 +297,8 @@ def _enter_lists(node: Mapping[str, Any], root: Mapping[str, Any]) -> Iterator[M
 
 
 def _takes_any_name(node: Mapping[str, Any]) -> bool:
-    """Return True for an object with open names, or for a node without a type or properties."""
+    """Return True for an object that may have params of any name, or for a node without a type or
+    properties."""
     if node.get("type") not in (None, "object") and "object" not in node.get("type", ()):
         return False
     has_names = bool(node.get("properties"))

@@ -19,7 +19,8 @@ def find_target(reference: str, root: Mapping[str, Any]) -> Mapping[str, Any] | 
 
 
 def resolve_reference(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Follow references within `root`; return the schema if one is broken, the last of a cycle."""
+    """Follow references within `root`. Return the schema itself if a reference is broken, and the
+    last schema of a cycle."""
     here, seen = schema, set[str]()
     while (
         isinstance(reference := here.get("$ref"), str)
@@ -76,8 +77,8 @@ def expand_forms(
     *,
     with_entries: bool = False,
 ) -> Iterator[Mapping[str, Any]]:
-    """Yield the schema and every other schema for the same value, each once: targets of references,
-    and those in these keywords.
+    """Yield the schema and every other schema for the same value, each once: the targets of
+    references, and the schemas in these keywords.
 
     Args:
         with_entries: also yield the schemas for the entries, if the value is a list.

@@ -15,9 +15,10 @@ from referencing import Registry
 from tools.schemas.patterns import compile_linear_pattern
 
 MAX_STEPS = 100_000
-"""The most keywords applied to the params of one call."""
+"""The maximum number of keywords applied to the params of one call."""
 MAX_CHECK_S = 10.0
-"""Time limit besides MAX_STEPS: one step can be slow, with many choices or large values."""
+"""The time limit besides MAX_STEPS, because one step can be slow, with many choices or large
+values."""
 
 
 class UncheckableError(ValueError):
@@ -77,7 +78,7 @@ def find_faults(
     Args:
         validator: from `build_validator`.
         most: stop after this many faults; None for all.
-        steps: the most keywords to apply.
+        steps: the maximum number of keywords to apply.
 
     Raises:
         UncheckableError: the check exceeded `steps` or MAX_CHECK_S, or the nesting is endless.

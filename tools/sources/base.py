@@ -12,7 +12,7 @@ class ToolSource(Protocol):
     """A supplier of tools: built in, a plugin, an API, an MCP server, or several sources combined.
 
     Attributes:
-        name: its name for people, e.g. "built in".
+        name: the source's name for people, e.g. "built in".
         left_out: a sentence for each tool that was left out.
     """
 
@@ -20,7 +20,7 @@ class ToolSource(Protocol):
     left_out: Sequence[str] = ()
 
     def start(self) -> None:
-        """Load the tools; may be slow. Do nothing if they are already loaded."""
+        """Load the tools; this may be slow. Do nothing if they are already loaded."""
 
     def tools(self) -> list[Tool]:
         """Return all tools; call it after `start`."""
@@ -37,8 +37,8 @@ class LoadedSource(ToolSource):
     """A source that loads all its tools when it starts, and keeps them until it is shut down.
 
     Attributes:
-        withheld: {tool name: why it cannot be used now}, each a sentence for people; a granted call
-            fails with it.
+        withheld: {tool name: why it cannot be used now}, each a sentence for people; a call of a
+            granted tool fails with that sentence.
     """
 
     def __init__(self, name: str) -> None:

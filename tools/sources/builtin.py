@@ -1,4 +1,4 @@
-"""The source of tools in an explicit list: those of the engine, and an installation's own."""
+"""The source of tools in an explicit list: the engine's tools, or an installation's own."""
 
 from collections.abc import Iterator, Sequence
 

@@ -13,11 +13,12 @@ logger = logging.getLogger("gadget.tools")
 
 
 class CombinedSource(LoadedSource):
-    """The tools of several sources, in order. Two sources with a tool of equal name are an error.
+    """The tools of several sources, in order. It is an error if two sources have a tool of the same
+    name.
 
     Names are compared, not ids: a name refers to its highest version, so another source's
-    `mail.send@2.0` would silently replace `mail.send@1.0`. One source may have several versions.
-    The name of a withheld tool counts as taken, too.
+    `mail.send@2.0` would silently replace `mail.send@1.0`. One source may have several versions of
+    a tool. The name of a withheld tool counts as taken, too.
 
     Args:
         by_precedence: if a name occurs twice, use the tool of the first source and leave out the
@@ -31,10 +32,10 @@ class CombinedSource(LoadedSource):
         self._started = ExitStack()
 
     def _load_tools(self) -> list[Tool]:
-        """Start the sources in order; if one fails, shut down the started ones.
+        """Start the sources in order; if a source fails, shut down those that have started.
 
         Raises:
-            ValueError: two sources have the same name.
+            ValueError: two sources have a tool of the same name.
         """
         with ExitStack() as started:
             for source in self._sources:
@@ -62,7 +63,7 @@ class CombinedSource(LoadedSource):
                         f"{name} comes from both {other.name!r} and {source.name!r}: remove one"
                     )
                 left_out.append(
-                    f"{name} of {source.name!r} is left out: {other.name!r} comes first and has it, too"
+                    f"{name} of {source.name!r} is left out: {other.name!r} already provides it"
                 )
                 logger.error("%s", left_out[-1])
         self.left_out = left_out
@@ -85,8 +86,8 @@ def fill_toolbox(
 ) -> None:
     """Start the sources and register their tools in order; an invalid tool is left out.
 
-    Every toolbox gets its tools here. Those that it already has, and the names that it withholds,
-    count as the first source.
+    Every toolbox gets its tools here. Tools that it already has, and names that it withholds, count
+    as the first source.
 
     Args:
         by_precedence: see `CombinedSource`.

@@ -1,6 +1,6 @@
 """Detection of tools that can embed other requests in a call: batches, GraphQL, RPC.
 
-Such a call does whatever its params say, so neither its method nor its grant limits it.
+Such a call does whatever its params say, so neither its method nor its grant limits what it does.
 """
 
 import re
@@ -46,9 +46,10 @@ def detect_embedded_requests(
     """Return why a tool may embed other requests, as part of a sentence; None if it cannot.
 
     Args:
-        names: its name, path and id, by their description in a sentence: {"its path": "/v1/batch"}.
-        schema: the schema of its params.
-        only_reads: its HTTP method only reads, so a `batch` is something to read.
+        names: the tool's name, path and id, by their description in a sentence: {"its path":
+            "/v1/batch"}.
+        schema: the schema of the tool's params.
+        only_reads: the tool's HTTP method only reads, so a `batch` is something to read.
     """
     for where, text in names.items():
         if word := _find_batch_word(text, only_reads=only_reads):
@@ -76,7 +77,8 @@ def _split_words(text: str) -> list[str]:
 
 
 def _find_batch_word(text: str, *, only_reads: bool) -> str:
-    """Return the word that suggests embedded requests; `batch` counts only at either end."""
+    """Return the word that suggests embedded requests; `batch` counts only as a name's first or
+    last word."""
     for word in _CERTAIN_WORDS:
         if word in _split_words(text) or (len(word) > 3 and word in normalize_name(text)):
             return word
@@ -105,7 +107,8 @@ def _may_be_method(schema: Any) -> bool:
 
 
 def _list_fields(schema: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield each object's properties, by normalized name; those of one `allOf` are combined."""
+    """Yield each object's properties, by normalized name; the properties in one `allOf` are
+    combined."""
     waiting: list[Any] = [schema]
     seen: set[int] = set()
     while waiting:

@@ -34,9 +34,8 @@ SHIPPED_CATEGORIES = frozenset(
         *("results", "schedule", "search_google", "system", "utility", "web"),
     }
 )
-"""The categories of the tools that ship. No other tool may have them, even if the office is
-switched off: cards and pages recognize by the category that a call is about records, files or
-schedules."""
+"""The categories of the shipped tools. No other tool may have them, even if the office plugin is
+off: a category tells cards and pages that a call is about records, files or schedules."""
 
 
 class PluginError(ValueError):
@@ -55,9 +54,9 @@ class PluginSource(LoadedSource):
     """The tools of one entry point: a list of tools and tool classes, a source, or a function that
     returns either.
 
-    An invalid tool is left out; the others work. In the catalog, each tool shows this plugin as its
-    source and, unless it names an author, the package's author. The tools of a shipped plugin keep
-    their own.
+    An invalid tool is left out; the other tools work. In the catalog, each tool shows this plugin
+    as its source and, unless it names an author, the package's author. The tools of a shipped
+    plugin keep their own source and author.
 
     Args:
         taken: names of other tools.
@@ -77,7 +76,7 @@ class PluginSource(LoadedSource):
 
         Raises:
             PluginError: the entry point names no tools, none of them can be used, or one of their
-                names is taken or in a category of tools that ship.
+                names is taken or in a category of shipped tools.
             Exception: the package's own code failed.
         """
         with ExitStack() as failed:
@@ -86,7 +85,7 @@ class PluginSource(LoadedSource):
             names = {tool.name for tool in tools} | self.withheld.keys()
             if not names:
                 raise PluginError(next(iter(self.left_out), "it has no tools"))
-            Toolbox().register_all(tools)  # refuses equal name and version
+            Toolbox().register_all(tools)  # refuses a repeated name and version
             if repeated := sorted(names.intersection(self._taken)):
                 raise PluginError(f"these names are already taken: {', '.join(repeated)}")
             reserved = SHIPPED_CATEGORIES & {name.partition(".")[0] for name in names}

@@ -40,13 +40,13 @@ def explain_exfiltration(definition: Mapping[str, Any]) -> str | None:
 
 
 def list_risks(definition: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a sentence for each risk to weigh when choosing its level."""
+    """Yield a sentence for each risk to weigh when choosing the tool's level."""
     if (carries := explain_embedded_requests(definition)) is not None:
-        yield f"One approval runs every request inside the call, of any level: {carries}."
+        yield f"One approval runs every request inside the call, whatever its level: {carries}."
     if (reaches := explain_exfiltration(definition)) is not None:
         yield (
             f"A model can use it to send data out, because {reaches}. "
-            "At the levels read and draft, it needs approval only for hosts that are not allowed."
+            "Read and draft calls need approval only if they contact a host that is not allowed, or send your own data."
         )
 
 

@@ -55,7 +55,8 @@ class CastVote:
         return (self.voter,) if self.deputy_for is None else (self.voter, self.deputy_for)
 
     def shares_a_voice_with(self, other: "CastVote") -> bool:
-        """Return True if the votes count as one: of one person, or of a person and their deputy."""
+        """Return True if the votes count as one, because they are of one person, or of a person and
+        their deputy."""
         own, others = ({person.id for person in vote.people} for vote in (self, other))
         return bool(
             own & others
@@ -181,7 +182,8 @@ class RuleTerms:
         )
 
     def accepts(self, vote: CastVote, card: RuledCard) -> bool:
-        """Return True if the vote counts for the rule; a deputy votes with the other's groups."""
+        """Return True if the vote counts for the rule. A deputy's vote counts for the groups of the
+        person whom they represent."""
         if not all(person.may_approve for person in vote.people):
             return False
         if self.excludes_requesters and any(person.id in card.requesters for person in vote.people):
@@ -196,7 +198,7 @@ ANY_APPROVER = RuleTerms(0, "one approver")
 """The rule for a card that no other rule matches."""
 TWO_PERSON_RULE = RuleTerms(0, "two-person rule", excludes_requesters=True)
 NEVER_MET = RuleTerms(0, "unreadable rule", needed=1, group=Group(0, "a group that cannot be read"))
-"""The rule in place of one that cannot be read: nobody is in its group."""
+"""The rule that stands in for an unreadable rule: nobody is in its group."""
 
 
 @dataclass(frozen=True)
@@ -208,7 +210,7 @@ class RuleState:
 
     @property
     def missing(self) -> int:
-        """The number of votes that it still needs."""
+        """The number of votes that the rule still needs."""
         return max(self.rule.needed - len(self.counted), 0)
 
 
@@ -252,7 +254,8 @@ def count_votes(
 def list_counted(
     card: RuledCard, votes: Iterable[CastVote], rules: Iterable[RuleTerms]
 ) -> list[CastVote]:
-    """List the votes that count for at least one rule now; the others make room for new ones."""
+    """List the votes that count for at least one rule now. A vote that counts for none does not
+    keep its voter from voting again."""
     return _list_heard(card, votes, _list_matching(card, rules))
 
 
@@ -270,7 +273,7 @@ def may_decide(
     """Determine if the person may approve the card now, in their own name or else as a deputy.
 
     Args:
-        votes: those that were cast on this card before.
+        votes: the votes that were cast on this card before.
         rules: all rules of the organization.
     """
     if not person.may_approve:
@@ -301,8 +304,8 @@ def _may_finish(
     """Determine if the person may approve a card that has enough votes only because its rules
     became easier.
 
-    One more approval by somebody who counts is needed, because nobody saw the card as approved when
-    the last vote was cast.
+    One more approval is needed from someone whose approval counts, because nobody saw the card as
+    approved when the last vote was cast.
     """
     if has_voted or any(state.rule.accepts(CastVote(person), card) for state in states):
         return Entitlement(None, completes=True)

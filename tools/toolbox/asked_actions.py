@@ -7,18 +7,20 @@ from pydantic import BaseModel, ConfigDict
 from tools.contract import ErrorCode, Level, Preview, Tool, ToolContext, ToolError
 
 PREFIX = "ask/"
-"""The prefix of their names. No tool can have such a name, so nothing about tools applies."""
+"""The prefix of asked actions' names. No tool can have such a name, so no rule about a tool applies
+to them."""
 NOT_RUN_HERE = "Gadget does not run this; the agent will."
 
 
 class _AnyParams(BaseModel):
-    """Whatever the agent sends: only the agent knows what they mean."""
+    """Params of any shape, because only the agent knows what they mean."""
 
     model_config = ConfigDict(extra="allow")
 
 
 class AskedAction(Tool):
-    """An action by name; its level is that of the call, because each organization sets its own."""
+    """An action by name; each call has a level of its own, because every organization sets the
+    action's level."""
 
     description = "An action that an agent takes itself once a person has approved it."
     level = Level.DESTRUCTIVE
@@ -38,7 +40,7 @@ class AskedAction(Tool):
         return Preview.impossible(NOT_RUN_HERE)
 
     def sentence(self, params: Any, preview: Preview) -> str:
-        """Name the action; the card of an ask names the agent and its params, too."""
+        """Name the action; the card of an ask also names the agent and shows the params."""
         return f"An agent asks to run {self.display_name}"
 
 

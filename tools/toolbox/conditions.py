@@ -1,4 +1,5 @@
-"""Conditions on a grant's params: a call that breaks one waits for a person, or never runs."""
+"""Conditions on a grant's params: a call that breaks a condition waits for a person, or
+never runs."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -42,7 +43,7 @@ class Rule(StrEnum):
     MINIMUM = "minimum"
     MAXIMUM = "maximum"
     MAX_LENGTH = "max_length"
-    """Characters of a text, or entries of a list."""
+    """A text has at most this many characters, or a list this many entries."""
     PREFIX = "prefix"
     """The text starts with the value, and no part of a path in it leads upwards."""
     HOST = "host"
@@ -136,8 +137,8 @@ class Condition:
     ) -> Objection | None:
         """Find how the call breaks the condition; None if it does not.
 
-        A missing param breaks it, except for NOT_FROM_OUTSIDE. So does an unknown origin or history
-        that it needs.
+        A missing param breaks the condition, except for NOT_FROM_OUTSIDE. An unknown origin or
+        history breaks it too, if the condition needs one.
         """
         if self.rule in OF_GRANTS:
             return Objection(f"only a standing grant can judge {self.param}")
@@ -326,7 +327,8 @@ def find_broken_conditions(
     provenance: Provenance | None = None,
     history: ToolHistory | None = None,
 ) -> list[BrokenCondition]:
-    """Return the first broken condition that forbids, else the first and all others over history.
+    """Return the first broken condition that forbids the call. If none does, return the first
+    broken condition and all other broken conditions over history.
 
     A person who approves a call over a limit has to see every limit that it exceeds.
     """

@@ -45,7 +45,7 @@ PROGRESS_INTERVAL_S = 0.2
 
 
 LONGEST_PROGRESS = 1_000
-"""Characters of a progress report."""
+"""The maximum number of characters in a progress report."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ class _Suspension(Exception):
 def run_call(call: PreparedCall, let_through: tuple[type[BaseException], ...] = ()) -> ToolResult:
     """Run the call in this thread and return its result, with `duration_ms` in the metadata.
 
-    A failure of any kind becomes a failed result. An async tool is stopped at its timeout, a
+    A failure of any kind becomes a failed result. An async tool is stopped at its timeout; a
     synchronous one is not.
 
     Raises:
@@ -348,7 +348,7 @@ class Batch:
         mark_returned(running)
 
     def _run_inside_context(self, running: _RunningCall, work: Callable[[], None]) -> None:
-        """Do the work inside `around`; if `around` itself fails, this is only logged."""
+        """Do the work inside `around`; a failure of `around` itself is only logged."""
 
         def work_inside() -> None:
             with self._around():

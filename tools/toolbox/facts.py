@@ -47,7 +47,8 @@ class ToolTraits(Protocol):
 
 
 class ValueSearch(Protocol):
-    """Searches all that a run has seen for a call's values; used only if the verdict needs it."""
+    """A search for a call's values in all that a run has seen; used only if the verdict
+    needs it."""
 
     def trace(self, tool: Tool, params: Mapping[str, Any]) -> Provenance:
         """Find the origin of each value in the params."""
@@ -81,7 +82,7 @@ class CallFacts(Protocol):
 
     @property
     def provenance(self) -> Provenance | None:
-        """The origins of the values; None outside a run, where none were seen."""
+        """The origins of the values; None outside a run, where nothing was seen."""
 
     @property
     def own_data(self) -> OwnData:
@@ -98,7 +99,7 @@ class LiveFacts:
 
     Attributes:
         arguments: the model's JSON text, or params that are already parsed.
-        values: searches for the origins of values; None outside a run, where none were seen.
+        values: searches for the origins of values; None outside a run, where nothing was seen.
         earlier: the employee's earlier calls; None if they are not known.
         used: the facts that were looked up, as JSON by name.
     """
@@ -175,7 +176,8 @@ class LiveFacts:
 
 
 def find_hosts(tool: Tool, params: dict[str, Any]) -> frozenset[str] | None:
-    """Find the hosts that a call contacts, even if an outside tool declares none; None if unknown.
+    """Find the hosts that a call contacts, even if an outside tool declares none; None if they are
+    unknown.
 
     Raises:
         ToolError: the tool cannot read the params.

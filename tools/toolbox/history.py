@@ -44,10 +44,11 @@ class EarlierCalls(Protocol):
         """Count the calls of this tool in the period."""
 
     def sum_started(self, tool: str, param: str, period: Period) -> Decimal:
-        """Add up the amounts in this param of the calls of this tool in the period."""
+        """Add up the amounts that this tool's calls in the period had in this param."""
 
     def find_unseen(self, tool: str, param: str, values: Sequence[Any]) -> int | None:
-        """Return the index of the first value that no successful call of this run had, or None."""
+        """Return the index of the first value that no successful call of this tool in this run had
+        in this param; None if all were seen."""
 
 
 class ToolHistory(Protocol):
@@ -57,7 +58,7 @@ class ToolHistory(Protocol):
         """Count the calls of the tool in the period."""
 
     def total(self, param: str, period: Period) -> Decimal:
-        """Add up the amounts in this param of the calls of the tool in the period."""
+        """Add up the amounts that the tool's calls in the period had in this param."""
 
     def find_unseen(self, after: "After", values: Sequence[Any]) -> int | None:
         """Return the index of the first value that no earlier call had; None if all were seen."""

@@ -1,7 +1,7 @@
 """The result cache and the rate limiter of tool calls.
 
-Both are ports: `agents` provides implementations that all workers share. Without one, nothing is
-cached or limited.
+Both are ports: `agents` provides implementations that all workers share. Without an implementation,
+nothing is cached or limited.
 """
 
 import math
@@ -34,7 +34,7 @@ class ResultCache(Protocol):
 
 @dataclass(frozen=True)
 class Guards:
-    """The result cache and the rate limiter of an installation; None for a missing one."""
+    """The result cache and the rate limiter of an installation; either may be None."""
 
     cache: ResultCache | None = None
     limiter: RateLimiter | None = None
@@ -46,7 +46,7 @@ class Guards:
         context: ToolContext,
         work: Callable[[], ToolResult],
     ) -> ToolResult:
-        """Return the cached result of an equal call, or run `work` and cache its result.
+        """Return the cached result of the same call, or run `work` and cache its result.
 
         Raises:
             ToolError: RATE_LIMITED, with the time to wait; nothing was attempted.

@@ -36,9 +36,9 @@ LONGEST_SUMMARY = 4_000
 _ERROR = ValueRule(TypeAdapter(ResultError))
 _FILES = ValueRule(TypeAdapter(tuple[ResultFile, ...]))
 MOST_FILES = 20
-"""Files in one result."""
+"""The maximum number of files in one result."""
 FileKeeper = Callable[[Level, Sequence[ResultFile]], list[KeptFile]]
-"""Keeps the files of a call of this level among the organization's files."""
+"""A function that keeps the files of a call of this level among the organization's files."""
 FILES = "files"
 """The metadata key of the descriptions of kept files."""
 MARKDOWN_TYPE = "text/markdown"

@@ -47,7 +47,8 @@ def is_number(value: Any) -> bool:
 
 
 def is_amount(value: Any) -> bool:
-    """Return True for a number of 0 or more; a negative one could make room in a sum for others."""
+    """Return True for a number of 0 or more. In a sum, a negative number would make room for other
+    amounts."""
     return is_number(value) and value >= 0
 
 
@@ -73,7 +74,7 @@ def format_number(number: int | float | Decimal) -> str:
 
 
 def write_params(params: object) -> dict[str, Any]:
-    """Convert the params that a tool or a recipe gives to another tool to plain JSON.
+    """Return, as plain JSON, the params that a tool or a recipe gives to another tool.
 
     Raises:
         ToolError: TOOL_EXECUTION_FAILED if they are not a JSON object.

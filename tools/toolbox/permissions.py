@@ -24,7 +24,7 @@ from tools.toolbox.provenance import OwnData, Provenance
 from tools.toolbox.recorded_facts import RecordedTraits
 
 MAX_HOSTS = 5
-"""The most hosts or values that a reason names."""
+"""The maximum number of hosts or values that a reason names."""
 _MAX_VALUE = 80
 
 
@@ -65,7 +65,7 @@ class Policy:
         features_by_tool: features required in addition to the tool's own, by name or id.
         allowed_hosts: hosts that open-world tools may contact without approval, in lower case.
         withheld: tools that cannot be used now, by name, with the reason as a sentence.
-        modes: the modes that exist; in any other, no tool can be used. None allows any.
+        modes: the modes that exist; in any other mode, no tool can be used. None allows any.
     """
 
     disabled: frozenset[str] = frozenset()
@@ -165,7 +165,7 @@ def judge_call(  # noqa: PLR0913, PLR0917 - see MANY_ARGUMENTS in the architectu
         tool: the tool, or None if there is no tool with this name.
         arguments: the model's JSON text, or params that are already parsed.
         name: the requested name, to quote if there is no such tool.
-        values: searches for the origins of values; None outside a run, where none were seen.
+        values: searches for the origins of values; None outside a run, where nothing was seen.
         earlier: the employee's earlier calls; None if they are not known.
     """
     if tool is None:
@@ -335,7 +335,7 @@ def _explain_destination(
 
 
 def _explain_hosts(hosts: frozenset[str] | None, policy: Policy) -> Cause | None:
-    """Name the hosts that no admin has allowed."""
+    """Name the hosts that no admin has allowed; None if there are none."""
     if hosts is None:
         return Cause(CauseKind.HOSTS, "the tool may contact any address on the internet")
     unlisted = sorted(host for host in hosts if host.lower() not in policy.allowed_hosts)
@@ -353,7 +353,8 @@ def _need_provenance(conditions: tuple[Condition, ...]) -> bool:
 
 
 def _explain_own_data(found: OwnData) -> Cause | None:
-    """Name the organization's own values that a call would send to the hosts that it contacts."""
+    """Name the organization's own values that a call would send to the hosts that it contacts; None
+    if there are none."""
     carried = found.values
     if not carried:
         too_many = "may send your own data outside: there are too many values or results to search"

@@ -12,7 +12,8 @@ from tools.toolbox.provenance import OwnData, Provenance
 
 
 class MissingFact(Exception):
-    """The verdict needs a fact that was not recorded, because the original one did not need it."""
+    """The verdict needs a fact that was not recorded, because the original verdict did
+    not need it."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"the fact {name!r} was not recorded")
@@ -20,7 +21,7 @@ class MissingFact(Exception):
 
 
 class _KeptFacts(dict[str, Any]):
-    """The recorded facts about earlier calls; any other raises `MissingFact`."""
+    """The recorded facts about earlier calls; reading any other fact raises `MissingFact`."""
 
     def __missing__(self, name: str) -> Any:
         raise MissingFact(f"history {name}")
@@ -28,7 +29,7 @@ class _KeptFacts(dict[str, Any]):
 
 @dataclass(frozen=True)
 class _CompletedHistory:
-    """The recorded facts about earlier calls; those that were not recorded are rebuilt."""
+    """The recorded facts about earlier calls; facts that were not recorded are rebuilt."""
 
     kept: ToolHistory
     rebuilt: ToolHistory
@@ -73,7 +74,7 @@ class RecordedTraits:
         return cls(**{each.name: getattr(tool, each.name) for each in fields(cls)})
 
     def as_json(self) -> dict[str, Any]:
-        """Return the traits by name, without those that have their default."""
+        """Return the traits by name, except those that have their default value."""
         kept = {each.name: getattr(self, each.name) for each in fields(self)}
         usual = {each.name: each.default for each in fields(self)}
         return {
@@ -101,12 +102,12 @@ class RecordedTraits:
 
 @dataclass(frozen=True)
 class RecordedCall:
-    """A recorded call with everything that is stored of its judgment.
+    """A recorded call with everything that is stored about its judgment.
 
     Attributes:
         tool: the requested name.
-        params: the canonical params; empty if the call was forbidden, which keeps valid ones among
-            the facts.
+        params: the canonical params; empty if the call was forbidden; its facts then hold the
+            params if they are valid.
         provenance: as `Provenance.as_json`; None if the origins were not searched for.
         judgment: as `Verdict.as_json`.
         level, why: the level and the reason of the verdict.
@@ -165,7 +166,8 @@ class RecordedFacts:
 
     @property
     def hosts(self) -> frozenset[str] | None:
-        """The hosts; a call that was not forbidden and has none stored contacts none."""
+        """The hosts that the call contacts. A call that was not forbidden and has no hosts stored
+        contacts none."""
         kept = self.call.facts
         if "error" in kept:
             raise self._load_error()

@@ -1,9 +1,9 @@
 """Matching of calls with the conditions of approval rules; unless it surely does not, a rule
 applies.
 
-A limit treats a value that it cannot compare as broken. An approval rule asks for more people, so
-it has to apply then. Otherwise "two people from 1,000" would not apply to "5000", [5000] or
-{"value": 5000}.
+A value that cannot be compared counts as breaking a limit. An approval rule asks for more people,
+so it has to apply to such a value: otherwise, "two people from 1,000" would not apply to "5000",
+[5000] or {"value": 5000}.
 """
 
 from __future__ import annotations
@@ -237,7 +237,8 @@ def _may_hold(condition: Condition, value: Any) -> bool:
 
 
 def _may_equal(value: Any, expected: Any) -> bool:
-    """Return True if both could mean the same: values of different kinds cannot be compared."""
+    """Return True if both values could mean the same. Values of different kinds could, because they
+    cannot be compared."""
     if isinstance(value, Mapping) and isinstance(expected, Mapping):
         return _may_have_values(value, expected) and _may_have_values(expected, value)
     if isinstance(value, list):

@@ -23,8 +23,8 @@ class Ruling:
 
     Attributes:
         person: the person who completed the approval, with those for whom they were a deputy.
-        votes: those that had been cast before.
-        rules: those that matched the card.
+        votes: the votes that had been cast before.
+        rules: the rules that matched the card.
         category: the category of the card's tool.
         requesters: the ids of the people who asked for the call, if a rule excludes them.
         age: the time for which the card had waited.
@@ -102,7 +102,7 @@ class Ruling:
         """Read a stored ruling.
 
         Raises:
-            KeyError, TypeError, ValueError: it was damaged.
+            KeyError, TypeError, ValueError: the stored ruling is damaged.
         """
         person = _read_person(stored["person"])
         others = tuple(map(_read_person, stored.get("deputy_for", ())))
@@ -131,7 +131,8 @@ def _read_person(stored: Mapping[str, Any]) -> Voter:
 
 
 def store_rule(rule: RuleTerms) -> dict[str, Any]:
-    """Return the terms of a rule for storage; its name and those of its groups are left out."""
+    """Return the terms of a rule for storage; the names of the rule and of its groups
+    are left out."""
     kept = {
         "tool": rule.tool,
         "category": rule.category,
@@ -152,7 +153,7 @@ def read_rule(stored: Mapping[str, Any], reading: Reading = TODAY) -> RuleTerms:
     """Read the stored terms of a rule, which reads values as in this version.
 
     Raises:
-        KeyError, TypeError, ValueError: they were damaged.
+        KeyError, TypeError, ValueError: the stored terms are damaged.
     """
     group, second, after = (
         stored.get(name) for name in ("group", "second_group", "escalates_after_s")

@@ -56,7 +56,8 @@ def hide_secrets_in_files(files: Sequence[ResultFile], secrets: frozenset[str]) 
 
 
 def hide_secrets_in_preview(preview: Preview, secrets: frozenset[str]) -> Preview:
-    """Replace every secret in the preview before it is sealed: the seal covers the shown text."""
+    """Replace every secret in the preview. This is done before the preview is sealed, because the
+    seal covers the shown text."""
     written = preview.as_json()
     if not secrets or not any(
         secret in text for text in _list_texts_in_json(written) for secret in secrets

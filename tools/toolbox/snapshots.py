@@ -51,7 +51,7 @@ class RecordedRules:
         )
 
     def as_json(self) -> dict[str, Any]:
-        """Return the rules as JSON; equal rules give equal JSON."""
+        """Return the rules as JSON; the same rules always give the same JSON."""
         return {
             "format": FORMAT,
             "reading": self.reading.value,

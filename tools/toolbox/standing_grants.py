@@ -36,7 +36,7 @@ class GrantTerms:
     Attributes:
         definition: the hash of the tool's definition.
         account: a hash of the account that the tool uses.
-        employee_id, run_id: the only employee, and the only run; None for all of the organization.
+        employee_id, run_id: the only employee and the only run that the grant is for; None for all.
         params: the paths of the params that a call may have; those without a condition are free.
     """
 

@@ -37,7 +37,7 @@ from tools.toolbox.permissions import (
 logger = logging.getLogger("gadget.tools")
 
 MODES = ("general", "code", "research", "debug")
-"""The modes that a run may name even if no tool does; the first is the default."""
+"""The modes that a run may name even if no tool names them; the first is the default."""
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*(\.[A-Za-z][A-Za-z0-9_-]*)*")
 
@@ -103,7 +103,8 @@ class Toolbox:
         return self._left_out
 
     def leave_out(self, problems: Iterable[str], withheld: Mapping[str, str] | None = None) -> None:
-        """Record why tools were left out, in sentences, or are withheld, by name; see `Policy`."""
+        """Record tools that were left out, as sentences, and tools that are withheld, by name with
+        the reason."""
         with self._lock:
             self._left_out = (*self._left_out, *problems)
             self.policy = replace(
@@ -132,14 +133,14 @@ class Toolbox:
         return self._by_id
 
     def has_same_tools(self, other: "Toolbox") -> bool:
-        """Return True if both have the same tools with the same definitions."""
+        """Return True if both toolboxes have the same tools with the same definitions."""
         return self is other or self._hash_definitions() == other._hash_definitions()
 
     def _hash_definitions(self) -> dict[str, str]:
         return {key: tool.definition_hash for key, tool in self._by_id.items()}
 
     def register(self, tool: Tool, modes: Collection[str] | None = None) -> None:
-        """Add a tool; `modes` replaces its own modes.
+        """Add a tool; `modes` replaces the tool's own modes.
 
         Raises:
             InvalidTool: one of its attributes or methods is wrong.
@@ -151,7 +152,7 @@ class Toolbox:
         self._add([tool], modes)
 
     def register_all(self, tools: Iterable[Tool]) -> None:
-        """Add the tools as `register` does; an invalid one is logged and left out."""
+        """Add the tools as `register` does; an invalid tool is logged and left out."""
         valid = []
         for tool in tools:
             try:
@@ -197,7 +198,7 @@ class Toolbox:
             _shut_down(tool)
 
     def get_tool(self, name: str) -> Tool | None:
-        """Return a name's highest version, enabled if possible, or that in `name@1.2`, or None.
+        """Return a name's highest version, preferably an enabled one, or the version in `name@1.2`.
 
         An action that agents ask about is found by its name, too, and is never among the tools.
         """
@@ -205,15 +206,18 @@ class Toolbox:
         return found or find_asked_action(name)
 
     def get_granted_tool(self, name: str, grants: Grants) -> Tool | None:
-        """Return the tool like `get_tool`, but for a name alone the employee's pinned version."""
+        """Return the tool like `get_tool`; for a name without a version, in the employee's pinned
+        version."""
         return self.get_pinned_tool(name, grants.pinned.get(name, ""))
 
     def get_pinned_tool(self, name: str, version: str) -> Tool | None:
-        """Return this version of the name, and no other; like `get_tool` if it is empty."""
+        """Return this version of the name, and no other; without a version, the same as
+        `get_tool`."""
         return self.get_tool(f"{name}@{version}" if version else name)
 
     def get_called_tool(self, name: str, version: str) -> Tool | None:
-        """Return the tool in the version of a call; like `get_tool` if that is not installed."""
+        """Return the tool in the version of a call; if that is not installed, the same as
+        `get_tool`."""
         return self.get_pinned_tool(name, version) or self.get_tool(name)
 
     def get_defined_tool(self, name: str, definition_hash: str) -> Tool | None:
@@ -247,7 +251,7 @@ class Toolbox:
 
     @property
     def known_modes(self) -> list[str]:
-        """The modes that a run may have: those that ship, and those that tools name."""
+        """The modes that a run may have: the built-in ones, and the ones that tools name."""
         return list(dict.fromkeys([*MODES, *self.modes]))
 
     def tools(self) -> list[Tool]:
@@ -276,7 +280,8 @@ class Toolbox:
         return [tool.definition for tool in self.available_tools(grants, policy)]
 
     def start(self) -> None:
-        """Start every tool. A tool that fails to start is logged and disabled; the others work."""
+        """Start every tool. A tool that fails to start is logged and disabled; the other tools
+        work."""
         with self._lock:
             self._started = True
         for tool in self.tools():
@@ -301,7 +306,7 @@ class Toolbox:
     def execute_tool_by_name(
         self, name: str, params: str | dict[str, Any], context: ToolContext, grants: Grants
     ) -> ToolResult:
-        """Look up, judge and execute one call; one that needs approval is refused."""
+        """Look up, judge and execute one call; a call that needs approval is refused."""
         tool = self.get_granted_tool(name, grants)
         verdict = judge_call(tool, params, replace(grants, mode=context.mode), self.policy, name)
         if tool is None or verdict.error is not None:
@@ -351,7 +356,8 @@ def _build_approval_error(name: str) -> ToolError:
 
 
 def format_menu(tools: Iterable[Tool]) -> str:
-    """Format the tools for the system prompt, grouped by category, one per line; empty if none."""
+    """Format the tools for the system prompt, grouped by category, one per line; empty if there are
+    none."""
     by_category = sorted(tools, key=lambda tool: (tool.category, tool.name))
     groups = groupby(by_category, key=lambda tool: tool.category)
     return "\n\n".join(f"{category}\n{_format_menu_lines(tools)}" for category, tools in groups)
@@ -403,7 +409,8 @@ def refuse_invalid_tool(tool: Tool) -> None:
 
 
 def is_run_parameter(parameter: str) -> bool:
-    """Return True if a parameter of this name is refused: only the run provides its value."""
+    """Return True if a parameter of this name is refused, because only the run provides
+    its value."""
     return _RUN_PARAMETER.fullmatch(re.sub(r"_?(id|Id|ID)$", "", parameter).lower()) is not None
 
 

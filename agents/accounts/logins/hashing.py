@@ -1,5 +1,5 @@
-"""Limit how many passwords are hashed at the same time: each keeps a processor core busy that pages
-need too."""
+"""Limit how many passwords are hashed at the same time. Each hash occupies a processor core, and
+pages need the cores too."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from django.db import connection
 
 MAX_AT_ONCE = max(1, (os.cpu_count() or 1) // 2)
 MAX_WAITING = 8
-"""Logins that wait; each holds a thread, but no database connection."""
+"""The number of logins that may wait for a slot; each holds a thread, but no database
+connection."""
 MAX_WAIT_S = 4.0
 RETRY_AFTER_S = 5
 
@@ -57,11 +58,12 @@ LIMIT_FOR_KNOWN_BROWSERS = ThreadLimit(1, MAX_WAITING, MAX_WAIT_S)
 browser."""
 
 is_for_known_browser: ContextVar[bool] = ContextVar("is_for_known_browser", default=False)
-"""True while a password from a known browser is checked."""
+"""True while a password from a known browser is being checked."""
 
 
 class BoundedPasswordHasher(PBKDF2PasswordHasher):
-    """Django's own algorithm, run by a limited number of threads."""
+    """Django's own password hasher, which only a limited number of threads may use at the same
+    time."""
 
     def encode(self, password: str, salt: str, iterations: int | None = None) -> str:
         """Hash the password.

@@ -1,4 +1,4 @@
-"""Remember the browsers in which an account has logged in, with a signed cookie for each
+"""Remember the browsers in which people have logged in to an account, with a signed cookie for each
 account."""
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ def remember(response: HttpResponseBase, username: str) -> None:
 
 
 def read_browser_token(request: HttpRequest, username: str) -> str:
-    """Return the token that this browser got at an earlier login to this account; empty if there
-    was none."""
+    """Return the token that this browser got at an earlier login to this account; empty if it has
+    no valid cookie."""
     try:
         owner, token = signing.loads(
             request.COOKIES.get(build_cookie_name(username), ""), salt=SALT, max_age=LIFETIME
@@ -41,5 +41,5 @@ def read_browser_token(request: HttpRequest, username: str) -> str:
 
 
 def build_cookie_name(username: str) -> str:
-    """Return a cookie name that works for any username and reveals none."""
+    """Return a cookie name that is valid for any username and does not reveal it."""
     return f"gadget_known_{hashlib.sha256(username.encode()).hexdigest()[:16]}"

@@ -1,8 +1,8 @@
 """Limits on wrong passwords: per account and address, per address, and per known browser.
 
-Each try is counted before the password is checked, and uncounted if it was correct, so that
-simultaneous tries cannot pass a limit together. The counters are in the table of django-axes, where
-a superuser may delete them.
+Each try is counted before the password is checked, and uncounted if the password was correct, so
+that simultaneous tries cannot exceed a limit. The counters are in the table of django-axes, where a
+superuser may delete them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ log = structlog.get_logger(__name__)
 
 WINDOW = timedelta(minutes=15)
 MAX_FOR_ACCOUNT = 8
-"""Wrong passwords for one account from one address."""
+"""The number of wrong passwords allowed for one account from one address."""
 MAX_FROM_ADDRESS = 20
 MAX_FROM_KNOWN_BROWSER = 8
 
@@ -37,7 +37,7 @@ ANY_ACCOUNT = ""
 
 @dataclass(frozen=True)
 class TryCounter:
-    """Counts tries within WINDOW, from the first one."""
+    """Counts tries in a window of time that begins with the first try."""
 
     username: str
     address: str
@@ -58,7 +58,7 @@ class TryCounter:
         return bool(free.update(failures_since_start=F("failures_since_start") + 1))
 
     def uncount(self) -> None:
-        """Take back a counted try."""
+        """Subtract a counted try."""
         self._rows.filter(failures_since_start__gt=0).update(
             failures_since_start=F("failures_since_start") - 1
         )
@@ -68,7 +68,7 @@ class TryCounter:
         self._rows.delete()
 
     def get_wait_s(self) -> int:
-        """Return the seconds until the next try is allowed."""
+        """Return the number of seconds until the next try is allowed; 0 if it is allowed now."""
         full = self._rows.filter(failures_since_start__gte=self.most).first()
         return (
             0
@@ -87,14 +87,14 @@ class TryCounter:
 
 @dataclass(frozen=True)
 class LoginTries:
-    """The counters for one login attempt."""
+    """The counters that count one login attempt."""
 
     counters: tuple[TryCounter, ...]
 
     @classmethod
     def for_request(cls, request: HttpRequest, username: str) -> LoginTries:
-        """Choose the counters for a login; a known browser has its own, so that strangers cannot
-        lock it out."""
+        """Choose the counters for a login. A known browser has its own counter, so that strangers
+        cannot lock it out."""
         if token := read_browser_token(request, username):
             return cls((TryCounter(username, ANY_ADDRESS, token, MAX_FROM_KNOWN_BROWSER),))
         address = find_client_network(request)
@@ -110,7 +110,8 @@ class LoginTries:
         return any(counter.browser for counter in self.counters)
 
     def count(self) -> bool:
-        """Count a try everywhere; return False, without counting, if one counter is full."""
+        """Count a try in every counter. If one of the counters is full, count nothing and return
+        False."""
         for number, counter in enumerate(self.counters):
             if not counter.count():
                 for counted in self.counters[:number]:
@@ -125,7 +126,7 @@ class LoginTries:
 
     def accept(self) -> None:
         """Reset the account's counter after a correct password; the address's counter only drops by
-        one, because its client may be guessing other passwords."""
+        one, because the same client may be guessing passwords of other accounts."""
         for counter in self.counters:
             counter.uncount() if counter.username == ANY_ACCOUNT else counter.reset()
 
@@ -134,10 +135,10 @@ class LoginTries:
 
 
 class LoginLimits(AxesDatabaseHandler):  # type: ignore[misc]
-    """The handler that django-axes calls around each login, which applies these limits."""
+    """The handler that django-axes calls around each login; it applies these limits."""
 
     def is_allowed(self, request: HttpRequest, credentials: dict[str, Any] | None = None) -> bool:
-        """Count the try that is about to happen; return False if it is over a limit."""
+        """Count the try that is about to happen; return False if it exceeds a limit."""
         tries = LoginTries.for_request(request, str((credentials or {}).get("username") or ""))
         request.login_tries = tries  # type: ignore[attr-defined]
         is_for_known_browser.set(tries.is_from_known_browser)
@@ -157,7 +158,7 @@ class LoginLimits(AxesDatabaseHandler):  # type: ignore[misc]
         log.warning("login failed", address=address, is_locked=is_locked)
 
     def user_logged_in(self, sender: object, request: HttpRequest, user: User, **more: Any) -> None:
-        """Uncount the try, and let `LoginMiddleware` remember the browser."""
+        """Reset the account's counter, and let `LoginMiddleware` remember the browser."""
         super().user_logged_in(sender, request, user, **more)
         if tries := getattr(request, "login_tries", None):
             tries.accept()
@@ -168,7 +169,8 @@ def find_client_network(request: HttpRequest) -> str:
     """Return the client's IPv4 address or IPv6 network: a client can use every address of its IPv6
     network.
 
-    A server on `::` sees IPv4 clients as `::ffff:192.0.2.1`; they do not share a network.
+    A server on `::` sees IPv4 clients as `::ffff:192.0.2.1`. As IPv6 addresses, they would all be
+    in one network.
     """
     try:
         address = ip_address(request.META.get("REMOTE_ADDR", ""))

@@ -1,5 +1,5 @@
-"""Middleware for logins: remember the browser afterwards, and respond to logins that are refused or
-must wait."""
+"""Middleware for logins: remember the browser after a login, and respond to logins that are refused
+or must wait."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from agents.accounts.logins.limits import LoginTries
 
 
 class LoginMiddleware:
-    """Middleware that remembers the browser of a login, and returns 429 while too many passwords
-    are hashed."""
+    """Middleware that remembers the browser of a login, and responds with 429 while too many
+    passwords wait to be hashed."""
 
     sync_capable = async_capable = True
 
@@ -37,8 +37,8 @@ class LoginMiddleware:
         return _remember_browser(request, await self._get_response(request))
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
-        """Return the 429 page if too many passwords wait to be hashed, and uncount the try, whose
-        password was never checked."""
+        """Return the 429 page if too many passwords wait to be hashed; None for any other
+        exception. Uncount the try, because its password was never checked."""
         if not isinstance(exception, TooBusy):
             return None
         if tries := getattr(request, "login_tries", None):

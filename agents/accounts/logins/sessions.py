@@ -11,13 +11,14 @@ BATCHES = 20
 def forget_expired_sessions(at_once: int = 1_000) -> int:
     """Delete sessions that have expired; return their number.
 
-    It works in short transactions, and leaves the rest to the next time if there are many.
+    Each batch is deleted in its own short transaction. If there are very many expired sessions, the
+    remaining ones are left for the next call.
     """
     deleted = 0
     for _ in range(BATCHES):
         expired = Session.objects.filter(expire_date__lt=timezone.now()).order_by()
         found = list(expired.values_list("pk", flat=True)[:at_once])
-        # A session may have been renewed since it was found.
+        # Check the expiry again: a session may have been renewed since it was found.
         deleted += expired.filter(pk__in=found).delete()[0]
         if len(found) < at_once:
             break

@@ -6,7 +6,8 @@ from agents.accounts.models.organization import Organization
 
 
 class AuditHead(models.Model):
-    """The end of an organization's audit chain; locked last in every transaction."""
+    """The head of an organization's audit chain: the number and hash of its newest entry. Every
+    transaction locks this row last."""
 
     organization = models.OneToOneField(Organization, on_delete=models.CASCADE, primary_key=True)
     seq = models.PositiveBigIntegerField(default=0)
@@ -20,8 +21,8 @@ class AuditEntry(models.Model):
     """A link of the audit chain: a decision, an execution or a configuration change.
 
     Attributes:
-        hash: HMAC-SHA256 over the fields and the hash before it.
-        key_id: short id of the audit key that signed it.
+        hash: HMAC-SHA256 over the fields and the previous entry's hash.
+        key_id: the short id of the audit key that signed the entry.
     """
 
     organization = models.ForeignKey(

@@ -1,4 +1,4 @@
-"""Credentials of an organization, by service."""
+"""The credentials that an organization has for services."""
 
 from django.db import models
 from django.db.models.functions import Now

@@ -1,4 +1,4 @@
-"""Links that work once: for invitations to an organization, and for new passwords."""
+"""Links that can be used once: to join an organization, or to choose a new password."""
 
 from django.conf import settings
 from django.db import models
@@ -12,9 +12,10 @@ class Invitation(models.Model):
     """An invitation whose link makes one person a member; only the link's SHA-256 is stored.
 
     Attributes:
-        note: who it is for, in the admin's words; it names no account.
-        address: the person's e-mail address, for notices once they confirm it; empty without one.
-        tries: the number of usernames that were entered and are taken.
+        note: the person whom the invitation is for, in the admin's words; it names no account.
+        address: the person's e-mail address, for notices once they confirm it; empty if none was
+            given.
+        tries: the number of taken usernames that were entered.
     """
 
     organization = models.ForeignKey(

@@ -12,15 +12,14 @@ from agents.platform.refusals import Forbidden
 
 
 class Organization(models.Model):
-    """The tenant: nothing crosses its border.
+    """A tenant: its data and employees are kept apart from those of all other organizations.
 
     Attributes:
-        credentials_version: incremented with every change of credentials, so that processes reload
-            theirs.
-        tools_version: incremented with every change of sources of tools or allowed hosts, for the
-            same reason.
-        restored_at: the time of the last restored backup; older cards may have been decided since
-            it was made.
+        credentials_version: incremented whenever credentials change, so that processes load them
+            again.
+        tools_version: incremented whenever sources of tools or allowed hosts change, for the same
+            reason.
+        restored_at: the time of the last restore, which may have lost decisions on older cards.
         stopped_at, stopped_by: the time since which nothing runs, and the person who stopped
             everything.
     """
@@ -93,7 +92,8 @@ class Organization(models.Model):
 
     @classmethod
     def from_db(cls, *args: Any, **options: Any) -> Self:
-        """Record the versions of each row that is read: they may be the newest."""
+        """Load the row, and record its versions of tools and credentials, in case they are newer
+        than those that this process has seen."""
         row = super().from_db(*args, **options)
         if {"tools_version", "credentials_version"} <= row.__dict__.keys():
             record_versions(row.pk, row.tools_version, row.credentials_version)
@@ -101,7 +101,7 @@ class Organization(models.Model):
 
 
 class Role(models.TextChoices):
-    """The permissions of a member; each role includes those before it."""
+    """The roles of members; each role has its own permissions and those of the roles before it."""
 
     VIEWER = "viewer", "Viewer: can read"
     OPERATOR = "operator", "Operator: can also start, message and cancel runs"

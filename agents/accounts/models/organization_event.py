@@ -1,4 +1,4 @@
-"""The log of an organization: events that belong to no run."""
+"""An organization's log: events that belong to no run."""
 
 from django.db import models
 from django.db.models.functions import Now
@@ -7,8 +7,8 @@ from agents.accounts.models.organization import Organization
 
 
 class OrganizationEvent(models.Model):
-    """A fact of an organization, such as a stop: written in the transaction that makes it true, and
-    never changed."""
+    """A fact about an organization, such as a stop. The row is written in the same transaction as
+    the fact itself, and never changed."""
 
     organization = models.ForeignKey(
         Organization, on_delete=models.CASCADE, related_name="events", db_index=False

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from tools.caches import Cache
 
 MAX_ORGANIZATIONS = 10_000
-"""The organizations whose versions a process remembers."""
+"""The most organizations whose versions a process keeps in memory."""
 
 
 @dataclass(frozen=True)
 class OrganizationVersions:
-    """Versions of an organization's tools and credentials: they only grow, and 0 means never
-    changed."""
+    """Versions of an organization's tools and credentials. A version only grows; 0 means that there
+    was never a change."""
 
     tools: int = 0
     credentials: int = 0
@@ -23,8 +23,8 @@ _lock = threading.Lock()
 
 
 def record_versions(organization_id: int, tools: int, credentials: int = 0) -> None:
-    """Record the versions of an organization's row, unless newer ones were seen: a long transaction
-    reads an old row."""
+    """Record the versions of an organization's row, unless newer versions were seen: a long
+    transaction may read an old row."""
     known = _seen.get(organization_id)
     if known is not None and known.tools >= tools and known.credentials >= credentials:
         return
@@ -37,8 +37,8 @@ def record_versions(organization_id: int, tools: int, credentials: int = 0) -> N
 def correct_versions(
     organization_id: int, seen: OrganizationVersions | None, found: OrganizationVersions
 ) -> None:
-    """Replace versions that were never committed, or are not yet; do nothing if others have been
-    seen since."""
+    """Replace versions that were rolled back or are not committed yet; do nothing if other versions
+    have been seen since."""
     with _lock:
         if _seen.get(organization_id) == seen:
             _seen.put(organization_id, found)

@@ -61,7 +61,8 @@ MAX_DETAILS = 3
 MAX_EXCERPT = 40
 MAX_COMPARED = 50
 MAX_SHORT = 200
-"""Longer values are prose, where surrounding spaces and the product's words are common."""
+"""The most characters of a short value. Longer values are prose, in which surrounding spaces and
+the product's words are common."""
 _NATURAL_NO_BREAK = re.compile(
     r"(?<=[\d«])[\u00a0\u202f\u2007\u2009]|[\u00a0\u202f\u2009](?=[\d;:!?»%€$£°])"
 )
@@ -83,10 +84,10 @@ class CardWarning:
 
 
 class AffectedRecord(NamedTuple):
-    """A record that a card affects, as the card shows it.
+    """A record that a card affects, in the state that the card shows.
 
     Attributes:
-        written: the contacts that the call would write to it.
+        written: the contacts that the call would write to the record.
     """
 
     pk: int
@@ -100,17 +101,18 @@ class CardReading:
     """The content of a card, as findings and rules use it, read from its sealed parts.
 
     Attributes:
-        contacts: the contacts that the call would write to or use.
+        contacts: the contacts that the call would write to a target or use.
         target_keys: a key for each target, the same on every card that affects this target.
-        has_outside_destination: a value from outside names a recipient, a destination or an amount.
-        folds_parts: the card folds a part, which must be opened before approval.
+        has_outside_destination: True if a value from outside names a recipient, a destination or an
+            amount.
+        folds_parts: True if the card folds a part, which must be opened before approval.
         names: the values that readers could take for a record's name.
         records: the records that the call affects.
         target_count: the number of targets of any kind.
-        lacks_preview: the tool's preview failed or took too long, so the effect of the call is
-            unknown.
-        runs_elsewhere: an agent carries out the action itself.
-        is_done: the card says that its effect already exists.
+        lacks_preview: True if the tool's preview failed or took too long, so that the effect of the
+            call is unknown.
+        runs_elsewhere: True if an agent carries out the action itself.
+        is_done: True if the card says that its effect already exists.
     """
 
     warnings: tuple[CardWarning, ...]
@@ -132,13 +134,13 @@ _READINGS: Cache[tuple[int, str], CardReading] = Cache(MAX_CACHED)
 
 
 def find_card_warnings(approval: Approval) -> tuple[CardWarning, ...]:
-    """Find the warnings on a card, from its sealed content alone, without queries; cached by
-    digest."""
+    """Find the warnings on a card from its sealed content alone, without queries; the result is
+    cached by digest."""
     return read_card(approval).warnings
 
 
 def read_card(approval: Approval) -> CardReading:
-    """Read the card's sealed content; cached by digest."""
+    """Read the card's sealed content; the result is cached by digest."""
     return _READINGS.get_or_load(
         (approval.organization_id, approval.digest), lambda: _read(approval)
     )
@@ -175,7 +177,8 @@ def build_card_warning(kind: str, details: list[str]) -> CardWarning:
 def add_details(
     warnings: Iterable[CardWarning], more: Mapping[str, list[str]]
 ) -> tuple[CardWarning, ...]:
-    """Add details by kind to the warnings: each kind has one warning, in the order of `LABELS`."""
+    """Add details, which are given by kind, to the warnings. The result has one warning for each
+    kind, in the order of `LABELS`."""
     found = {warning.kind: [warning.detail] for warning in warnings}
     for kind, details in more.items():
         if details:
@@ -184,7 +187,7 @@ def add_details(
 
 
 def quote_excerpt(text: str, longest: int = MAX_EXCERPT) -> str:
-    """Quote a text in one line; a long one keeps its start and its end."""
+    """Quote a text on one line; of a long text, only the start and the end are kept."""
     line = " ".join(text.split(" ")).replace("\n", " ")
     if len(line) > longest:
         line = f"{line[: longest * 2 // 3]}…{line[-(longest // 3) :]}"
@@ -203,7 +206,7 @@ def is_about_records(approval: Approval) -> bool:
 
 
 def get_preview(approval: Approval) -> dict[str, Any]:
-    """Return the card's preview; empty if it is not an object, because somebody changed the
+    """Return the card's preview; empty if it is not an object because somebody changed the
     database."""
     return approval.preview if isinstance(approval.preview, dict) else {}
 
@@ -264,7 +267,8 @@ def _read(approval: Approval) -> CardReading:
 def _list_written(
     targets: list[dict[str, Any]], contacts: tuple[Contact, ...]
 ) -> list[tuple[Contact, ...]]:
-    """List the contacts that would be written to each of the first 50 targets."""
+    """List the contacts that would be written to each target; of several targets, only the first 50
+    are listed."""
     if len(targets) == 1:
         return [contacts]
     return [list_contacts(each.get("after")) for each in targets[:MAX_COMPARED]]
@@ -360,7 +364,8 @@ def is_mixed(word: str) -> bool:
 def _compare_contacts(
     targets: list[dict[str, Any]], each_written: Sequence[tuple[Contact, ...]]
 ) -> Iterator[str]:
-    """Compare the contacts that would be written with those that their target has on the card."""
+    """Compare the contacts that would be written to each target with the target's contacts on the
+    card."""
     for target, written in zip(targets, each_written, strict=False):
         named = {"domain": target.get("label"), "after": target.get("before")}
         current = list_contacts(named)

@@ -1,5 +1,5 @@
-"""Compare the records that a card affects, as they are now, with the card and the contacts that it
-would write."""
+"""Compare the records that a card affects, in their current state, with the card and with the
+contacts that its call would write."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tools.registries.records import RECORD_STORE
 
 IN_RECORD = ", which is in the record"
 MAX_IDS = 10_000
-"""The most ids in one query: databases limit the size of a query."""
+"""The most ids in one query, because databases limit the size of a query."""
 
 
 class RecordState(NamedTuple):

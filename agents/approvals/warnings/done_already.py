@@ -1,4 +1,4 @@
-"""Find cards whose effect already exists, and the run or person that caused it."""
+"""Find cards whose effect already exists, and the run or person that caused the effect."""
 
 from __future__ import annotations
 
@@ -20,13 +20,14 @@ from tools.registries.records import RECORD_STORE
 
 MAX_LISTED = 3
 MAX_SEARCHED = 100
-"""The most changes of a record, or started calls, that are searched for the cause, newest first."""
+"""The most changes of a record, or started calls, that are searched for the cause, beginning with
+the newest."""
 
 
 @dataclass(frozen=True)
 class DoneTarget:
-    """A target that already has the wanted values, each with its field's name; none if it was to be
-    deleted."""
+    """A target that already has the wanted values. `values` are pairs of a field's name and its
+    value; there are none if the target was to be deleted."""
 
     label: str
     values: tuple[tuple[str, Any], ...]
@@ -38,9 +39,9 @@ class DoneAlready:
 
     Attributes:
         targets: the first three targets.
-        more: the number of the other targets.
-        run_id, actor: the run, or else the person, that made the change; None and empty if
-            unknown.
+        more: the number of further targets.
+        run_id, actor: the run that made the change, or else the person; None and empty if neither
+            is known.
         at: the time of the change.
     """
 
@@ -61,12 +62,12 @@ class _Doing:
 
 
 def find_done(card: Approval, *, is_stale: bool) -> DoneAlready | None:
-    """Return the targets that already are as the card wants them; None if its call would still
-    change something.
+    """Return the targets that already have the values that the card wants; None if the card's call
+    would still change something.
 
     Args:
-        is_stale: True if the targets have changed since the card was created; its effect is then
-            computed again.
+        is_stale: True if the targets have changed since the card was created, so that its effect
+            must be computed again.
     """
     preview = get_preview(card)
     if is_stale:
@@ -97,7 +98,7 @@ def _list_values(target: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
 
 
 def _find_change(card: Approval, target: dict[str, Any]) -> _Doing | None:
-    """Find the newest change of a record to the wanted values in its history."""
+    """Find the newest change in a record's history that gave the record the wanted values."""
     if not is_about_records(card) or not str(target["id"]).isdecimal():
         return None
     own = RECORD_STORE.get().get_changes(card.organization_id).filter(record_id=int(target["id"]))
@@ -109,8 +110,8 @@ def _find_change(card: Approval, target: dict[str, Any]) -> _Doing | None:
 
 
 def _find_call(card: Approval, target: dict[str, Any]) -> _Doing | None:
-    """Find the newest approved call of this family of tools that changed the target to the wanted
-    values."""
+    """Find the newest approved call of a tool of the same family that changed the target to the
+    wanted values."""
     started = Approval.objects.filter(
         organization_id=card.organization_id,
         status=ApprovalStatus.CONSUMED,

@@ -1,5 +1,5 @@
-"""Find cards on which the employee's own words, the text of the pass that requested the call,
-imitate Gadget."""
+"""Find cards whose employee imitates Gadget in its own words: in the text of the pass that
+requested the call."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from agents.runs.models import Approval, Pass
 from tools.caches import Cache
 
 _IMITATIONS: Cache[tuple[int, str], str] = Cache(MAX_CACHED)
-"""The words that imitate Gadget, empty if there are none, by organization and card digest."""
+"""The words that imitate Gadget, by organization and card digest; empty if there are none."""
 
 
 def find_imitations(organization_id: int, digests: Mapping[int, str]) -> dict[int, str]:
-    """Return the words that imitate Gadget, by card id, for cards that have any; one query for all
-    cards that are not cached.
+    """Return the words that imitate Gadget, by card id, for the cards that have such words. One
+    query loads all cards that are not cached.
 
-    A recorded pass never changes, and the digest seals the call, and thereby its pass.
+    Results are cached by digest, because the digest seals the call, and thereby its pass, which
+    never changes.
 
     Args:
         digests: the digest of each card by its id.

@@ -9,7 +9,7 @@ from agents.platform.value_text import format_json_value, is_long
 
 MAX_SENTENCE = 400
 FIRST_TARGETS = 5
-"""Targets at the top of a card; the others are folded."""
+"""The number of targets shown at the top of a card; further targets are folded."""
 
 
 def folds_parts(

@@ -1,5 +1,5 @@
-"""Find text that imitates Gadget: foreign words that read like the product's own decision, check or
-label."""
+"""Find text that imitates Gadget: other people's words that read like the product's own decision,
+check or label."""
 
 from __future__ import annotations
 

@@ -55,7 +55,8 @@ class WaitingCard(NamedTuple):
 
 @dataclass(frozen=True)
 class _Findings:
-    """Findings that need the database, for many cards: by card id, but `records` by record id."""
+    """Findings about many cards that need the database. They are given by card id, but `records` by
+    record id."""
 
     similar_names: Mapping[int, list[SimilarName]]
     imitations: Mapping[int, str]
@@ -77,7 +78,8 @@ def find_individual_reasons(
     for the number of records if a card affects more than five objects.
 
     Args:
-        similar_names: the similar names of all these cards, if already loaded; saves one query.
+        similar_names: the similar names of all these cards, if they are already loaded; this saves
+            one query.
     """
     if similar_names is None:
         similar_names = find_similar_names(

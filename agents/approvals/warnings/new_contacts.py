@@ -17,14 +17,14 @@ from tools.contract.contacts import EMAIL, HOST, MAX_CONTACTS, Contact, list_con
 from tools.registries.records import RECORD_STORE
 
 MAX_CHECKED = 20
-"""The most contacts checked for one card."""
+"""The most contacts that are checked for one card."""
 MAX_EARLIER = 2_000
-"""The number of the newest approved cards that are searched."""
+"""The number of approved cards that are searched, beginning with the newest."""
 MAX_READ = 50
-"""The most approved cards that are read for one contact; a contact in none of them counts as
-new."""
+"""The most approved cards that are read for one contact; a contact that none of them contains
+counts as new."""
 MAX_LENGTH = 20_000
-"""Approved cards with longer params are not read."""
+"""The most characters of an approved card's params; cards with longer params are not read."""
 USED = (ApprovalStatus.APPROVED, ApprovalStatus.CONSUMED)
 
 
@@ -35,7 +35,7 @@ class NewContacts:
     Attributes:
         contacts: the contacts that the organization has not used before.
         unchecked: the number of further contacts that were not checked.
-        is_cut: the card has even more contacts than were counted.
+        is_cut: True if the card has even more contacts than were counted.
     """
 
     contacts: tuple[Contact, ...] = ()
@@ -63,7 +63,7 @@ def find_new_contacts(card: Approval) -> NewContacts:
 def _find_known(organization_id: int, contacts: Iterable[Contact]) -> set[str]:
     emails = [contact.value for contact in contacts if contact.kind == EMAIL]
     hosts = [contact.value for contact in contacts if contact.kind == HOST]
-    # A sorted query would not use the index on addresses.
+    # Not sorted, because a sorted query would not use the index on addresses.
     records = RECORD_STORE.get().get_records(organization_id).order_by()
     known: set[str] = set()
     if emails:
@@ -83,11 +83,10 @@ def _find_known(organization_id: int, contacts: Iterable[Contact]) -> set[str]:
 
 
 def _find_approved(card: Approval, contacts: Iterable[Contact]) -> set[tuple[str, str]]:
-    """Find the kinds and values of all contacts in the approved cards that contain the text of one
-    of these contacts.
+    """Find the kinds and values of all contacts in those approved cards whose params contain the
+    text of one of the given contacts.
 
-    The text may be a part of another contact, so the cards are read.
-    """
+    The text may be only a part of a longer contact, so the caller compares whole contacts."""
     used = Approval.objects.filter(organization_id=card.organization_id, status__in=USED).exclude(
         pk=card.pk
     )
@@ -104,7 +103,7 @@ def _find_approved(card: Approval, contacts: Iterable[Contact]) -> set[tuple[str
         kind, value = _get_key(contact)
         if (kind, value) in found:
             continue
-        # SQLite stores letters beyond ASCII as escapes.
+        # Search for the escaped form too, because SQLite stores letters beyond ASCII as escapes.
         candidates = short.filter(
             Q(text__icontains=value) | Q(text__icontains=json.dumps(value)[1:-1])
         )

@@ -1,5 +1,5 @@
-"""Find the odd values in a group of cards: a domain, host or alphabet that few have, or a number
-far from the others."""
+"""Find the odd values in a group of cards: a domain, host or alphabet that few cards have, or a
+number far from the others."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from typing import Any
 from urllib.parse import urlsplit
 
 COMMON_PERCENT = 70
-"""The percentage of a group that must agree before the others are odd."""
+"""The percentage of a group that must agree before the remaining cards count as odd."""
 MIN_COMMON = 3
 MAX_LISTED = 100
-"""The most values of a list that are compared."""
+"""The most values of one list that are compared."""
 FAR = 10.0
 """A number is odd if its distance from the median is more than this many times the usual
 distance."""
 
 
 def find_oddities(params: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return a text for each card's flat params that names its odd values, such as `email:
-    different domain`; empty without any.
+    """Return a text for each card that names the odd values in its flat params, such as `email:
+    different domain`; empty if there are none.
 
-    The result is in the order of the params.
+    The texts have the same order as the params.
     """
     found: list[list[str]] = [[] for _ in params]
     for name in dict.fromkeys(name for each in params for name in each):
@@ -38,7 +38,7 @@ def find_oddities(params: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _walk(value: Any) -> Iterator[Any]:
-    """Yield the value itself, or each value in a list and in the objects of a list."""
+    """Yield the value itself, or each value inside a list and inside the objects of a list."""
     stack = [value]
     while stack:
         one = stack.pop()
@@ -51,7 +51,8 @@ def _walk(value: Any) -> Iterator[Any]:
 
 
 def _find_odd_kinds(values: Sequence[Sequence[Any]]) -> list[tuple[str, list[int]]]:
-    """Find, for each way of sorting texts into kinds, the indices of the cards with a rare kind."""
+    """For each way of sorting texts into kinds, find the indices of the cards that have a rare
+    kind."""
     texts = [[one for one in each if isinstance(one, str) and one] for each in values]
     found = []
     for word, sort in KINDS:
@@ -61,7 +62,8 @@ def _find_odd_kinds(values: Sequence[Sequence[Any]]) -> list[tuple[str, list[int
 
 
 def _find_rare(kinds: Sequence[Set[str]]) -> list[int]:
-    """Find the indices of the cards with a kind that few have, if most cards share one kind."""
+    """Find the indices of the cards with a kind that few cards have; return none unless most cards
+    share one kind."""
     counts = Counter(kind for each in kinds for kind in each)
     total = sum(1 for each in kinds if each)
     most = max(counts.values(), default=0)
@@ -104,7 +106,8 @@ def _get_host(text: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _get_alphabet(text: str) -> str:
-    """Return the alphabet of most of the letters, such as LATIN; empty without letters."""
+    """Return the alphabet to which most of the letters belong, such as LATIN; empty if there are no
+    letters."""
     names = (unicodedata.name(char, "UNKNOWN").partition(" ")[0] for char in text if char.isalpha())
     counts = Counter(names)
     return counts.most_common(1)[0][0] if counts else ""

@@ -1,4 +1,4 @@
-"""Find the targets of a card that differ from most others, so that none is overlooked in a long
+"""Find the targets of a card that differ from most others, so that nobody overlooks them in a long
 list."""
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 MIN_TARGETS = 6
-"""People read shorter lists whole, so these have no summary."""
+"""The shortest list of targets that gets a summary; people read shorter lists completely."""
 MAX_VALUES = 8
 MAX_SHARE = 0.2
 MAX_NAMED = 5
@@ -38,15 +38,15 @@ class ValueCount:
 
 @dataclass(frozen=True)
 class FieldSummary:
-    """A field whose value is the same for most targets, with its values: `60 inactive, 1 active:
-    Harbor Cloud`."""
+    """The values of a field that is the same for most targets: `60 inactive, 1 active: Harbor
+    Cloud`."""
 
     name: str
     values: list[ValueCount]
 
 
 def summarize_outliers(targets: Sequence[dict[str, Any]]) -> list[FieldSummary]:
-    """Summarize each field in which few of the targets differ from all others."""
+    """Summarize each field in which a few targets differ from all other targets."""
     if len(targets) < MIN_TARGETS:
         return []
     found = []
@@ -60,7 +60,7 @@ def summarize_outliers(targets: Sequence[dict[str, Any]]) -> list[FieldSummary]:
 
 
 def order_outliers_first(targets: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Put the targets that differ from most others first; the others keep their order."""
+    """Put the targets that differ from most others first; apart from this, keep the order."""
     if len(targets) < MIN_TARGETS:
         return list(targets)
     rare = {key for side in SIDES for key in _find_rare_keys(targets, side)}
@@ -91,7 +91,7 @@ def _count_values(targets: Sequence[dict[str, Any]], side: str, name: str) -> Co
 
 
 def _find_rare_values(counts: Counter[str], total: int) -> set[str]:
-    """Find the values that few targets have, if the field has few different values at all."""
+    """Find the values that few targets have, if the field has only a few different values."""
     if not 1 < len(counts) <= MAX_VALUES or any(len(text) > MAX_TEXT for text in counts):
         return set()
     rare = {text for text, count in counts.items() if count <= total * MAX_SHARE}

@@ -1,4 +1,4 @@
-"""The reach of a card: how many of all objects it affects."""
+"""The reach of a card: how many of all objects the card affects."""
 
 from __future__ import annotations
 
@@ -10,19 +10,21 @@ from agents.runs.models import Approval
 from tools.registries.records import RECORD_STORE
 
 MAX_UNCONFIRMED = 5
-"""The most objects that need no typed confirmation: the card shows them all at once."""
+"""The most objects that a card may affect without a typed confirmation, because the card shows so
+few at once."""
 
 
 def count_objects(card: Approval) -> int | None:
-    """Count all records if the card affects existing records; None for other cards."""
+    """Return the number of all records if the card affects existing records; None for other
+    cards."""
     return _count_records(card.organization_id) if read_card(card).records else None
 
 
 def reaches_far(card: Approval) -> bool:
-    """Return True if the card affects more objects, or a larger share of all, than the
+    """Return True if the card affects more objects, or a larger share of all objects, than the
     organization's limits allow.
 
-    Such a card is confirmed by typing, whatever its level.
+    The approval of such a card must be confirmed by typing, whatever the card's level.
     """
     reading = read_card(card)
     return reading.target_count > MAX_UNCONFIRMED and bool(
@@ -31,8 +33,8 @@ def reaches_far(card: Approval) -> bool:
 
 
 def find_far_reaching(organization: Organization, readings: Mapping[int, CardReading]) -> set[int]:
-    """Find the cards that reach far, by id, with one query if any of them affects more than five
-    records."""
+    """Find the cards that reach far, by id. This costs one query if any of the cards affects more
+    than five records."""
     many = {
         pk: reading for pk, reading in readings.items() if reading.target_count > MAX_UNCONFIRMED
     }

@@ -14,8 +14,8 @@ RESTORED_SINCE = (
 
 
 def find_restore_warning(card: Approval) -> str:
-    """Return the warning if the card waits and its call is older than the last restore of a backup;
-    otherwise an empty text."""
+    """Return the warning if the card is waiting and its call is older than the last restore of a
+    backup; otherwise an empty text."""
     is_older = was_called_before_restore(card.run.organization, card.tool_call.created_at)
     return RESTORED_SINCE if is_older and card.status == ApprovalStatus.PENDING else ""
 
@@ -23,6 +23,6 @@ def find_restore_warning(card: Approval) -> str:
 def was_called_before_restore(organization: Organization, called_at: datetime) -> bool:
     """Return True if a backup was restored after the call.
 
-    The age of the call counts, not that of the card: a new card for an old call is no safer.
+    The age of the call counts, not the age of the card: a new card for an old call is no safer.
     """
     return organization.restored_at is not None and called_at <= organization.restored_at

@@ -23,8 +23,8 @@ class SameTargetCard:
 
 
 def find_same_target_cards(cards: Collection[Approval]) -> dict[int, list[SameTargetCard]]:
-    """Find, by card id, at most 5 other open cards that affect a target of the card; costs one or
-    two queries."""
+    """Find, by card id, at most 5 other open cards that affect a target of the card. This costs one
+    or two queries."""
     wanted = {card.pk: read_card(card).target_keys for card in cards}
     if not any(wanted.values()):
         return {}

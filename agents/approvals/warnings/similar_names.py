@@ -16,11 +16,11 @@ from tools.registries.records import RECORD_STORE
 MAX_NAME_LENGTH = 200
 MIN_LOOK_LENGTH = 3
 MAX_VALUES = 250
-"""The most values compared for one card; the labels of its targets come first."""
+"""The most values that are compared for one card, beginning with the labels of its targets."""
 MAX_SIMILAR = 5
 MAX_LOOKS, MAX_NAMES = 10_000, 20_000
-"""The most looks in one query, because databases limit its size, and the most names in its
-result."""
+"""The most looks in one query, because databases limit a query's size, and the most names in the
+query's result."""
 
 
 @dataclass(frozen=True)
@@ -37,9 +37,9 @@ class CardNames:
     """The values on a card that could be taken for a name.
 
     Attributes:
-        looks: each value with its look: the text in which lookalike spellings are equal.
-        own_id: the id of the card's only target: a card that renames a record must not warn of the
-            record's current name.
+        looks: each value with its look, which is the text that all lookalike spellings share.
+        own_id: the id of the card's only target, because a card that renames a record must not warn
+            of the record's current name.
     """
 
     looks: tuple[tuple[str, str], ...] = ()
@@ -47,7 +47,7 @@ class CardNames:
 
 
 def read_names(targets: Sequence[Mapping[str, Any]], params: Mapping[str, Any]) -> CardNames:
-    """Read at most 250 values that could be taken for a name from a card's targets and params."""
+    """From a card's targets and params, read at most 250 values that could be taken for a name."""
     values = dict.fromkeys(islice(_list_values(targets, params), MAX_VALUES))
     looks = tuple(
         (value, look) for value in values if len(look := compute_look(value)) >= MIN_LOOK_LENGTH
@@ -72,8 +72,8 @@ def find_similar_names(
 
 
 def _load_names(organization_id: int, looks: list[str]) -> Iterator[tuple[str, str, int]]:
-    """Load the names of records that have these looks, each with only the first record's id:
-    thousands of records can share a name."""
+    """Load the names of records that have these looks. Each name comes with the id of only one
+    record, because thousands of records can share a name."""
     alike = RECORD_STORE.get().get_records(organization_id).filter(IsOneOfTexts("look", looks))
     rows = alike.values_list("name", "look").annotate(first=Min("pk")).order_by("first")
     return iter(rows[:MAX_NAMES])

@@ -1,4 +1,4 @@
-"""Find cards whose call could not start after an approval, because its tool or targets have
+"""Find cards whose call could not start even if it were approved, because its tool or targets have
 changed."""
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from agents.runs.models import Approval, ToolCall
 from tools.contract import Tool, ToolError
 
 LOCAL = frozenset({"files", "schedule"})
-"""Families of tools whose effect is computed again for the card, because they read only local
+"""The families of tools whose effect is computed again for the card, because they read only local
 data."""
 MAX_NAMED = 3
 
@@ -39,8 +39,8 @@ def find_tool_staleness(call: ToolCall, tool: Tool | None) -> str | None:
 
 
 def find_local_staleness(card: Approval) -> str | None:
-    """Return the reason why a call of a local tool could not start as shown, by computing its
-    effect again; None if it could."""
+    """Compute the effect of a local tool's call again, and return the reason why the call could not
+    start as shown. Return None if it could, or if the tool is not local."""
     if get_family(card) not in LOCAL:
         return None
     effect = compute_effect_now(card)

@@ -44,7 +44,8 @@ class Surroundings:
             used before.
         same_target_cards: other open cards that affect the same targets.
         staleness: the reason why the call could not start as shown; None if it could.
-        done: the effect, if it already exists.
+        done: the targets that already have the wanted values, and the cause; None if the call would
+            still change something.
         total_objects: the number of all objects of the kind that the card affects.
         claim: the current claim on the card.
     """
@@ -61,7 +62,8 @@ class Surroundings:
 
 @dataclass(frozen=True)
 class CardFacts:
-    """Facts that a list of open cards and each of its cards show, by card id; claims by call id."""
+    """Facts that are shown both in a list of open cards and on each of the cards. They are given by
+    card id, but claims by call id."""
 
     cards: Collection[int]
     similar_names: Mapping[int, list[SimilarName]]
@@ -79,7 +81,7 @@ def load_facts(organization_id: int, readings: Mapping[int, CardReading]) -> Car
 def load_surroundings(
     cards: Collection[Approval], words: Mapping[int, str], listed: CardFacts | None = None
 ) -> dict[int, Surroundings]:
-    """Load the surroundings of open cards of one organization by card id.
+    """Load, by card id, the surroundings of open cards of one organization.
 
     Args:
         words: the employee's own words by card id.

@@ -17,13 +17,13 @@ from agents.deliveries.failures import DeliveryError
 
 @dataclass(frozen=True)
 class DeliveryChannel:
-    """One way to send. Its module is loaded on first use, because that of chat takes 25 MB of
+    """One way to send. Its module is loaded on first use, because the chat module takes 25 MB of
     memory.
 
     Attributes:
-        server_setting: the setting that names the installation's own server, if everything goes
-            to one.
-        lacking: a phrase for people that names what is missing while that setting is empty.
+        server_setting: the setting that names the installation's own server, if the channel sends
+            everything through that server.
+        lacking: a phrase for people that names what is missing while `server_setting` is empty.
     """
 
     module: str
@@ -38,7 +38,7 @@ class DeliveryChannel:
         """Send a notification or a signed event to an address.
 
         Raises:
-            DeliveryError: the receiver refused it, or was unreachable.
+            DeliveryError: the receiver refused the content, or was unreachable.
         """
         return import_string(f"{__name__}.{self.module}.send")(address, content)
 

@@ -1,9 +1,9 @@
-"""Notifications by chat services, such as Slack or ntfy; `apprise` knows their addresses and
-requests.
+"""Notifications by chat services, such as Slack or ntfy. The library `apprise` knows the addresses
+and the requests of these services.
 
-Apprise sends with `requests`, which would bypass our network rules. So all of its sessions get one
-adapter, which hands each request to the guarded client, and only while a notification is being
-sent.
+Apprise sends with `requests`, which would bypass our network rules. So all sessions of `requests`
+get the same adapter, which hands each request to the guarded client, and only while a notification
+is being sent.
 """
 
 from __future__ import annotations
@@ -53,19 +53,21 @@ SERVICES: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "workflows": (TEAMS, ("logic.azure.com", "api.powerplatform.com")),
     "wxteams": ("Webex", ("webexapis.com", "api.ciscospark.com")),
 }
-"""The services by the scheme of their address, each with its hosts; their subdomains count too.
+"""The services by the scheme of their address, each with its name and its hosts; subdomains of
+these hosts are included.
 
 `OWN_HOST` stands for the hosts that GADGET_CHAT_HOSTS names.
 """
 LONGEST, MAX_ITEMS = 500, 5
 REFUSALS = (400, 401, 403, 404, 410)
-"""Response statuses that a retry would not change."""
+"""The response statuses that no retry would change."""
 LIMITS = NetworkLimits(total_s=20.0, response_bytes=200_000, redirects=0)
 _FRAMING = frozenset(
     {"accept-encoding", "connection", "content-length", "host", "transfer-encoding"}
 )
 _LIVE = str.maketrans("<>@[]`*", "‹›＠()'∗")  # noqa: RUF001
-"""Characters that a service may read as a mention, a link or formatting, and their replacements."""
+"""The characters that a service may read as a mention, a link or formatting, with their
+replacements."""
 
 
 @dataclass(frozen=True)
@@ -73,9 +75,9 @@ class ChatAddress:
     """The address of a person or a channel at a chat service.
 
     Attributes:
-        sender: apprise's sender for it.
+        sender: apprise's sender for the address.
         service: the name of the service.
-        hosts: the hosts that it may send to.
+        hosts: the hosts to which the service's requests may go.
     """
 
     sender: NotifyBase
@@ -84,12 +86,12 @@ class ChatAddress:
 
     @classmethod
     def parse(cls, text: str) -> ChatAddress | None:
-        """Read an address in apprise's form, such as `slack://token/token/token`; None if it is not
-        supported.
+        """Parse an address in apprise's form, such as `slack://token/token/token`; return None if
+        it is not supported.
 
-        Options after a question mark are refused, because some name files to read, and so are
-        several receivers. A bot of Telegram needs a chat: without one, apprise would choose the
-        last person who wrote to it.
+        Several receivers are refused, and so are options after a question mark, because some of
+        them name files to read. The address of a Telegram bot must name a chat; otherwise, apprise
+        would choose the last person who wrote to it.
         """
         scheme = text.partition("://")[0].lower()
         if len(text) > LONGEST or scheme not in SERVICES or "?" in text or not text.isprintable():
@@ -104,7 +106,8 @@ class ChatAddress:
             or getattr(sender, "detect_owner", False)
         ):
             return None
-        sender.request_rate_per_sec = 0  # a notification is one request, or a few to one receiver
+        # No pause between requests: a notification needs only a few, all to one receiver.
+        sender.request_rate_per_sec = 0
         return cls(sender, *SERVICES[scheme])
 
     @property
@@ -156,8 +159,8 @@ def find_service(address: str) -> str:
     """Return the name of the service of this address.
 
     Raises:
-        Invalid: it is not an address of a supported service, or names a server that is not allowed
-            or not reached by https.
+        Invalid: the text is not an address of a supported service, or it names a server that is not
+            allowed or not reached by https.
     """
     chat = ChatAddress.parse(address)
     if chat is None:
@@ -187,7 +190,7 @@ class _Door(BaseAdapter):
 
     @property
     def is_final(self) -> bool:
-        """True if another try would not help."""
+        """True if another attempt would not help."""
         return self._refusal in REFUSALS or (
             self._has_responded and not self._refusal and not self._problem
         )
@@ -199,7 +202,7 @@ class _Door(BaseAdapter):
         return (
             f"{service} refused the notification"
             if self._has_responded
-            else f"{service} was not asked"
+            else f"{service} was not contacted"
         )
 
     @override
@@ -242,7 +245,7 @@ class _Door(BaseAdapter):
             if name.lower() not in _FRAMING
         }
         release_connection()
-        # The time limit is for all requests together.
+        # All requests share one time limit.
         limits = replace(LIMITS, total_s=max(0.1, self._deadline - time.monotonic()))
         client = GuardedClient(
             NetworkAccess(requested=frozenset({host}), installation=allowed), limits
@@ -279,8 +282,8 @@ def _get_door(_: requests.Session, url: str) -> BaseAdapter:  # noqa: ARG001 - t
 
 
 def may_reach(host: str, hosts: Collection[str]) -> bool:
-    """Return True if the host is one of `hosts`, or a subdomain of one; OWN_HOST stands for those
-    of GADGET_CHAT_HOSTS."""
+    """Return True if the host is one of `hosts` or a subdomain of one of them. In `hosts`, OWN_HOST
+    stands for the hosts of GADGET_CHAT_HOSTS."""
     is_known = any(host == each or host.endswith(f".{each}") for each in hosts if each != OWN_HOST)
     return is_known or (OWN_HOST in hosts and _is_named(host))
 
@@ -293,5 +296,5 @@ def _is_named(host: str) -> bool:
 
 
 requests.Session.get_adapter = _get_door  # type: ignore[method-assign, assignment]
-# Apprise logs errors that may contain addresses, which are secrets.
+# Silence Apprise: the errors that it logs may contain addresses, which are secrets.
 logging.getLogger("apprise").setLevel(logging.CRITICAL + 1)

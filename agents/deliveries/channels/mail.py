@@ -1,4 +1,4 @@
-"""E-mail: one notification to one address, by the installation's mail server."""
+"""E-mail: send one notification to one address through the installation's mail server."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from agents.platform.database_connections import release_connection
 
 
 def send(address: str, notification: Notification) -> None:
-    """Send a notification; its Message-ID is the same for each attempt, so that mail programs show
-    a repeat once.
+    """Send a notification. Its Message-ID is the same for each attempt, so that mail programs show
+    a mail that was sent twice only once.
 
     Raises:
         DeliveryError: the server refused it, or was unreachable.
@@ -34,7 +34,7 @@ def describe_failure(error: OSError) -> str:
     """Describe a failure of the mail server for people, without the notification or our password.
 
     Args:
-        error: as `smtplib` raises it; all of its errors are OSErrors.
+        error: the error that `smtplib` raised; all of its errors are OSErrors.
     """
     if isinstance(error, smtplib.SMTPRecipientsRefused):
         code, response = next(iter(error.recipients.values()))

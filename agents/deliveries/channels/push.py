@@ -1,8 +1,8 @@
 """Browser push: encrypt a notification for one browser (RFC 8291), sign it with the installation's
-key (RFC 8292), send it.
+key (RFC 8292), and send it.
 
-`cryptography` does all the arithmetic; each library for push brings its own HTTP client, which
-would bypass our network rules.
+This module needs only `cryptography`, because each library for push brings its own HTTP client,
+which would bypass our network rules.
 """
 
 from __future__ import annotations
@@ -37,15 +37,16 @@ POINT_BYTES = 65
 SECRET_BYTES = 16
 TOKEN_S = 12 * 3600
 KEPT_S = 24 * 3600
-"""Seconds for which the push service keeps a notification for a browser that is not running."""
+"""The number of seconds for which the push service keeps a notification for a browser that is not
+running."""
 GONE = (404, 410)
 REFUSED = (401, 403)
 LONGEST_WAIT_S = 24 * 3600.0
-"""The longest time for which a push service can make us wait."""
+"""The longest time, in seconds, for which a push service can make us wait."""
 MAX_WORDS = 300
 SILENT_PUSH_HOSTS = ("web.push.apple.com", "api.push.apple.com")
-"""Services that end a subscription after a few pushes that show nothing; the next visible push
-closes old ones."""
+"""Services that end a subscription after a few pushes that show nothing. For these, old
+notifications are closed by the next visible push instead."""
 _LIMITS = NetworkLimits(total_s=10.0, response_bytes=20_000, redirects=0)
 
 
@@ -72,7 +73,7 @@ class Subscription:
         return json.dumps(asdict(self))
 
     def find_objection(self) -> Objection | None:
-        """Return the reason why the subscription is not accepted; None if it is."""
+        """Return the reason why the subscription is not accepted; None if it is accepted."""
         try:
             scheme = read_url(self.endpoint).scheme
         except ToolError:
@@ -95,8 +96,8 @@ class Subscription:
         return None if has_secret else Objection("the browser's secret is not valid")
 
     def _is_private(self) -> bool:
-        """Return True for a private address or host name that GADGET_PRIVATE_PUSH_HOSTS does not
-        name."""
+        """Return True if the address or host name is private and GADGET_PRIVATE_PUSH_HOSTS does not
+        name it."""
         host, allowed = get_host(read_url(self.endpoint)), settings.PRIVATE_PUSH_HOSTS
         number = parse_ip("127.0.0.1" if host == "localhost" else host)
         if number is None:
@@ -196,7 +197,7 @@ def _describe_refusal(host: str, response: ClientResponse) -> DeliveryError:
 
 
 def encrypt(plain: bytes, subscription: Subscription) -> bytes:
-    """Encrypt the content for one browser, in one record of at most 4 KB; each call uses a new key
+    """Encrypt the content for one browser, in one record of at most 4 KB. Each call uses a new key
     and salt."""
     browsers_key = decode(subscription.p256dh)
     own = ec.generate_private_key(ec.SECP256R1())
@@ -226,8 +227,8 @@ def sign(endpoint: str, key: ec.EllipticCurvePrivateKey) -> str:
 
 
 def find_contact() -> str:
-    """Return the contact that push services require: the first origin, else the sender's
-    address."""
+    """Return the contact that push services require: the first origin with https, else a `mailto:`
+    link to the sender's address."""
     secure = next(
         (origin for origin in settings.ALLOWED_ORIGINS if origin.startswith("https://")), ""
     )
@@ -235,7 +236,7 @@ def find_contact() -> str:
 
 
 def load_key() -> ec.EllipticCurvePrivateKey:
-    """Load the installation's key.
+    """Load the installation's key for browser push.
 
     Raises:
         DeliveryError: the installation has no key yet, or the key cannot be decrypted.
@@ -250,8 +251,8 @@ def load_key() -> ec.EllipticCurvePrivateKey:
 
 
 def make_key_if_missing() -> None:
-    """Create the installation's key unless it exists; any number of workers may call this at
-    once."""
+    """Create the installation's key for browser push unless it exists; any number of workers may
+    call this at once."""
     private = ec.generate_private_key(ec.SECP256R1()).private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
@@ -259,8 +260,8 @@ def make_key_if_missing() -> None:
 
 
 def get_public_key() -> str:
-    """Return the installation's public key, which browsers need to subscribe, as base64url; empty
-    without one."""
+    """Return the installation's public key as base64url, which browsers need to subscribe; empty if
+    there is no key."""
     try:
         return encode(encode_point(load_key().public_key()))
     except DeliveryError:
@@ -276,7 +277,7 @@ def decode(text: str) -> bytes:
     """Decode base64url, with or without padding.
 
     Raises:
-        ValueError: it is not base64url.
+        ValueError: the text is not base64url.
     """
     return urlsafe_b64decode(text.encode("ascii") + b"=" * (-len(text) % 4))
 

@@ -1,4 +1,5 @@
-"""Webhooks: one signed event to one address of another system, following Standard Webhooks."""
+"""Webhooks: send one signed event to one address of another system, as Standard Webhooks
+specifies."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from tools.network import ClientResponse, NetworkLimits, get_host, read_url, req
 
 LIMITS = NetworkLimits(total_s=15.0, response_bytes=1_000_000, redirects=0)
 LONGEST_WAIT_S = 4 * 3600.0
-"""The longest time for which a receiver can make us wait."""
+"""The longest time, in seconds, for which a receiver can make us wait."""
 GONE = 410
 
 

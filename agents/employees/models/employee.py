@@ -12,7 +12,7 @@ from agents.platform.encrypted_fields import EncryptedTextField
 from tools.contract import Level, storable_json
 
 NOT_IN_BODY = ("messages", "tools", "model", "stream")
-"""Fields of a request that only the engine sets."""
+"""The fields of a request to a model that only the engine sets."""
 LONGEST_BODY = 10_000
 
 
@@ -32,8 +32,8 @@ class ModelProvider(models.Model):
     """A server that runs models, with its address and key, or the scripts that replace a model.
 
     Attributes:
-        prices: by model, or "*" for all others, per million tokens, in the organization's currency:
-            {"*": {"input": "2.5", "output": "10"}}.
+        prices: the prices per million tokens in the organization's currency, by model, or "*" for
+            all other models: {"*": {"input": "2.5", "output": "10"}}.
     """
 
     organization = models.ForeignKey(
@@ -268,7 +268,7 @@ def _find_body_fault(value: Any) -> str | None:
     if not isinstance(value, dict):
         return 'Write a JSON object, such as {"top_p": 0.9}.'
     if taken := [name for name in NOT_IN_BODY if name in value]:
-        return f"Leave out {', '.join(taken)}: Gadget sets that in every request."
+        return f"Leave out {', '.join(taken)}, which Gadget sets in every request."
     try:
         text = storable_json(value)
     except (ValueError, TypeError, RecursionError) as error:

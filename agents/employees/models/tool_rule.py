@@ -10,7 +10,7 @@ class ToolRule(models.Model):
     """An organization's rule for one tool: its level, and whether it is stopped.
 
     Attributes:
-        level: a higher level than the tool's own; empty uses the tool's own.
+        level: a higher level than the tool's own; empty if the tool keeps its own level.
         stopped_at, stopped_by: the time since which no call of the tool starts, and the person who
             stopped it.
     """

@@ -35,8 +35,8 @@ Row = TypeVar("Row", bound=NamedTuple)
 Value = int | str
 
 PLACEHOLDERS = (31_011, 31_012, 31_013)
-"""Values that stand for the params when a query is compiled: small enough for every integer column,
-and used nowhere else."""
+"""The values that stand for the params when a query is compiled. They are small enough for every
+integer column, and used nowhere else."""
 
 MAX_IDS = 200
 
@@ -52,8 +52,8 @@ class IdRow(NamedTuple):
 def compile_ids(
     build: Callable[[], QuerySet[Any]], most: int = MAX_IDS, pk: str = "pk"
 ) -> CompiledQuery[IdRow]:
-    """Compile a query for due ids, at most `most`, so that a sweep ends soon; the next sweep
-    handles the rest."""
+    """Compile a query for due ids. It returns at most `most` ids, so that a sweep ends soon; the
+    next sweep handles the remaining ids."""
     return CompiledQuery(IdRow, lambda: build()[:most], pk=pk)
 
 
@@ -64,8 +64,8 @@ class ModelColumns:
     Attributes:
         model: the class of the instance.
         prefix: the path from the query's model to this one, such as `employee__`.
-        only: the columns to read besides the id; all if empty. The instance reads every other one
-            on first use.
+        only: the columns to read besides the id; all columns if empty. The instance reads any other
+            column on first use.
     """
 
     model: type[Model]
@@ -80,7 +80,7 @@ class ModelColumns:
 
     @property
     def paths(self) -> list[str]:
-        """The field paths of the columns from the query's model."""
+        """The paths of the columns, as seen from the query's model."""
         return [self.prefix + name for name in self.names]
 
     def build_instance(self, values: Iterator[Any]) -> Model:
@@ -92,8 +92,8 @@ class ModelColumns:
 
 @dataclass(frozen=True)
 class _Statement:
-    """A compiled query for one kind of database; `places` pairs the index of each variable param
-    with the number of its value."""
+    """A query that was compiled for one kind of database. `places` pairs the index of each variable
+    param with the number of its value."""
 
     sql: str
     params: tuple[Any, ...]
@@ -113,7 +113,7 @@ class CompiledQuery(Generic[Row]):
     Args:
         row_type: the class of the rows.
         build: returns the queryset for the values, without columns.
-        placeholders: values to compile the query with; required if a value is a text.
+        placeholders: the values with which the query is compiled; required if a value is a text.
         columns: the column's path, an expression or `ModelColumns`, for each field that is not
             named like its column.
     """

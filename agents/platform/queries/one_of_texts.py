@@ -1,5 +1,5 @@
 """A condition that compares a column with thousands of texts in one param, which is cheaper to send
-than one param for each."""
+than one param for each text."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tools.contract import canonical_json
 
 
 class IsOneOfTexts(Func):
-    """`column IN (texts)`, for `filter`."""
+    """The condition `column IN (texts)`, for use in `filter`."""
 
     output_field = BooleanField()
 

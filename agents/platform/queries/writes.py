@@ -1,4 +1,5 @@
-"""Insert and update with cached SQL: composing SQL with the ORM costs more than running it.
+"""Insert and update rows with cached SQL, because composing SQL with the ORM costs more than
+running it.
 
 The engine uses these functions for every pass; everything else writes through the ORM.
 """
@@ -21,7 +22,7 @@ AnyField: TypeAlias = "Field[Any, Any]"
 def insert_rows(rows: Sequence[Model]) -> None:
     """Insert rows of one model in one statement, and set their ids.
 
-    Columns whose only default is the database's are left to the database.
+    Columns that have only a default in the database are left out, so that the database fills them.
     """
     if not rows:
         return
@@ -44,7 +45,7 @@ def insert_rows(rows: Sequence[Model]) -> None:
 
 
 def update_rows(model: type[Model], changes: dict[str, Any], where: dict[str, Any]) -> int:
-    """Set the columns in `changes` on the rows that equal `where`, both with plain values; return
+    """Set the columns in `changes` on the rows that match `where`. Both have plain values. Return
     the number of changed rows."""
     return update_each(model, [(changes, where)])
 
@@ -83,7 +84,7 @@ def _prepare_values(
 
 @lru_cache(maxsize=16)
 def _list_inserted_fields(model: type[Model]) -> tuple[AnyField, ...]:
-    """List all fields except the id and those whose only default is the database's."""
+    """List all fields except the id and the fields that have only a default in the database."""
     fields = (field for field in model._meta.concrete_fields if not field.primary_key)
     return tuple(field for field in fields if field.has_default() or not field.has_db_default())
 
@@ -110,7 +111,8 @@ def _dump_records(fields: Sequence[AnyField], rows: Sequence[Sequence[Any]]) -> 
 
 
 def _compose_recordset(fields: Sequence[AnyField]) -> str:
-    """Return SQL that reads the one parameter as columns c0, c1, … with their types."""
+    """Return SQL that reads its only parameter as rows with the columns c0, c1, … of the fields'
+    types."""
     types = [
         field.rel_db_type(connection) if field.primary_key else field.db_type(connection)
         for field in fields

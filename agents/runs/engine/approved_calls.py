@@ -25,8 +25,8 @@ class ApprovedCall(Judgment):
 
     Attributes:
         tool, verdict: the results of the last judgment.
-        warnings: the warnings on a card that a standing grant approved; with any, a person must
-            decide.
+        warnings: the warnings on a card that a standing grant approved; if there are any, a person
+            must decide.
         effect: the last computed effect, or the reason why the gate forbids the call.
     """
 
@@ -88,7 +88,7 @@ class ApprovedCall(Judgment):
         if not self.keeps_limits:
             return Objection("A limit was reached after this was approved.")
         if hash_params(self.call.params) != hash_params(self.card.params):
-            return Objection("The params were changed in the database after this was approved.")
+            return Objection("The parameters were changed in the database after this was approved.")
         if has_happened_since(self.card):
             return Objection(
                 "The same call was marked as not done, but it happened. This call would repeat it."
@@ -110,8 +110,7 @@ class ApprovedCall(Judgment):
 
     def find_grant_objection(self) -> PreapprovalObjection | None:
         """Return the reason why the standing grant that approved the call does not allow its start;
-        None if it does, or if a person approved the call.
-        """
+        None if it does, or if a person approved the call."""
         if self.card.standing_grant_id is None or self.tool is None:
             return None
         if self.warnings:

@@ -51,7 +51,7 @@ from tools.toolbox.threads import THREADS, mark_abandoned, mark_returned
 
 MAX_LISTED_REQUESTS = 1_000
 SEND = "send"
-"""The kind of effect of a call that carries other requests."""
+"""The name of the effect of a call that carries other requests."""
 
 
 def compute_effect(tool: Tool, params: dict[str, object], context: ToolContext) -> CallEffect:
@@ -135,7 +135,7 @@ def compute_effect_again(
     """Compute the card's effect again, outside transactions; return an error if the gate now
     forbids the call.
 
-    If the tool itself refuses the call, the effect says why, or that it already exists.
+    If the tool itself refuses the call, the effect says why, or that there is nothing left to do.
     """
     if tool is None or verdict.error is not None:
         return verdict.error or ToolError(
@@ -148,8 +148,8 @@ def compute_effect_again(
 
 
 def describe_refusal(tool: Tool | None, card: Approval, error: ToolError) -> CallEffect:
-    """Describe a call that cannot run as its card shows, with a new sentence, because the old one
-    promises an effect."""
+    """Describe a call that cannot run as its card shows, with a new sentence, because the old
+    sentence promises an effect."""
     if tool is None:
         sentence = f"{NO_LONGER_POSSIBLE}{name_call(card.tool_call.tool, card.params)}"
         return CallEffect(sentence, Preview.refused(error.message))
@@ -164,7 +164,7 @@ def _list_requests(tool: Tool, params: dict[str, object]) -> Preview | None:
         return None
     if len(carried) > MAX_LISTED_REQUESTS:
         return Preview.impossible(
-            f"It carries {len(carried):,} other requests; at most {MAX_LISTED_REQUESTS:,} can be listed."
+            f"The call carries {len(carried):,} other requests; at most {MAX_LISTED_REQUESTS:,} can be listed."
         )
     targets = (
         Target(str(number), request, after={"request": request})
@@ -207,11 +207,11 @@ def publish_card(tx: Transaction, call: ToolCall, card: Approval, days: float) -
 
 
 def replace_card(tx: Transaction, card: Approval, effect: CallEffect, why: str) -> Approval:
-    """Replace an open card by a new one, because the effect has changed or a person asked for it;
+    """Replace an open card with a new one, because the effect has changed or a person asked for it;
     the old card becomes superseded.
 
-    The new card seals the call as given, and gives two reasons: the change (`why`), and the reason
-    why the call needs approval.
+    The new card seals the values that `card.tool_call` has in memory, and gives two reasons: the
+    change (`why`), and the reason why the call needs approval.
 
     Raises:
         RuntimeError: the card is not open; the caller must check this first.
@@ -295,7 +295,7 @@ def withdraw(tx: Transaction, card: Approval, why: str) -> bool:
 def publish_decision(
     tx: Transaction, card: Approval, reason: str, next_approval_id: str | None = None
 ) -> None:
-    """Publish the end of the card, which its status names."""
+    """Publish that the card has ended, with the status that it has now."""
     tx.publish(ApprovalDecided.of(card, reason, next_approval_id))
     tx.inbox_changed = True
 
@@ -307,7 +307,8 @@ def find_next_sequence(call: ToolCall) -> int:
 
 
 def seal(call: ToolCall, tool: Tool, params: dict[str, object]) -> None:
-    """Write tool and params on the call, exactly as they will be shown, decided and executed.
+    """Write the tool and the params on the call, exactly as they will be shown, decided and
+    executed.
 
     A call that a person has edited keeps the signature of the model's request.
     """
@@ -328,7 +329,7 @@ def is_sealed(card: Approval) -> bool:
 
 
 def compute_digest(call: ToolCall, preview: dict[str, Any]) -> str:
-    """Hash organization, run, call, tool, definition, level, params and effect with SHA-256.
+    """Hash the organization, run, call, tool, definition, level, params and effect with SHA-256.
 
     The values themselves are hashed, because a stored hash could be outdated.
     """

@@ -32,11 +32,12 @@ READ_RESULTS = "results.read"
 """The tool that reads a shortened result in full."""
 
 SUMMARY_LENGTH = 320
-"""The size that a shortened result counts as, in characters; it may be slightly longer."""
+"""The number of characters for which a shortened result counts, although it may be slightly
+longer."""
 TEXT_LENGTH = 200
-"""The characters that are kept of a shortened text."""
+"""The number of characters kept of a shortened text."""
 MESSAGE_OVERHEAD = 40
-"""The characters that a message or a call counts in addition to its texts."""
+"""The number of characters counted for each message or call in addition to its texts."""
 
 _USUAL_RATE = 0.3
 _MIN_RATE, _MAX_RATE = 1 / 6, 1.5
@@ -51,7 +52,7 @@ class RequestRoom:
     Attributes:
         tokens: the model's context window.
         tool_characters: the size of the tools' definitions, in characters.
-        can_read_results: the employee may read shortened results in full.
+        can_read_results: True if the employee may read shortened results in full.
         refused: set if the provider refused this request as too long, because its window is smaller
             than assumed.
     """
@@ -69,7 +70,7 @@ class PassSizes:
     Attributes:
         new_texts: the messages of people since the previous pass.
         response: the model's message.
-        text: the part of that message that is not calls.
+        text: the text of that message, without calls and other fields.
         results: the tool messages.
         input_tokens: the tokens that the provider reported for the request; 0 if it reported none.
         refused: set if the provider refused the request as too long for this window, before it

@@ -51,7 +51,7 @@ DELEGATE = "employee.delegate"
 
 @dataclass(frozen=True)
 class RunContext:
-    """A run with all data for judging its calls, as they were at the time of loading.
+    """A run with all the data for judging its calls, as it was when it was loaded.
 
     `run` has its employee, provider, organization and creator loaded.
     """
@@ -84,8 +84,8 @@ class RunContext:
     def judge_start(
         self, name: str, call: ToolCall, now: datetime | None = None
     ) -> tuple[Tool | None, Verdict]:
-        """Return the tool with this name, and the verdict about the start of a stored call, which
-        does not count itself."""
+        """Return the tool with this name, and the verdict on the start of a stored call. Limits
+        over history do not count the call itself."""
         return self.judge(name, call.params, Occasion(now, call.pk, is_start=True))
 
     def has_counted_limit(self, tool_name: str) -> bool:
@@ -93,8 +93,8 @@ class RunContext:
         return has_counting_rule(self.grants.conditions.get(tool_name, ()))
 
     def _refuse_wire_name(self, wire: str) -> tuple[Tool, Verdict] | None:
-        """Return the tool that was not offered and has this wire name, with its refusal; None
-        without one.
+        """Return the withheld tool with this wire name, and its refusal; None if there is no such
+        tool.
 
         The wire names of offered tools were replaced by internal names before, so a granted tool is
         never found here.
@@ -113,7 +113,8 @@ class RunContext:
         """Return this context with the current permissions, which decide under the run's lock what
         may start.
 
-        They may have changed while the model responded, a preview was computed or a tool ran.
+        The permissions may have changed while the model responded, a preview was computed or a tool
+        ran.
         """
         grants = load_grants(self.run.employee_id, self.run.mode)
         toolbox = load_toolbox(self.run.organization_id)
@@ -158,8 +159,8 @@ class RunContext:
         )
 
     def save_session(self, run: Run, call: ToolCall) -> None:
-        """Merge the call's changes to the session data into the locked run; of two calls that
-        change the same key, the last one wins."""
+        """Merge the call's changes to the session data into the locked run; if two calls change the
+        same key, the last call wins."""
         original = self.run.session
         edited = self._sessions.pop(call.idempotency_key, {})
         try:
@@ -198,7 +199,7 @@ class RunContext:
 
     @cached_property
     def tools(self) -> list[Tool]:
-        """The tools that this employee may use, by name."""
+        """The tools that this employee may use, sorted by name."""
         return self.toolbox.available_tools(self.grants, self.policy)
 
     def build_tool_context(self, call: ToolCall) -> ToolContext:
@@ -234,7 +235,8 @@ def _build_person(run: Run) -> Person:
 
 @beside_event_loop
 def _load_earlier_result(run_id: int, handle: str) -> ToolResult | None:
-    """Return the full result of the run's call with this handle; None for any other handle."""
+    """Return the full result of the run's call with this handle; None if the run has no such call,
+    or the call has no result."""
     call_id = parse_handle(handle)
     if call_id is None:
         return None
@@ -270,7 +272,7 @@ def build_context(run: Run) -> RunContext:
 def load_grants(employee_id: int, mode: str) -> Grants:
     """Load the employee's current grants in one query.
 
-    Without any grant, the capabilities are not loaded either, because no tool could use them.
+    If there is no grant, the capabilities are not loaded either, because no tool could use them.
     """
     rows = tuple(GRANTS.fetch_all(employee_id))
     if rows:
@@ -305,7 +307,7 @@ def _make_grants(rows: tuple[GrantRow, ...], mode: str) -> Grants:
 
 
 def has_same_verdict(one: Verdict, other: Verdict) -> bool:
-    """Return True if permission, level, reason and params of both verdicts are equal."""
+    """Return True if both verdicts have the same permission, level, reason and params."""
     first, second = (
         (each.permission, each.level, each.reason, each.params) for each in (one, other)
     )
@@ -313,8 +315,8 @@ def has_same_verdict(one: Verdict, other: Verdict) -> bool:
 
 
 def list_colleagues(employee: Employee, ids: Iterable[int]) -> list[Employee]:
-    """List the employees with these ids in the same organization, by name, without the employee
-    itself; inactive ones are included."""
+    """List the employees with these ids in the same organization, sorted by name, including
+    inactive employees but without the employee itself."""
     colleagues = Employee.objects.filter(
         organization_id=employee.organization_id, pk__in=ids
     ).exclude(pk=employee.pk)

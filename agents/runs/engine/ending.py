@@ -1,4 +1,4 @@
-"""Park a run that waits, or end it and cancel its open calls and cards (step 8 of a run)."""
+"""Park a waiting run, or end a run and cancel its open calls and cards (step 8 of a run)."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -49,8 +49,8 @@ _SUCCESSES = (ExitReason.FINAL_ANSWER, ExitReason.ALL_TOOLS_DUPLICATE, ExitReaso
 
 @dataclass(frozen=True)
 class Ending:
-    """The end of a run. Without an answer by the model, one is written from the summaries of the
-    calls."""
+    """The way in which a run ends. If the model gave no answer, an answer is written from the
+    summaries of the calls."""
 
     reason: ExitReason
     answer: str = ""
@@ -105,7 +105,7 @@ def end_run(tx: Transaction, ending: Ending) -> None:
     left executing.
 
     If the run fails while an outcome is unknown, it needs attention first, and ends once a person
-    has resolved that.
+    has resolved the outcome.
     """
     run, status, reason = tx.run, ending.status, ending.reason
     _cancel_open_calls(tx, ending)
@@ -195,8 +195,8 @@ def _cancel_unstarted_calls(tx: Transaction, calls: QuerySet[ToolCall], why: str
 
 
 def _cancel_suspended_calls(tx: Transaction, calls: QuerySet[ToolCall], why: str) -> None:
-    """Cancel the calls that wait for an answer, and colleagues' runs for them, each run in its own
-    transaction."""
+    """Cancel the calls that wait for an answer, and the colleagues' runs that work on these
+    answers, each run in its own transaction."""
     error = ToolError(
         ErrorCode.OPERATION_NOT_ALLOWED, f"Nobody is waiting for the answer. {why}", attempted=False
     )
@@ -227,7 +227,8 @@ def cancel_unneeded(run_id: int, problem: str = "", *, wait: bool = True) -> boo
         tx.publish(CancelRequested(MACHINE))
         if run.status != RunStatus.RUNNING:
             end_run(tx, Ending(ExitReason.CANCELLED, problem=problem))
-        elif problem:  # the run's driver will end it, and does not know the reason
+        # The driver will end the run without knowing the reason, so its calls record it now.
+        elif problem:
             _cancel_unstarted_calls(
                 tx, ToolCall.objects.filter(run_id=run_id), f"The run was cancelled. {problem}"
             )
@@ -235,7 +236,8 @@ def cancel_unneeded(run_id: int, problem: str = "", *, wait: bool = True) -> boo
 
 
 def end_if_overdue(run_id: int) -> bool:
-    """End a queued or waiting run past its deadline; return False if it is not overdue.
+    """End a queued or waiting run past its deadline; return False if the run has another status, or
+    its deadline has not passed.
 
     Raises:
         Run.DoesNotExist: the run is locked.

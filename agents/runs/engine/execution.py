@@ -2,8 +2,8 @@
 
 Every call is prepared by `prepare_call`: the reads of a pass, approved writes, inner calls, the
 steps of recipes and calls by hand. They differ only in their `CallTerms`. `RunningCalls` runs each
-in its own thread, no longer than its timeout; only a transactional write stays in the thread of its
-transaction (see `writes`).
+call in its own thread, no longer than the call's timeout; only a transactional write stays in the
+thread of its transaction (see `writes`).
 """
 
 import time
@@ -46,7 +46,7 @@ from tools.toolbox.permissions import Permission, Verdict
 
 POLL_S = 1.0
 _ADDED_S = 0.1
-"""Seconds between two checks for new calls of a remote agent while others execute."""
+"""Seconds between two checks for new calls of a remote agent while other calls execute."""
 MAX_INNER_CALLS = 100
 """The most inner calls that one call may make."""
 _GATHERING_S = 0.02
@@ -62,7 +62,7 @@ class CallTerms:
         depth: the number of calls above this one.
         key: the idempotency key for the tool; the call's own if empty. An inner call gets the same
             key when its caller runs again, so that a draft is created once.
-        may_suspend: the call may wait for a person or a colleague.
+        may_suspend: True if the call may wait for a person or a colleague.
         approved: the effect that was approved, for a write.
         may_begin: returns False if the tool must not begin; called right before it does.
         on_late: called with the result of a call that ends after it was given up.
@@ -194,7 +194,7 @@ def run_ready(
 
 
 def _takes_more(context: RunContext) -> bool:
-    """Return True if calls may be added to the run while others execute."""
+    """Return True if calls may be added to the run while other calls execute."""
     return context.run.origin == Origin.MCP
 
 
@@ -242,10 +242,10 @@ def _record_reports(
 
 
 def start_ready(tx: Transaction, context: RunContext, running: int = 0) -> list[ToolCall]:
-    """Reject ready calls that are no longer permitted, start as many others as there are free
-    slots, and return these.
+    """Reject ready calls that are no longer permitted, start as many other calls as there are free
+    slots, and return the started calls.
 
-    None starts if the run is cancelled, stopped or late, or the worker is shutting down.
+    No call starts if the run is cancelled, stopped or late, or the worker is shutting down.
 
     Args:
         context: the context with the rules that were read under the run's lock.
@@ -299,7 +299,7 @@ class _ReadyCall(Judgment):
             return Objection(self._verdict.reason, self._verdict.error)
         if self._verdict.permission is Permission.AUTO:
             return None
-        # With this code, the model may request the same call again, and it gets a card.
+        # LIMIT_EXCEEDED lets the model request the same call again, which then gets a card.
         code = (
             ErrorCode.LIMIT_EXCEEDED
             if self._call.tool in self.counted
@@ -313,7 +313,7 @@ class _InnerCalls:
     """The inner calls of one executing call, which its tool makes with `context.call_tool` in its
     own thread.
 
-    Each is judged and recorded like any other call, as a child of the calling call.
+    Each inner call is judged and recorded like any other call, as a child of the calling call.
     """
 
     def __init__(self, context: RunContext, parent: ToolCall, depth: int, key: str) -> None:

@@ -93,7 +93,7 @@ class ConversationCache:
 
 
 def read_window(flag: Any) -> ContextWindow | None:
-    """Return the window from a flag that was stored as WAS_TOO_LONG; None without a flag."""
+    """Return the window from a flag that was stored as WAS_TOO_LONG; None if there is no flag."""
     if isinstance(flag, list):
         return ContextWindow(*flag)
     return ContextWindow() if flag else None
@@ -192,8 +192,8 @@ def build_history(
 
 
 def add_hint(messages: list[dict[str, Any]], hint: str) -> list[dict[str, Any]]:
-    """Return the messages with a hint at the end, inside the last message of a person, because some
-    servers refuse two user messages in a row."""
+    """Return the messages with a hint at the end. If the last message is a person's, the hint
+    becomes part of it, because some servers refuse two user messages in a row."""
     if not hint:
         return messages
     *earlier, last = messages
@@ -225,8 +225,8 @@ def _write_instructions(context: RunContext) -> str:
 
 
 def _describe_colleagues(context: RunContext) -> str:
-    """List the colleagues to whom the employee may delegate; costs a query if its grants name
-    any."""
+    """List the active colleagues to whom the employee may delegate, as a text for the model; empty
+    if there are none. Costs a query if the employee's grants name colleagues."""
     if not context.grants.delegates:
         return ""
     active = [
@@ -244,7 +244,8 @@ class _ResultSummary:
 
     Attributes:
         is_edited: True if a person changed the params of the call.
-        rest: a text that tells the model where to find the rest.
+        rest: a text that tells the model where to find the rest of the result, or that it is left
+            out.
     """
 
     summary: str
@@ -258,7 +259,7 @@ def _shorten(
     cuts: Cuts,
     summaries: dict[tuple[int, str], _ResultSummary],
 ) -> None:
-    """Replace the messages that are cut by shortened ones, in place."""
+    """Replace the messages to be cut with shortened messages, in place."""
     for number in cuts.texts:
         index = positions[number].index
         messages[index] = {

@@ -49,7 +49,8 @@ LIMIT_REACHED = Objection("Another run used up a limit while this call was prepa
 def lock_counted(tx: Transaction, context: RunContext, tools: Iterable[str]) -> set[str]:
     """Return the tools whose calls a limit counts, and lock these counts until the commit.
 
-    Costs no statement if there is none, or if this transaction has locked them already.
+    Costs no statement if there is no such tool, or if this transaction has locked the counts
+    already.
     """
     counted = {tool for tool in tools if context.has_counted_limit(tool)}
     if counted - tx.locked_counts:
@@ -66,7 +67,8 @@ class Judgment(ABC):
         counted: the tools whose calls a limit counts, which no other process can count until the
             transaction ends.
         is_outdated: True if the rules had changed when the run was locked.
-        rounds_left: the rounds after this one; 0 for calls that are judged only once more.
+        rounds_left: the number of rounds after the current one; 0 for calls that are judged only
+            once more.
     """
 
     follows_rules_alone: ClassVar[bool] = True
@@ -122,8 +124,8 @@ class PlannedCalls(Judgment):
     """The judgment of calls that are not stored yet; a change leads to another round of judging and
     previewing.
 
-    In the last round, or if the run may start nothing, the current rules judge them under the lock,
-    and a call that would need another preview is refused.
+    In the last round, or if the run may start nothing, the calls are judged under the lock by the
+    current rules, and a call that would need another preview is refused.
 
     Attributes:
         planned: the calls with their last verdicts, and the effects for their cards.
@@ -154,7 +156,7 @@ class PlannedCalls(Judgment):
         return plan
 
     def rounds(self, lease: Lease | None = None, *, has_cards: bool = True) -> Iterator[None]:
-        """Yield once per round: the caller then locks the run, judges again and, without an
+        """Yield once per round. The caller then locks the run, judges again and, if there is no
         objection, records the calls.
 
         Args:
@@ -195,8 +197,8 @@ class PlannedCalls(Judgment):
         self.planned = [before.replace_if_changed(current) for before, current in pairs]
 
     def _preview(self, lease: Lease | None) -> None:
-        """Compute the effect for each card that has none, once for equal calls, and refuse calls
-        beyond the limit of open cards.
+        """Compute the effect for each card that has none, once for identical calls, and refuse
+        calls beyond the limit of open cards.
 
         Calls whose signature the run has seen may be duplicates, so they do not count toward the
         limit.
@@ -238,7 +240,7 @@ class PlannedCalls(Judgment):
     @override
     def compare(self, tx: Transaction) -> Objection | None:
         """Judge calls under a counting limit again, because other runs may have started calls
-        since."""
+        since; return an objection if another round is needed."""
         counted = [
             plan for plan in self.planned if plan.error is None and plan.row.tool in self.counted
         ]
@@ -266,7 +268,7 @@ class PlannedCalls(Judgment):
         return lacking
 
     def _add_starting(self, starting: list[ToolCall], plan: PlannedCall) -> None:
-        """Add the call if it will start without approval and is no duplicate.
+        """Add the call to `starting` if it will start without approval and is not a duplicate.
 
         Costs a query if the run has seen the signature before.
         """

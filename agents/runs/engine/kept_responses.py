@@ -1,7 +1,7 @@
-"""Keep a model response whose pass could not be recorded on the run, so that it is paid for only
-once.
+"""Keep a model's response on the run if its pass could not be recorded, so that the response is
+paid for only once.
 
-The next driver of the run uses it in place of another request.
+The run's next driver uses the kept response and sends no other request.
 """
 
 from __future__ import annotations
@@ -78,8 +78,8 @@ def keep_after_failure(
 
 
 def find_kept_response(run: Run, step: NextStep) -> KeptResponse | None:
-    """Return the response that was stored on the run for the pass of this step; None without
-    one."""
+    """Return the response that was stored on the run for the pass of this step; None if there is
+    none."""
     kept: dict[str, Any] | None = run.kept_answer
     if kept is None or (kept["number"], kept["closing"]) != _identify(run, step):
         return None

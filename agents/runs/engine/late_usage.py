@@ -1,4 +1,4 @@
-"""Replace the estimated usage of a recorded pass once the model server reports the real one."""
+"""Replace the estimated usage of a recorded pass once the model server reports the real usage."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from agents.runs.models import Pass, Run
 
 
 def correct_usage_later(run: Run, late_usage: LateUsage) -> None:
-    """Correct the pass recorded in this transaction once the server reports its usage, even if
-    another worker drives the run by then."""
+    """Correct the usage of the pass that this transaction records, once the server reports it, even
+    if another worker drives the run by then."""
     estimate = _EstimatedPass(
         run.pk, run.pass_number, find_price(run.employee.provider, run.employee.model)
     )
@@ -38,7 +38,7 @@ class _EstimatedPass:
     price: Price | None
 
     def replace(self, used: Usage) -> None:
-        """Replace the estimate by the reported usage; called in a separate thread."""
+        """Replace the estimate with the reported usage; called in a separate thread."""
         with log_and_continue("recording a late usage"):
             try:
                 with run_transaction(self.run_id) as tx:

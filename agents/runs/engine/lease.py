@@ -56,7 +56,7 @@ class RunWork:
 
 @dataclass(eq=False)
 class SideWork(RunWork):
-    """Work that a tool does for a run in parallel to the run's driver, without a lease."""
+    """Work that a tool does for a run in parallel with the run's driver, without a lease."""
 
     tool: str
 
@@ -98,8 +98,8 @@ class Lease(RunWork):
     ) -> Iterator[Transaction]:
         """Open a transaction on the run, and decide the run's next step when the block ends.
 
-        No step is decided in the middle of a step, or if the block has parked, ended or requeued
-        the run.
+        No step is decided if the current step continues, or if the block has parked, ended or
+        requeued the run.
 
         Args:
             renews: renew the lease with the commit.
@@ -288,7 +288,9 @@ class _Heartbeat(threading.Thread):
                     give_back(lost)
                     self.remove(lost)
                 if failure.outage:
-                    break  # each further try could wait as long, while valid leases need renewal
+                    # Each further attempt could take as long, and valid leases need renewal
+                    # meanwhile.
+                    break
             connection.close()
 
     def _renew(self, leases: list[Lease]) -> None:
@@ -350,7 +352,8 @@ _shutting_down = False
 def shut_down() -> None:
     """Shut this worker down: every driver stops at its next step and gives its run back.
 
-    Signal handlers call this, and one may interrupt another, so the flag needs no lock.
+    Signal handlers call this and may interrupt each other, so it must not take a lock: the second
+    handler would deadlock.
     """
     global _shutting_down  # noqa: PLW0603
     if _shutting_down:

@@ -3,8 +3,8 @@ yields.
 
 The steps of a run, each with the file that takes it:
 
-1. Acquire the run's lease, or leave it to its driver. If it waits for colleagues, collect their
-   results first: `lease`, `suspension`.
+1. Acquire the run's lease, or leave the run to its driver. If the run waits for colleagues, collect
+   their results first: `lease`, `suspension`.
 2. Settle the calls that a lost worker left executing: `recovery`.
 3. Run the approved calls one by one; judge and preview each again before it starts:
    `approved_calls`, `writes`.

@@ -21,5 +21,6 @@ def requeue_or_end(tx: Transaction) -> None:
         end_run(tx, Ending(ExitReason.CRASH_LOOP))
         return
     requeue_after_loss(tx)
-    if run.crash_count > 1:  # one of the worker's runs may have killed it: spread their restarts
+    # One of the worker's runs may have killed it, so spread their restarts.
+    if run.crash_count > 1:
         run.next_wake_at = tx.now + timing().restart_spread * random.random()

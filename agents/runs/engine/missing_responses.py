@@ -47,7 +47,8 @@ def handle_missing_response(
 def _count_unusable_response(
     tx: Transaction, failure: ProviderError | ProviderStopped, used: Usage
 ) -> None:
-    """Count the usage of a response without a pass, and publish its text."""
+    """Count the usage of a response that is unusable and so completes no pass, and publish its
+    text."""
     if isinstance(failure, ProviderError):
         received = UnusableResponse(
             used, failure.duration_ms, failure.code, failure.message, failure.text
@@ -95,8 +96,7 @@ def _retry_or_end(tx: Transaction, step: NextStep, error: ProviderError) -> None
 
 
 def _build_ending(text: str, error: ProviderError, reason: ExitReason) -> Ending:
-    """Build the ending after an error; an interrupted text becomes the run's answer, as
-    incomplete."""
+    """Build the ending after an error; an interrupted text becomes the run's incomplete answer."""
     if text:
         return Ending(ExitReason.ANSWER_CUT, text, f"The answer is incomplete. {error.message}")
     ended = _UNUSABLE_RESPONSES.get(error.code) if reason == ExitReason.PROVIDER_ERROR else None

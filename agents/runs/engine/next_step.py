@@ -92,8 +92,8 @@ def _leave_waiting(tx: Transaction, unfinished: set[str]) -> None:
 
 
 def rest(tx: Transaction) -> None:
-    """Let the run of a remote agent's session rest until the next request; after `session_idle`
-    without one, it ends."""
+    """Let the run of a remote agent's session rest until the next request; if none arrives within
+    `session_idle`, the run ends."""
     tx.release_lease()
     tx.run.status = RunStatus.WAITING
     tx.run.next_wake_at = tx.now + timing().session_idle
@@ -131,8 +131,8 @@ def _may_start_approved(tx: Transaction) -> bool:
 
 
 def _find_forced_end(tx: Transaction, unfinished: set[str]) -> ExitReason | None:
-    """Find the reason why the run must end now, even if calls could start; None while calls
-    execute."""
+    """Find the reason why the run must end now, even if calls could start; None if there is no such
+    reason, or while calls execute."""
     run = tx.run
     if CallStatus.EXECUTING in unfinished:
         return None

@@ -65,8 +65,8 @@ class ReceivedResponse:
     """The model's response before it is recorded.
 
     Attributes:
-        judgment: the judgment of the requested calls, with the effects for their cards; None
-            before.
+        judgment: the judgment of the requested calls, with the effects for their cards; None before
+            they are judged.
         is_kept: True if an earlier driver received the response and failed; its usage is already
             counted.
     """
@@ -90,7 +90,7 @@ def ask_model(lease: Lease, step: NextStep) -> ReceivedResponse:
     Raises:
         ProviderError: the model could not be called, or its response is unusable.
         ProviderStopped: the driver was stopped before the response arrived.
-        BudgetExhausted: the model was not called.
+        BudgetExhausted: a budget is used up, so the model was not called.
         LeaseLost: another worker drives the run.
     """
     context = load_context(lease.run_id)
@@ -103,7 +103,7 @@ def ask_model(lease: Lease, step: NextStep) -> ReceivedResponse:
         )
         received = kept or _request_response(lease, step, context)
     except OpenCalls:
-        # Another worker may drive the run and have opened the calls; then this raises LeaseLost.
+        # If another worker drives the run and opened the calls, the transaction raises LeaseLost.
         with lease.transaction():
             raise
     is_planned = False
@@ -121,8 +121,8 @@ def ask_model(lease: Lease, step: NextStep) -> ReceivedResponse:
 def _load_kept_response(
     lease: Lease, step: NextStep, context: RunContext
 ) -> ReceivedResponse | None:
-    """Return the response that an earlier driver received for this pass before it failed; None
-    without one."""
+    """Return the response that an earlier driver received for this pass before it failed; None if
+    there is none."""
     kept = find_kept_response(context.run, step)
     if kept is None:
         return None
@@ -218,7 +218,7 @@ def record_pass(lease: Lease, step: NextStep, received: ReceivedResponse) -> Rec
     """Record the pass with its calls and start those that need no approval, or end the run with the
     answer.
 
-    If the rules have changed since the calls were judged, these are judged and previewed again,
+    If the rules have changed since the calls were judged, the calls are judged and previewed again,
     outside the transaction, and recording is retried. After a few rounds, or if the run may start
     nothing, the calls are recorded by the current rules without another preview.
     """
@@ -348,7 +348,7 @@ def _record_closing_response(tx: Transaction, step: NextStep, received: Received
 def _record_calls(
     tx: Transaction, received: ReceivedResponse, context: RunContext, seen: Set[str] | None
 ) -> list[ToolCall]:
-    """Insert the calls, start as many as there are free slots, and return these."""
+    """Insert the calls, start as many as there are free slots, and return the started calls."""
     for plan in received.planned:
         plan.row.pass_number = tx.run.pass_number
     may_start = tx.run.may_start and not tx.is_late

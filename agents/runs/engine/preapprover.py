@@ -1,7 +1,7 @@
 """The interface to the preapprover, which can approve a card in the name of a person who allowed
 that in advance.
 
-It belongs to a layer above runs, and replaces `Nobody` when its app is ready.
+The preapprover belongs to a layer above runs, and replaces `Nobody` when its app is ready.
 """
 
 from __future__ import annotations
@@ -81,7 +81,8 @@ class Preapproval(Protocol):
 
 
 class Preapprover(Protocol):
-    """Approves cards: when a call is recorded, and again when it starts."""
+    """Approves cards in people's names when calls are recorded, and checks these approvals again
+    when the calls start."""
 
     def load_in_force(self, run: Run, /) -> list[ReadGrant]:
         """Load the permissions that may approve cards of the run, oldest first."""
@@ -93,8 +94,8 @@ class Preapprover(Protocol):
         ...
 
     def reserve_uses(self, run: Run, preapprovals: Sequence[tuple[Any, Approval]], /) -> list[Any]:
-        """Reserve a use for each preapproval that approves its card; return them, withheld if no
-        use was left."""
+        """Reserve a use of the permission for each preapproval that approves its card. Return the
+        preapprovals; a preapproval for which no use was left is withheld."""
         ...
 
     def find_warnings(self, asking: AskingCard, /) -> tuple[str, ...]:

@@ -38,16 +38,16 @@ def settle_lost_calls(tx: Transaction) -> None:
 
 
 def settle_lost_call(tx: Transaction, call: ToolCall, may_repeat: bool) -> None:
-    """Settle a call whose worker was lost: repeat a read, or mark the outcome of a write as
-    unknown."""
+    """Settle a call whose worker was lost. A read is repeated, or fails if it may not be repeated;
+    the outcome of a write becomes unknown."""
     if _may_have_happened(call):
-        mark_outcome_unknown(tx, call, "The worker was lost while this was executing.")
+        mark_outcome_unknown(tx, call, "The worker was lost while this call was running.")
         return
     same = ToolCall.objects.filter(pk=call.pk, status=CallStatus.EXECUTING)
     if may_repeat and call.attempts < MAX_ATTEMPTS and not _is_inner(call):
         same.update(status=CallStatus.READY, exec_epoch=None, deadline_at=None)
         return
-    error = ToolError(ErrorCode.WORKER_LOST, "The worker was lost while this was executing.")
+    error = ToolError(ErrorCode.WORKER_LOST, "The worker was lost while this call was running.")
     if end_unexecuted(tx, call, CallStatus.FAILED, error):
         publish_result(tx, call, ToolResult.failed(error))
 
@@ -68,7 +68,8 @@ def end_abandoned_calls(tx: Transaction) -> None:
 
 
 def requeue_after_loss(tx: Transaction) -> None:
-    """Requeue a run whose worker was lost; the event lists the calls that it left executing."""
+    """Requeue a run whose worker was lost. The event lists the calls that the worker left
+    executing."""
     left = ToolCall.objects.filter(run_id=tx.run.pk, status=CallStatus.EXECUTING).order_by("pk")
     again, unknown = [], []
     for call in left:
@@ -105,9 +106,9 @@ def record_late_effect(tx: Transaction, call: ToolCall, epoch: int, result: Tool
     """Record that a call marked as not done did happen, and create a card for acknowledging
     it.
 
-    Status and tool message of the call stay unchanged. Return False if the report does not
-    count: it is no success, the call has not failed, a late effect is already recorded, or the call
-    was executed in another epoch.
+    The call's status and tool message stay unchanged. Return False if the report does not count: it
+    is no success, the call has not failed, a late effect is already recorded, or the call was
+    executed in another epoch.
     """
     again = _find_repeats(call)
     late_effect = {
@@ -142,7 +143,7 @@ def record_late_effect(tx: Transaction, call: ToolCall, epoch: int, result: Tool
 
 
 def _find_repeats(call: ToolCall) -> list[str]:
-    """List the ids of later equal calls of the run that may have happened."""
+    """List the ids of later identical calls of the run that may have happened."""
     same = ToolCall.objects.filter(
         run_id=call.run_id, signature=call.signature, pk__gt=call.pk, attempts__gt=0
     )
@@ -152,7 +153,7 @@ def _find_repeats(call: ToolCall) -> list[str]:
 
 
 def has_happened_since(card: Approval) -> bool:
-    """Return True if a late report after the card's creation said that an equal call of the run
+    """Return True if a late report after the card's creation said that an identical call of the run
     happened."""
     reports = Approval.objects.filter(
         run_id=card.run_id, kind=ApprovalKind.UNKNOWN, requested_at__gt=card.requested_at

@@ -58,8 +58,8 @@ _MAX_REPEATS = 2
 _WAITS = (EventType.RUN_WAITING, EventType.RUN_NEEDS_ATTENTION)
 _REPEATABLE_STATUSES = (CallStatus.EXPIRED, CallStatus.CANCELLED, CallStatus.DUPLICATE)
 _REPEATABLE_ERRORS = (ErrorCode.LIMIT_EXCEEDED, ErrorCode.RATE_LIMITED, ErrorCode.OUTCOME_UNKNOWN)
-"""The errors after which an equal call is never a duplicate, so it may be requested again at any
-time."""
+"""The errors after which an identical call is never a duplicate, so it may be requested again at
+any time."""
 _WITH_CARDS = (CallStatus.AWAITING_APPROVAL, CallStatus.APPROVED)
 _WRITES = (Level.WRITE, Level.DESTRUCTIVE)
 
@@ -94,7 +94,7 @@ class PlannedCall:
 
     @property
     def is_duplicate(self) -> bool:
-        """True if the call repeats an equal call of the run, whose result it shares."""
+        """True if the call repeats an identical call of the run, whose result it shares."""
         return self.row.duplicate_of is not None
 
     @property
@@ -107,7 +107,7 @@ class PlannedCall:
         self.permission, self.error = Permission.FORBIDDEN, error
 
     def judge_again(self, verdict: Verdict) -> None:
-        """Replace the verdict by a later one about the same call."""
+        """Replace the verdict with a later verdict on the same call."""
         self.verdict, self.permission, self.error = verdict, verdict.permission, verdict.error
         self.row.why, self.row.judgment = verdict.reason, verdict.as_json()
 
@@ -201,9 +201,12 @@ def preview_card(context: RunContext, plan: PlannedCall) -> None:
 
 
 def make_limit_error(message: str) -> ToolError:
-    """Return the error of a call that exceeds a limit on simultaneous calls."""
+    """Return the error for a call that exceeds a limit on simultaneous calls."""
     return ToolError(
-        ErrorCode.LIMIT_EXCEEDED, message, recovery_hint="Ask again after these.", attempted=False
+        ErrorCode.LIMIT_EXCEEDED,
+        message,
+        recovery_hint="Ask again after these have ended.",
+        attempted=False,
     )
 
 
@@ -223,7 +226,7 @@ def insert_calls(
     tx: Transaction, planned: list[PlannedCall], free_slots: int, seen: Set[str] | None = None
 ) -> list[ToolCall]:
     """Insert the calls with their cards and events, start calls that need no approval, and return
-    the started ones.
+    the started calls.
 
     Args:
         free_slots: the number of calls that may start.
@@ -256,7 +259,7 @@ def insert_calls(
 
 
 def make_cards_error(most: int) -> ToolError:
-    """Return the error of a call whose card would exceed the limit."""
+    """Return the error for a call whose card would exceed the limit of open cards."""
     return make_limit_error(f"At most {most} cards may wait at a time.")
 
 
@@ -275,8 +278,8 @@ def _limit_cards(run: Run, planned: list[PlannedCall]) -> None:
 
 
 def _reserve_preapprovals(tx: Transaction, planned: list[PlannedCall]) -> None:
-    """Reserve a use of its standing grant for each preapproved call; without a use left, a person
-    must decide."""
+    """Reserve a use of the standing grant for each call that it approves; if no use is left, a
+    person must decide."""
     asking = [
         plan
         for plan in planned
@@ -400,7 +403,7 @@ def _mark_duplicates(run_id: int, planned: list[PlannedCall], seen: Set[str]) ->
 
 
 def find_earlier_calls(run_id: int, wanted: Set[str]) -> dict[str, ToolCall]:
-    """Find, by signature, the earlier call whose result a new equal call shares."""
+    """Find the earlier calls whose results new identical calls share, by signature."""
     if not wanted:
         return {}
     seen: dict[str, list[ToolCall]] = {}
@@ -414,7 +417,7 @@ def find_earlier_calls(run_id: int, wanted: Set[str]) -> dict[str, ToolCall]:
 
 
 def _is_still_valid(found: list[ToolCall]) -> bool:
-    """Return True if a new call may share the result of the last of these equal calls."""
+    """Return True if a new call may share the result of the last of these identical calls."""
     last = found[-1]
     if last.finished_seq is None:
         return True
@@ -429,8 +432,8 @@ def _is_still_valid(found: list[ToolCall]) -> bool:
 
 
 def _is_outdated(call: ToolCall) -> bool:
-    """Return True if an equal call may have another result now: a message, a wait or a write came
-    since."""
+    """Return True if an identical call may have another result now: a message, a wait or a write
+    has come since this call ended."""
     if _has_event_after(call, (EventType.MESSAGE_ADDED,)):
         return True
     if call.status == CallStatus.DENIED:
@@ -459,6 +462,7 @@ def _get_error_code(call: ToolCall) -> str:
 
 
 def is_volatile(call: ToolCall) -> bool:
-    """Return True if the tool is volatile: its equal calls never count as duplicates."""
+    """Return True if the call's tool is volatile. Identical calls of a volatile tool never count as
+    duplicates."""
     tool = find_call_tool(call)
     return tool is not None and tool.volatile

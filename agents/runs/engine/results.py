@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class CallExecution:
-    """The result of a call that ran in the given epoch."""
+    """The result of a call, with the lease epoch in which the call ran."""
 
     epoch: int
     result: ToolResult
@@ -107,14 +107,14 @@ def write_tool_message(call: ToolCall, result: ToolResult) -> str:
 
 
 def describe_edited_params(call: ToolCall) -> str:
-    """Return a sentence with the params as a person changed them; empty if unchanged."""
+    """Return a sentence with the params as a person changed them; empty if nobody changed them."""
     if call.model_params is None:
         return ""
     return f"A person changed the params before approving, to: {canonical_json(call.params)}"
 
 
 def end_unexecuted(tx: Transaction, call: ToolCall, status: CallStatus, error: ToolError) -> bool:
-    """End a call without a run of its tool, such as a denied one; return False if its status has
+    """End a call whose tool does not run, such as a denied call; return False if its status has
     changed. The caller publishes the event."""
     columns = {
         "status": status,

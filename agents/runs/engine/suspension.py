@@ -163,7 +163,7 @@ def _ask_question(tx: Transaction, call: ToolCall, question: Question) -> None:
 
 
 def _delegate(tx: Transaction, call: ToolCall, delegation: Delegation) -> None:
-    """Start the colleague's run, which gets only the task and nothing else of this run."""
+    """Start the colleague's run, which sees nothing of this run except the task."""
     parent, colleague = tx.run, _find_colleague(tx, delegation.employee)
     task = make_storable(delegation.task).strip()
     if not task or len(task) > LONGEST_TASK:
@@ -249,13 +249,13 @@ def _choose_deadline(
     parent_deadline: datetime | None, now: datetime, minutes: int | None
 ) -> datetime | None:
     """Return the deadline of a child run: its employee's own, but not later than the parent's; None
-    without both."""
+    if neither has one."""
     own = now + timedelta(minutes=minutes) if minutes else None
     return min((at for at in (parent_deadline, own) if at is not None), default=None)
 
 
 def make_refusal(code: ErrorCode, message: str) -> ToolError:
-    """Return an error of a call that was not attempted."""
+    """Return an error for a call that was not attempted."""
     return ToolError(code, message, attempted=False)
 
 
@@ -326,8 +326,8 @@ def _may_continue(tx: Transaction, parent: ToolCall) -> bool:
 
 
 def _record_recipe_step(lease: Lease, parent: ToolCall, step: PlannedCalls) -> NextStep:
-    """Record a recipe's step as a call, judged by the current rules; end the recipe if these forbid
-    it."""
+    """Record a recipe's step as a call, judged by the current rules; end the recipe if these rules
+    forbid the recipe."""
     for _ in step.rounds(lease):
         with lease.transaction() as tx:
             if _may_continue(tx, parent) and step.judge_again(tx) is None:
@@ -342,8 +342,8 @@ def _record_recipe_step(lease: Lease, parent: ToolCall, step: PlannedCalls) -> N
 
 
 def _find_recipe_refusal(context: RunContext, recipe: ToolCall) -> ToolError | None:
-    """Find the reason why the recipe, or a recipe above it, is no longer allowed; None if all
-    are."""
+    """Find the reason why the recipe, or a recipe above it, is no longer allowed; None if all of
+    them are allowed."""
     call: ToolCall | None = recipe
     while call is not None:
         tool = context.find_tool(call)

@@ -15,14 +15,14 @@ MAX_DRIFTS = 3
 """The number of cards of a call that may become outdated before the call fails."""
 MAX_OPEN_CARDS = 20
 MAX_OPEN_TICKETS = 100
-"""The most open cards of a run, and of a key, of a remote agent."""
+"""The most open cards of a run, and the most open tickets of a remote agent's key."""
 MAX_DENIED_PASSES = 3
 """The number of passes in a row with denied cards of one tool after which the run ends."""
 MAX_GRACE_S = 60
 """The most seconds in which an approval can be undone."""
 _CLOCK_ID: int | None = getattr(time, "CLOCK_BOOTTIME", getattr(time, "CLOCK_MONOTONIC", None))
-"""A clock that also runs while the computer sleeps, on Linux or macOS; in a paused virtual machine,
-it may stop."""
+"""The id of a clock that also runs while a Linux or macOS computer sleeps; None if the system has
+no such clock. In a paused virtual machine, the clock may stop."""
 
 
 def clock_s() -> float:
@@ -92,13 +92,14 @@ class Timing:
         return timedelta(seconds=15 * 60 * self.scale)
 
     def get_validity(self, origin: str) -> timedelta:
-        """Return how long an approval in a run of this origin is valid: longer for an ask, whose
-        receipt must reach its agent."""
+        """Return the time for which an approval in a run of this origin is valid. It is longer for
+        an ask, whose receipt must reach its agent."""
         return timedelta(hours=1) if origin == "ask" else self.approval_validity
 
     @property
     def session_idle(self) -> timedelta:
-        """The time without a request after which a remote agent's run without open calls ends."""
+        """The time after which a remote agent's run ends if no request has come and no call is
+        open."""
         return timedelta(minutes=30)
 
     @property
@@ -107,7 +108,7 @@ class Timing:
 
     @property
     def patience(self) -> timedelta:
-        """The longest time in which a failing provider is tried again."""
+        """The longest time for which a failing provider is tried again."""
         return timedelta(seconds=15 * 60 * self.scale)
 
     def backoff(self, tries: int, retry_after_s: float | None) -> timedelta:

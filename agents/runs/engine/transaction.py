@@ -1,5 +1,5 @@
-"""The transaction on a run: lock the row, let the block change the run, then write row, events and
-audit entries together."""
+"""The transaction on a run: lock the row, let the block change the run, then write the row, the
+events and the audit entries together."""
 
 import math
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ from tools.contract.correlation import get_correlation_id
 _RUN_FIELDS = tuple(field.attname for field in Run._meta.concrete_fields if field.attname != "id")
 
 MACHINE = "gadget"
-"""The actor's name for actions of no person."""
+"""The actor's name for actions that no person takes."""
 
 
 class Action(StrEnum):
@@ -39,9 +39,9 @@ class Action(StrEnum):
     ASK = "ask"
     """Call the model."""
     ASK_FOR_ANSWER = "ask_for_answer"
-    """Request an answer without calls from the model, which ends the run: the closing pass."""
+    """Ask the model for an answer without calls, which ends the run: the closing pass."""
     LEAVE = "leave"
-    """Leave the run: it waits, has ended, or yields to others."""
+    """Leave the run: it waits, has ended, or yields to other runs."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ class Transaction:
         self.run.hinted_at = None
 
     def write(self) -> None:
-        """Write events, row and audit entries, and send hints after the commit."""
+        """Write the events, the row and the audit entries, and send hints after the commit."""
         run = self.run
         changed = {
             name: value

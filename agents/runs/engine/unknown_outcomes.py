@@ -49,8 +49,8 @@ class UnknownOutcome:
 
 
 def show_unknown_card(tx: Transaction, call: ToolCall, outcome: UnknownOutcome) -> Approval:
-    """Create the card that asks a person to check a call; it shows the effect of the call's last
-    approval."""
+    """Create the card that asks a person to check a call; it shows the same effect as the call's
+    last card."""
     last = (
         Approval.objects.filter(tool_call=call)
         .exclude(kind=ApprovalKind.UNKNOWN)

@@ -123,7 +123,8 @@ def _start_attempt(call: ToolCall, **columns: Any) -> None:
 def _use_approval(tx: Transaction, due: ApprovedCall) -> CallEffect | None:
     """Judge the call under the run's lock and consume its approval; return the approved effect.
 
-    If the call no longer matches its card, ask again or reject the call, and return None.
+    Return None if the call may not start now. If the call no longer matches its card, a new card
+    asks again, or the call is rejected.
     """
     if not tx.run.may_start or STILL_APPROVED.fetch_one(due.card.pk) is None:
         return None
@@ -190,8 +191,8 @@ def _record_outcome(lease: Lease, due: ApprovedCall, done: executor.FinishedCall
     """Record the outcome of an external write, even if the lease was lost, because the effect has
     happened.
 
-    Retries while the database is unavailable, so that a known outcome does not become an unknown
-    one.
+    This is retried while the database is unavailable, so that a known outcome does not become
+    unknown.
     """
     call = due.call
 
@@ -269,8 +270,8 @@ def record_patiently(what: str, act: Callable[[], Value]) -> Value:
     """Run a function that records something that must not be lost, and retry it as long as the
     database is unavailable.
 
-    After other database errors, or while the worker is shutting down, it is tried at most three
-    times.
+    After other database errors, or while the worker is shutting down, the function is tried at most
+    three times.
     """
     tries = 0
     while True:

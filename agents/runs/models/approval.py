@@ -39,7 +39,7 @@ class ApprovalKind(models.TextChoices):
 
 
 def name_decider(username: str, standing_grant_id: int | None) -> str:
-    """Return the name of the person who decided a card, or of the standing grant that did so in
+    """Return the name of the person who decided a card, or of the standing grant that decided it in
     this person's name."""
     return (
         f"standing grant {standing_grant_id}, made by {username}" if standing_grant_id else username
@@ -56,19 +56,19 @@ class Approval(models.Model):
             model.
         preview: the sealed effect, see `tools.contract.Preview.as_json`.
         level, params: the call's level and params on this card; a later card of the call may have
-            others.
+            other values.
         why: the changes since the replaced card, if any, and the reason why a person is asked.
         words: the other system's own words about an unknown outcome, unverified; empty for other
             cards.
         shape: a hash of the tool, its definition, the level and the names of the params; the inbox
-            groups cards with equal shapes.
+            groups cards of the same shape.
         bulk_id: the bulk decision that this decision belongs to; None if the card was decided on
             its own.
         digest: SHA-256 over organization, run, call, tool, definition, level, params and preview.
         standing_grant: the standing grant that approved the card in the name of its creator, who is
             `decided_by`.
         ruling: the approval rules and votes by which the card was approved, see
-            `tools.toolbox.rulings`; None without rules.
+            `tools.toolbox.rulings`; None if there were no rules.
         broke_glass: True if an admin approved the card alone in an emergency, although approval
             rules needed other people.
         start_after: the end of the grace period, until which the decision can be undone.
@@ -213,8 +213,8 @@ class Approval(models.Model):
 
     @property
     def decider(self) -> str:
-        """The name of the person who decided, or of the standing grant with its creator; empty
-        without either."""
+        """The name of the person who decided, or of the standing grant with its creator; empty if
+        there is neither."""
         return name_decider(
             self.decided_by.get_username() if self.decided_by else "", self.standing_grant_id
         )
@@ -266,7 +266,8 @@ class Vote(models.Model):
 
     Attributes:
         deputy_for: the person on whose behalf the vote was cast; None if it is the voter's own.
-        decision_id: a repeated request of the same person with this id casts no second vote.
+        decision_id: the id of the voter's request; if the voter repeats the request, no second vote
+            is cast.
         bulk_id: the bulk approval that the vote is part of; undoing the bulk withdraws the vote.
         withdrawn_at: the time from which the vote no longer counts; None while it counts.
     """

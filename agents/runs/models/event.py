@@ -57,8 +57,8 @@ AWAITED = frozenset(
         *(EventType.QUESTION_ASKED, EventType.QUESTION_ANSWERED, EventType.RUN_NEEDS_ATTENTION),
     }
 )
-"""The types that people and other systems wait for: readers get a hint to read them at once, and
-read others within seconds."""
+"""The types that people and other systems wait for. Readers get a hint to read such events at once;
+they read other events within seconds."""
 
 
 class Event(models.Model):

@@ -13,7 +13,7 @@ REFUSED = (CallStatus.DENIED, CallStatus.EXPIRED)
 
 
 class CallKind(NamedTuple):
-    """The shared properties of equal calls in one pass; `child_outcome` is set for delegated
+    """The properties that calls of one kind in a pass share; `child_outcome` is set for delegated
     tasks."""
 
     pass_number: int
@@ -27,7 +27,7 @@ CALL_KIND_COLUMNS = ("pass_number", "level", "status", "child_run__outcome")
 
 def judge_outcome(kinds: Iterable[CallKind]) -> Outcome:
     """Return the outcome of a run with these calls. A denied change does not count as denied if a
-    later pass corrected it."""
+    later pass requested changes again."""
     calls = list(kinds)
     changes = [call for call in calls if _asks_for_change(call)]
     is_changed = any(_has_changed_something(call) for call in changes)

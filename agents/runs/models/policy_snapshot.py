@@ -7,7 +7,7 @@ from agents.accounts.models.organization import Organization
 
 
 class PolicySnapshot(models.Model):
-    """The rules by which calls of an employee were judged; equal rules share one row.
+    """The rules by which calls of an employee were judged; the same rules are stored only once.
 
     Attributes:
         hash: the SHA-256 of `rules`, by which passes name the snapshot.

@@ -33,8 +33,8 @@ IS_UNFINISHED = models.Func(
     template=f"%(expressions)s IN ({', '.join(repr(status.value) for status in UNFINISHED)})",
     output_field=models.BooleanField(),
 )
-"""Selects the runs that have not ended by their partial index, because nearly all runs have
-ended."""
+"""Selects the runs that have not ended, in a form that uses their partial index: nearly all runs
+have ended."""
 
 
 class ExitReason(models.TextChoices):
@@ -99,12 +99,12 @@ class Run(models.Model):
     (engine/lease.py) change its row.
 
     Attributes:
-        correlation_id: the id of the request that started the run, or of the parent run; empty
-            without one.
+        correlation_id: the id of the request that started the run, or of the parent run; empty if
+            there is none.
         parent, parent_call: for a delegated task, the delegating run and its suspended call.
-        outcome: the outcome at the last end of the run; empty before.
+        outcome: the outcome at the last end of the run; empty before the first end.
         stopped_because: the reason why nothing of the run may start, such as a stopped employee;
-            empty if not stopped.
+            empty if the run is not stopped.
         session: the data that the run's tools share.
         cost_micros: the cost of the model's responses, in millionths of the organization's
             currency.
@@ -223,7 +223,7 @@ class Run(models.Model):
 
     @property
     def is_unnamed(self) -> bool:
-        """True if the title is only the beginning of the task."""
+        """True if the run has a model, and its title is only the beginning of its task."""
         return self.has_model and self.title == make_title(self.task) != " ".join(self.task.split())
 
     @property
@@ -258,7 +258,7 @@ class Message(models.Model):
 
     Attributes:
         client_message_id: the sender's own id for the message, so that a repeated request adds no
-            second one.
+            second message.
     """
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="messages", db_index=False)
@@ -299,7 +299,7 @@ class Pass(models.Model):
         closing: True if the request was for an answer without calls.
         snapshot: the hash of the policy snapshot by which the pass's calls were judged when they
             were recorded; calls that were judged again later, or that another call made, name their
-            own in `ToolCall.judgment`.
+            own snapshot in `ToolCall.judgment`.
         cached_tokens: the input tokens that the server had in its cache.
         usage_estimated: True until the model server reports the real tokens; nothing else in the
             row ever changes.

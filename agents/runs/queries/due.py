@@ -86,8 +86,8 @@ def _select_answered_calls() -> QuerySet[ToolCall]:
 
 
 def _select_orphaned_runs(status: RunStatus) -> QuerySet[Run]:
-    """Select runs of this unfinished status whose parent call was cancelled; each status has an
-    index.
+    """Select runs of this unfinished status whose parent call was cancelled. The statuses are
+    queried separately, because each of them has an index.
 
     A run that a person resumed after its end is left out, because its parent no longer waits for it
     anyway.
@@ -96,14 +96,15 @@ def _select_orphaned_runs(status: RunStatus) -> QuerySet[Run]:
     rows = Run.objects.filter(
         ~Exists(had_ended), parent_call__status=CallStatus.CANCELLED, cancel_requested_at=None
     )
-    if status in PARKED:  # each has an open call
+    # Every parked run has an open call, so this leaves none out.
+    if status in PARKED:
         open_calls = ToolCall.objects.exclude(status__in=TERMINAL_CALLS)
         rows = rows.filter(pk__in=open_calls.values("run_id"))
     return rows.filter(status=status).order_by("pk")
 
 
 def _select_due_schedules() -> QuerySet[Schedule]:
-    """Select schedules that are due; with a stopped organization or employee, they wait until the
+    """Select schedules that are due. Schedules of a stopped organization or employee wait until the
     stop is lifted."""
     is_free = Q(employee=None) | Q(employee__stopped_at=None)
     due = Schedule.objects.filter(

@@ -146,7 +146,7 @@ CALLS_SINCE = CompiledQuery(
     ),
     content_of_original="duplicate_of__content",
 )
-"""The query for the calls of all passes after the given one."""
+"""The query for the calls of all passes after the given pass."""
 
 
 class PassContent(NamedTuple):

@@ -93,7 +93,7 @@ TASK_EMPLOYEE = CompiledQuery(
 
 def annotate_waits(rows: QuerySet[Run]) -> QuerySet[Run]:
     """Annotate each run with `waits_for`: `decision`, `answer`, `colleague`, `agent`, or empty if
-    no action is needed."""
+    it waits for none of these."""
     cards = Approval.objects.filter(run_id=OuterRef("pk"), status=ApprovalStatus.PENDING)
     delegated = Run.objects.filter(
         parent_id=OuterRef("pk"), parent_call__status=CallStatus.SUSPENDED
@@ -118,8 +118,8 @@ def annotate_activity(rows: QuerySet[Run]) -> QuerySet[Run]:
 
     The columns are `employee_name`; `decisions`, `answers` and `unknowns`, the numbers of open
     cards by kind; `running_calls`, the number of executing calls, with `running_tool` and
-    `running_since` of the newest one; `colleagues`, the number of open delegated tasks, with
-    `colleague` and `colleague_run` of the first one; and `last_event_at`.
+    `running_since` of the newest of these calls; `colleagues`, the number of open delegated tasks,
+    with `colleague` and `colleague_run` of the first one; and `last_event_at`.
     """
     calls = ToolCall.objects.filter(
         ~Q(status__in=TERMINAL_CALLS), run_id=OuterRef("pk"), status=CallStatus.EXECUTING
@@ -149,7 +149,8 @@ def _list_cards(kind: ApprovalKind) -> QuerySet[Approval]:
 
 
 def _count(rows: QuerySet[Any, Any], key: str = "run_id") -> Coalesce:
-    """Return an expression for the number of rows of a subquery, which all have the same key."""
+    """Return an expression for the number of rows of a subquery whose rows all have the same
+    key."""
     return Coalesce(
         Subquery(rows.order_by().values(key).annotate(number=Count("pk")).values("number")), 0
     )
@@ -292,5 +293,5 @@ LATER_TIMELINE_EVENTS = CompiledQuery(
     _list_events_of_passes,
     **TIMELINE_COLUMNS,  # type: ignore[arg-type]  # mypy takes them for `placeholders`
 )
-"""The query for a run's timeline events, from the start of the pass in which the event with this
-number is."""
+"""The query for a run's timeline events, beginning with the pass that contains the event with this
+number."""

@@ -45,9 +45,9 @@ class AskingReasons:
     """The reasons why a call needs approval.
 
     Attributes:
-        notice: a reason besides the rules, such as a change since the earlier card; without rules,
-            the whole reason.
-        rules: empty for a call without stored causes.
+        notice: a reason besides the rules, such as a change since the earlier card; if there are no
+            rules, the whole reason.
+        rules: the rules that need an approval; empty for a call without stored causes.
     """
 
     notice: str
@@ -82,7 +82,7 @@ class CallToExplain:
     """A call that needs approval.
 
     Attributes:
-        may_be_granted: a standing grant may be able to approve it.
+        may_be_granted: True if a standing grant might approve the call.
     """
 
     call: ToolCall

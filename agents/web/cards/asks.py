@@ -1,4 +1,4 @@
-"""Notes on the card of an agent elsewhere: whose agent it is, and other asks about the same
+"""Notes on the card of an ask: the key of the agent that asked, and other asks about the same
 effect."""
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from tools.toolbox.asked_actions import find_asked_action
 
 MAX_EARLIER_ASKS = 5
 SILENT_AFTER = timedelta(seconds=90)
-"""Time without a sign of the agent after which the card says so; the hook polls every 25 s."""
+"""The time without a poll by the agent after which the card reports the silence; the hook polls
+every 25 s."""
 
 
 @dataclass(frozen=True)
@@ -28,8 +29,9 @@ class AskNotes:
     Attributes:
         earlier: the newest cards of earlier asks about the same effect.
         refused: asks that were refused because this one is open, the newest for each key.
-        params_digest: as in the receipt and the API.
-        silent_since: when the agent last polled, if it no longer waits; None while it does.
+        params_digest: the digest of the params, as in the receipt and the API.
+        silent_since: the time of the agent's last poll if the agent no longer waits; None while it
+            waits, or once the card is decided.
     """
 
     ask: Ask
@@ -66,7 +68,7 @@ def load_ask_notes(call: ToolCall) -> AskNotes | None:
         .select_related("key")
         .order_by("-pk")[: MAX_REFUSED * MAX_EARLIER_ASKS]
     )
-    # The newest of each key, so that no key hides another.
+    # Keep each key's newest refusal, so that no key's refusals hide those of another.
     newest = {one.key_id: one for one in reversed(refused)}
     is_silent = call.status == CallStatus.AWAITING_APPROVAL and ask.is_silent
     since = ask.last_asked_at if is_silent else None

@@ -25,13 +25,13 @@ class CallReport:
 def describe_call(
     approval: Approval, call: ToolCall, report_text: str, *, is_undoable: bool
 ) -> CallReport | None:
-    """Describe what happened after the decision; None for a question, a replaced card, or while
-    Undo is offered.
+    """Describe what happened after the decision; None for a question, for a card that waits or was
+    replaced, or while Undo is offered.
 
     Args:
         call: the card's call, in its current state.
         report_text: the call's report, if it has ended.
-        is_undoable: the approval can still be undone.
+        is_undoable: True if the approval can still be undone.
     """
     if approval.kind == ApprovalKind.QUESTION:
         return None
@@ -72,8 +72,8 @@ def load_report(call_id: int) -> str:
 
 
 def load_reports(call_ids: Collection[int]) -> dict[int, str]:
-    """Load the report of each of these calls, as `load_report` does, in one query; calls without
-    one are missing."""
+    """Load the report of each of these calls, as `load_report` does, in one query; calls without a
+    report are missing."""
     if not call_ids:
         return {}
     rows: Any = ToolCall.objects.filter(pk__in=call_ids)

@@ -65,16 +65,17 @@ class Card(OfAgents):
             waits.
         previous: the card of the same call that this card replaces.
         successor: the newest card of the same call, if this card was replaced.
-        all_targets: show all targets, not only the first 250.
+        all_targets: True to show all targets, not only the first 250.
         form_input: the texts that a person typed into the edit form, and the problems with them.
         report_text: the call's report, for pages that do not show the call itself.
         refused_answer, refused_reason, refused_glass: the text of a refused answer, or the reason
             of a refused decision or break-glass.
         delegation: the delegation that started the run, such as `Dana asked Kim`; empty if there is
             none.
-        around: further facts that a person must know; only while the card waits for approval.
-        standing: the approval rules and votes of the card; None if one approver decides, or if it
-            does not wait.
+        around: further facts that a person must know; loaded only while the card waits for
+            approval.
+        standing: the approval rules and votes of the card; None if one approver decides, or if the
+            card does not wait for approval.
     """
 
     approval: Approval
@@ -113,7 +114,8 @@ class Card(OfAgents):
 
     @property
     def is_late_effect(self) -> bool:
-        """True if a call marked as not done did happen, and that is not acknowledged yet."""
+        """True if a call that was marked as not done did happen, and nobody has acknowledged this
+        yet."""
         return self.is_unknown and self.call.late_effect is not None
 
     @cached_property
@@ -138,7 +140,8 @@ class Card(OfAgents):
 
     @property
     def suggests_grant(self) -> bool:
-        """True if people approved every one of the last cards of this shape."""
+        """True if people approved all of the last cards of this shape, without a standing grant or
+        break-glass."""
         approved = (ApprovalStatus.APPROVED, ApprovalStatus.CONSUMED)
         earlier = self.earlier_decisions
         return len(earlier) >= MAX_EARLIER and all(
@@ -148,7 +151,8 @@ class Card(OfAgents):
 
     @property
     def warning(self) -> str:
-        """The warning of a restored backup to read before deciding; empty for most cards."""
+        """The warning that a backup was restored after the call, to read before deciding; empty for
+        most cards."""
         return find_restore_warning(self.approval)
 
     @property
@@ -177,8 +181,8 @@ class Card(OfAgents):
 
     @property
     def barred_usernames(self) -> str:
-        """The usernames of the members whose approval would not count now, joined by spaces;
-        usernames contain none."""
+        """The usernames of the members whose approval would not count now, joined by spaces, which
+        usernames do not contain."""
         return " ".join(self.standing.list_barred()) if self.standing else ""
 
     @property
@@ -209,7 +213,7 @@ class Card(OfAgents):
 
     @property
     def must_be_read(self) -> bool:
-        """True if Approve stays disabled until everything folded is opened."""
+        """True if Approve stays disabled until the person has opened every folded part."""
         return self.approval.level in (Level.WRITE.value, Level.DESTRUCTIVE.value)
 
     @property
@@ -253,7 +257,8 @@ class Card(OfAgents):
 
     @cached_property
     def chip_ids(self) -> dict[str, str]:
-        """The ids of the targets that the sentence may name, by the name as it appears there."""
+        """The id of the first target that the sentence may name, by the name as it appears
+        there."""
         return {
             format_name(target.label).strip("*"): target.id
             for target in self.effect.first_targets[:1]
@@ -280,8 +285,8 @@ class Card(OfAgents):
 
     @property
     def share(self) -> str:
-        """The affected objects, and their share of all if it is known: `427 of 515 records,
-        83%`."""
+        """The number of affected objects and, if the total is known, their share of it: `427 of 515
+        records, 83%`."""
         total = self.around.total_objects
         if not total or total < self.effect.total:
             return self.effect.count_label
@@ -302,7 +307,8 @@ class Card(OfAgents):
 
     @property
     def is_editable(self) -> bool:
-        """True if the card is open and its tool installed; the params of an ask cannot change."""
+        """True if the card is open and its tool is installed; the params of an ask cannot
+        change."""
         return self.tool is not None and self.is_open and self.asked is None
 
     @cached_property
@@ -338,11 +344,11 @@ class Card(OfAgents):
 def load_cards(
     approvals: Iterable[Approval], *, all_targets: bool = False, listed: CardFacts | None = None
 ) -> list[Card]:
-    """Build the card of each approval, in the same order; all are of one organization, with call
-    and run loaded.
+    """Build the card of each approval, in the same order. All approvals belong to one organization,
+    and have their call and run loaded.
 
     The number of queries does not depend on the number of cards, except for the surroundings of
-    waiting ones.
+    waiting cards.
 
     Args:
         all_targets: see `Card`.
@@ -402,8 +408,8 @@ def _group_by_call(approvals: list[Approval]) -> dict[int, list[Approval]]:
 
 
 def find_call_tool(call: ToolCall) -> Tool | None:
-    """Return the tool in the version that was judged, else its newest; None if none is
-    installed."""
+    """Return the tool in the version that was judged, else in its newest version; None if the tool
+    is not installed."""
     return load_toolbox(call.organization_id).get_called_tool(call.tool, call.version)
 
 

@@ -1,5 +1,4 @@
-"""Cards of the history: decided approvals with the outcome of each, loaded for a whole page at
-once."""
+"""Cards of the history: decided approvals with their outcomes, loaded for a whole page at once."""
 
 from __future__ import annotations
 

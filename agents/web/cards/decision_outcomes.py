@@ -1,5 +1,5 @@
-"""The outcome of a card in one word: a person's decision, or how the card was closed without
-one."""
+"""The outcome of a card in one word: a person's decision, or how the card was closed without a
+decision."""
 
 from agents.runs.models import Approval, ApprovalKind, ApprovalStatus
 

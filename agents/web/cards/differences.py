@@ -89,7 +89,7 @@ class Change:
 
     @cached_property
     def diff_values(self) -> tuple[SafeString, SafeString]:
-        """Both values; in short texts the removed and added characters are marked."""
+        """Both values as HTML; in short texts the removed and added characters are marked."""
         before, after = self.before, self.after
         if isinstance(before, Words) or isinstance(after, Words):
             return _render_side(before), _render_side(after)

@@ -9,10 +9,11 @@ from agents.runs.queries.cards import EARLIER_DECISIONS
 
 
 def load_earlier_decisions(waiting: Collection[Approval]) -> dict[int, list[Approval]]:
-    """Load the newest decisions about cards of the same shape, for any employee, by card id.
+    """Load the newest decisions about cards of the same shape as each waiting card, for any
+    employee, by the waiting card's id.
 
-    Each shape reads a few entries of an index, however many decisions there are; one query then
-    loads all cards.
+    For each shape, one query reads a few entries of an index, however many decisions there are.
+    Another query then loads all cards.
 
     Args:
         waiting: cards of one organization.

@@ -54,8 +54,8 @@ def build_fields(
 
 
 def mark_first_field(fields: Iterable[FormField], target_ids: Collection[str]) -> list[FormField]:
-    """Mark the input in which editing starts: the first that has a value and does not only identify
-    the target."""
+    """Mark the input in which editing starts: the first input that has a value and does not only
+    identify the target."""
     fields = list(fields)
     inputs = [field for field in _list_inputs(fields) if field.is_used]
     first = next((field for field in inputs if not _identifies(field, target_ids)), None)
@@ -84,7 +84,7 @@ def _mark_if_first(field: FormField, first: FormField) -> FormField:
 
 
 def list_changed_texts(fields: Iterable[FormField], form_input: FormInput) -> list[tuple[str, str]]:
-    """List the changed inputs by name, with the typed text."""
+    """List the changed inputs, each as the param's name and the typed text."""
     found: list[tuple[str, str]] = []
     for field in fields:
         found += list_changed_texts(field.fields, form_input)
@@ -96,7 +96,7 @@ def list_changed_texts(fields: Iterable[FormField], form_input: FormInput) -> li
 
 def find_field_key(fields: Iterable[FormField], key: str) -> str:
     """Find the key of the innermost field for a param such as `changes.phone` or `record_ids.3`;
-    empty if none."""
+    empty if there is none."""
     for field in fields:
         if key == field.key or key.startswith(f"{field.key}."):
             return find_field_key(field.fields, key) or field.key
@@ -106,7 +106,8 @@ def find_field_key(fields: Iterable[FormField], key: str) -> str:
 def find_problems(
     fields: Iterable[FormField], refusal: InvalidFieldText | Invalid
 ) -> dict[str, str]:
-    """Return the problem by the key of its field; an empty key means the whole form."""
+    """Return the refusal's text by the key of the field that it is about; an empty key means the
+    whole form."""
     if isinstance(refusal, InvalidFieldText):
         return {refusal.key: refusal.detail}
     key = find_field_key(fields, refusal.extra["field"].removeprefix("params."))
@@ -117,7 +118,7 @@ def simplify_complaint(complaint: str, *, is_named: bool = False) -> str:
     """Reword the validator's complaint about a param in plain words.
 
     Args:
-        is_named: begin with the param's name.
+        is_named: True to begin with the param's name.
     """
     found = COMPLAINT.fullmatch(complaint)
     if found is None:
@@ -132,7 +133,7 @@ def simplify_complaint(complaint: str, *, is_named: bool = False) -> str:
 class _FormBuilder:
     """Builds the fields of one schema, in which every part may refer to itself.
 
-    After MAX_FIELDS, objects become JSON texts: a few parts could describe millions of fields.
+    A few parts can describe millions of fields. So after MAX_FIELDS, objects become JSON texts.
     """
 
     def __init__(self, root: Mapping[str, Any], form_input: FormInput) -> None:
@@ -177,7 +178,8 @@ class _FormBuilder:
         )
 
     def _resolve(self, part: Any, depth: int = 0) -> dict[str, Any]:
-        """Resolve the references at the top of the schema, which decide the field's kind."""
+        """Resolve the references at the top of a part of the schema, which decide the
+        field's kind."""
         if not isinstance(part, dict) or depth > MAX_REFERENCES:
             return {}
         if (id(part), depth) not in self._resolved:
@@ -255,7 +257,8 @@ def _list_choices(schema: Mapping[str, Any], kind: str) -> tuple[str, ...]:
 
 
 def _remove_null(schema: Mapping[str, Any]) -> tuple[Mapping[str, Any], bool]:
-    """Return the schema without null, and True if it allowed null."""
+    """Return the schema without its alternative null, and True if the schema had this
+    alternative."""
     type_ = schema.get("type")
     if isinstance(type_, list):
         named = [name for name in type_ if name != "null"]

@@ -35,8 +35,8 @@ class Effect:
 
     Attributes:
         nouns: the words for one target and for several.
-        shows_all: show all targets, not only the first 250.
-        lists_requests: the targets are the requests that the call sends.
+        shows_all: True to show all targets, not only the first 250.
+        lists_requests: True if the targets are the requests that the call sends.
     """
 
     preview: dict[str, Any]
@@ -51,7 +51,8 @@ class Effect:
 
     @property
     def is_refused(self) -> bool:
-        """True if the tool would now refuse the call, although it accepted the request."""
+        """True if the tool would refuse the call now, although it accepted the call when the model
+        requested it."""
         return self.preview.get("effect") == REFUSED
 
     @property
@@ -70,7 +71,8 @@ class Effect:
 
     @property
     def target(self) -> str:
-        """The label of the only target, or the number of several targets; empty without any."""
+        """The label of the only target, or the number of several targets; empty if there are
+        none."""
         if len(self._targets) == 1:
             return str(self._targets[0]["label"])
         return self.count_label if self._targets else ""
@@ -90,7 +92,8 @@ class Effect:
 
     @cached_property
     def more_targets(self) -> list[AffectedTarget]:
-        """The targets after the first five, which the card folds."""
+        """The targets after the first five, which the card folds; at most 250 in all, unless
+        `shows_all` is set."""
         last = None if self.shows_all else MAX_TARGETS
         return [self._build_target(target) for target in self._targets[FIRST_TARGETS:last]]
 
@@ -101,8 +104,8 @@ class Effect:
 
     @cached_property
     def row_state(self) -> str:
-        """`deleted` or `created` if that happens to every target, which a table can show; otherwise
-        empty."""
+        """`deleted` or `created` if every target is deleted or created, which a table can show;
+        otherwise empty."""
         if all(target.get("before") and not target.get("after") for target in self._targets):
             return "deleted"
         return (
@@ -131,17 +134,18 @@ class Effect:
 
     @property
     def is_table(self) -> bool:
-        """True for several targets that are all deleted or all created, and differ."""
+        """True if there are several targets that are all deleted or all created, and that differ in
+        at least one field."""
         return bool(self.row_state and self.columns) and len(self._targets) > 1
 
     @property
     def target_id(self) -> str:
-        """The id of a single target; empty if it has none yet."""
+        """The id of a single target; empty for several targets, or if the target has no id yet."""
         return str(self._targets[0].get("id") or "") if len(self._targets) == 1 else ""
 
     @cached_property
     def outliers(self) -> list[FieldSummary]:
-        """The fields in which few of many targets differ from the others."""
+        """The fields in which a few targets differ from the many others."""
         return summarize_outliers(self._targets)
 
     @cached_property
@@ -151,8 +155,8 @@ class Effect:
 
     @cached_property
     def _fields_shown_once(self) -> frozenset[str]:
-        """The fields that targets do not repeat: the shared ones, and the field that equals the
-        label."""
+        """The fields that targets do not repeat: the fields that change in all targets alike, and
+        the field whose value is the label."""
         names = {change.name for change in self.shared_changes}
         if self.row_state and len(self._targets) > 1:
             side = "after" if self.row_state == "created" else "before"
@@ -187,6 +191,6 @@ def _has_change(stored: dict[str, Any], change: Change) -> bool:
 
 
 def find_nouns(tool: str, *, is_sent: bool) -> tuple[str, str]:
-    """Return the words for one and for several targets of a tool, or of the requests that a call
-    sends."""
+    """Return the words for one target and for several targets: for the tool's targets, or for the
+    requests that a call sends."""
     return REQUESTS if is_sent else NOUNS.get(tool.partition(".")[0], ("item", "items"))

@@ -22,10 +22,10 @@ class FormField:
             (one `name: value` per line), json, or group (of `fields`).
         value: the input's text; `yes` or `no` for a flag.
         current: the param's current value.
-        is_optional: the input may be empty; the param is then null if the schema allows that,
-            otherwise omitted.
+        is_optional: True if the input may be empty; the param is then null if the schema allows
+            that, otherwise omitted.
         item_kind: the kind of each value in a list or in pairs; json accepts any value.
-        is_first: editing begins here.
+        is_first: True if editing begins in this field.
     """
 
     path: tuple[str, ...]
@@ -57,7 +57,8 @@ class FormField:
 
     @property
     def options(self) -> list[str]:
-        """The choices, including a current value that the schema does not list."""
+        """The choices, with an empty choice if the input may be empty, and with a current value
+        that the schema does not list."""
         unknown = [self.value] if self.value and self.value not in self.choices else []
         return [*([""] if self.is_optional or not self.value else []), *unknown, *self.choices]
 

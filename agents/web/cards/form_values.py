@@ -50,7 +50,7 @@ def format_value(kind: str, value: Any, item_kind: str = "text") -> str:
 
 
 def can_write_as_pairs(value: Any, item_kind: str) -> bool:
-    """Return True if the object can be written as one `name: value` per line and read back
+    """Return True if the object can be written with one `name: value` per line, and read back
     unchanged."""
     if value is None:
         return True

@@ -1,4 +1,4 @@
-"""A table of a tool's params for people, with the name, kind and limits of each."""
+"""A table of a tool's params for people, with the name, kind and limits of each param."""
 
 from __future__ import annotations
 
@@ -54,12 +54,13 @@ class ParamRow:
 
 
 def build_param_rows(schema: Mapping[str, Any]) -> list[ParamRow]:
-    """Build a row for each param, at most MAX_ROWS; the fields of an object follow it."""
+    """Build a row for each param, and after an object's row, rows for its fields; at most
+    MAX_ROWS."""
     return list(islice(_ParamTable(schema).build_rows(schema, "", 0), MAX_ROWS))
 
 
 class _ParamTable:
-    """Reads one schema, in which every part may refer to itself: each part's kind is described
+    """Reads one schema, in which every part may refer to itself. Each part's kind is described only
     once."""
 
     def __init__(self, root: Mapping[str, Any]) -> None:
@@ -83,7 +84,7 @@ class _ParamTable:
                 yield from self.build_rows(inner, f"{prefix}{name}{suffix}", depth + 1)
 
     def _simplify(self, part: Any) -> Mapping[str, Any]:
-        """Resolve references, and unwrap a schema that only adds null."""
+        """Resolve references, and unwrap a schema that only adds null to another schema."""
         for _ in range(MAX_REFERENCES):
             if not isinstance(part, Mapping):
                 return ANYTHING
@@ -97,7 +98,8 @@ class _ParamTable:
         return ANYTHING
 
     def _describe_kind(self, core: Mapping[str, Any]) -> str:
-        """Describe the kind of a part of the schema; inside itself, the part is `any value`."""
+        """Describe the kind of a part of the schema; where a part contains itself, its kind is `any
+        value`."""
         if id(core) not in self._kinds:
             self._kinds[id(core)] = "any value"
             self._kinds[id(core)] = self._describe_new_kind(core)

@@ -16,7 +16,7 @@ HEIGHT = 48.0
 STEP = 10.0
 GAP = 2.5
 MIN_BAR_HEIGHT = 1.5
-"""The smallest height, which keeps a count of one visible beside large ones."""
+"""The smallest height of a bar, so that a count of one is visible beside large counts."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Chart:
 
     @property
     def shapes(self) -> list[tuple[str, str]]:
-        """One SVG path for all bars of a kind, which is much shorter than a rectangle for each
+        """One SVG path for all bars of each kind, which is much shorter than a rectangle for each
         bar."""
         bars = [bar for column in self.columns for bar in column.bars]
         return [
@@ -77,7 +77,7 @@ class Chart:
 
 
 class _DatedFigures(Protocol):
-    """One day, with its counts as attributes of `figures`."""
+    """A day, with its counts as attributes of `figures`."""
 
     @property
     def date(self) -> date: ...
@@ -216,7 +216,8 @@ def _build_chart(subject: _ChartSubject, days: Sequence[_DatedFigures]) -> Chart
 def _build_column(
     subject: _ChartSubject, index: int, day: date, counts: list[tuple[int, float]]
 ) -> ChartColumn:
-    """Stack the bars of a day; each count comes with its share of the highest column."""
+    """Stack the bars of a day; `counts` has each kind's count, with its share of the highest
+    column."""
     bars, top = [], HEIGHT
     for (kind, _), (count, share) in zip(subject.kinds, counts, strict=True):
         height = max(MIN_BAR_HEIGHT, round(share * HEIGHT, 2)) if count else 0.0

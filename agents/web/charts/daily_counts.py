@@ -21,8 +21,8 @@ from tools.caches import Cache
 
 DAYS = 14
 UNSETTLED = timedelta(minutes=30)
-"""Counts newer than this can still change: a transaction may commit later, and an approval may be
-undone."""
+"""The age up to which counts can still change: a transaction may commit later, and an approval may
+be undone."""
 MAX_CACHED = 1000
 
 
@@ -35,7 +35,7 @@ class DailyCounts(NamedTuple):
     denied: int = 0
 
     def add(self, other: DailyCounts) -> DailyCounts:
-        """Return the sum of both."""
+        """Return the sums of these counts and the other counts."""
         return DailyCounts(*map(sum, zip(self, other, strict=True)))
 
 
@@ -57,7 +57,7 @@ class _Span:
 
 @dataclass(frozen=True)
 class _CachedCounts:
-    """The counts of each day before `until`."""
+    """The counts of each day, up to the moment `until`."""
 
     until: datetime
     days: dict[date, DailyCounts]
@@ -100,7 +100,7 @@ def _split_at_midnights(
 def _add_counts(
     days: dict[date, DailyCounts], spans: list[_Span], counts: list[DailyCounts]
 ) -> dict[date, DailyCounts]:
-    """Add the counts of each span to those of its day."""
+    """Add the counts of each span to the counts of its day."""
     sums = dict(days)
     for span, span_counts in zip(spans, counts, strict=True):
         day = timezone.localtime(span.start, timezone.get_default_timezone()).date()
@@ -109,7 +109,8 @@ def _add_counts(
 
 
 def _load_counts(organization_id: int, spans: list[_Span]) -> list[DailyCounts]:
-    """Load the counts for each span, all in one statement: one index range per count and span."""
+    """Load the counts for each span, all in one statement, which reads one index range per count
+    and span."""
     approved = {"status__in": (ApprovalStatus.APPROVED, ApprovalStatus.CONSUMED)}
     denied = {"status": ApprovalStatus.DENIED}
     columns = [
@@ -132,6 +133,6 @@ def _build_range(column: str, span: _Span) -> dict[str, Any]:
 
 
 def _build_count(model: type[Model], organization_id: int, conditions: dict[str, Any]) -> Subquery:
-    """Build a subquery that counts the rows; without any, it returns NULL."""
+    """Build a subquery that counts the rows; it returns NULL if there are no rows."""
     rows = model._default_manager.filter(organization_id=organization_id, **conditions).order_by()
     return Subquery(rows.values("organization_id").annotate(many=Count("*")).values("many"))

@@ -46,7 +46,7 @@ class EmployeeFiguresSection:
     """The section of an employee's page that shows its figures.
 
     Attributes:
-        tools: the figures of each tool, the one with the most calls first.
+        tools: the figures of each tool; the tool with the most calls comes first.
         total: the calls of all tools.
         use: the model's usage in all passes.
         charts: the calls, and the cost if it is known.
@@ -86,7 +86,7 @@ def load_figures_section(employee: Employee, currency: str) -> EmployeeFiguresSe
 def sort_by_title(
     organization_id: int, rows: Iterable[RowOfTool]
 ) -> list[tuple[NamedTool, RowOfTool]]:
-    """Sort rows about tools by the tools' titles, and return each with its tool."""
+    """Sort rows about tools by the tools' titles, and return each row with its tool."""
     named = [(_name_tool(organization_id, row.tool), row) for row in rows]
     return sorted(named, key=lambda pair: (pair[0].title.casefold(), pair[0].name))
 

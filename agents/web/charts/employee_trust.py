@@ -1,5 +1,5 @@
-"""The section of an employee's page that shows how far it is trusted: decisions about its cards,
-and their reasons."""
+"""The section of an employee's page that shows how far people trust the employee: decisions about
+its cards, and the reasons of denials."""
 
 from __future__ import annotations
 

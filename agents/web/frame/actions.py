@@ -1,4 +1,4 @@
-"""The actions and settings that the search offers: links to the form on its page, and acts that
+"""The actions and settings that the search offers: links to forms on other pages, and actions that
 need no form."""
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from agents.web.frame.theme import THEMES
 
 @dataclass(frozen=True)
 class OfferedAction:
-    """An action that the search offers to members with its role.
+    """An action that the search offers to members with at least this role.
 
     Attributes:
-        page: the URL name of the page with its form.
-        words: other search terms for it.
+        page: the URL name of the page with the action's form, or of the address to send the fields
+            to.
+        words: other search terms for the action.
         rest: the part after the page's address, such as a fragment.
         fields: the fields to send to the address; None to only open the address.
     """

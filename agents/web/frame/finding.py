@@ -3,8 +3,8 @@ few of each.
 
 Pages, settings, actions and tools are few. The exact name of a tool comes first. Employees, runs
 and records come from the member's organization. The text of runs and the names of records have no
-index for a part of a word, so only the newest are scanned; a record's exact name is found among
-all, in upper or lower case. The cost does not grow with the number of rows.
+index for a part of a word, so only the newest rows are scanned. A record's exact name is found
+among all records, in upper or lower case. The cost does not grow with the number of rows.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ NUMBER = re.compile(r"(?:(?:card|run|approval)\s*)?#?\s*([0-9]+)", re.IGNORECASE
 TICKET = re.compile(rf"(?:ticket\s*)?{PREFIX}([0-9]+)", re.IGNORECASE)
 MAX_QUERY_LENGTH = 200
 MIN_TEXT_LENGTH = 2
-"""Shorter texts find only pages, settings and actions, because nearly every name contains any
-single letter."""
+"""The length below which a text finds only pages, settings and actions, because nearly every name
+contains any single letter."""
 MAX_SCANNED_RUNS = 1_000
 MAX_SCANNED_RECORDS = 5_000
 
@@ -116,13 +116,15 @@ def find_everything(member: Membership, query: str, settings: Iterable[Hit] = ()
 
 
 def _parse_number(query: str) -> int | None:
-    """Read the number of a card or run, such as `17`, `#17` or `card 17`."""
+    """Read the number of a card or run, from a query such as `17`, `#17` or `card 17`; None for any
+    other query."""
     found = NUMBER.fullmatch(query.strip())
     return parse_row_id_or_none(found[1]) if found else None
 
 
 def _find_exact(query: str) -> Q | None:
-    """Return the condition for the run with the number in the query, or of the ticket `t-17`."""
+    """Return the condition for the run with the number in the query, or for the run of the ticket
+    `t-17`; None for any other query."""
     number, ticket = _parse_number(query), TICKET.fullmatch(query.strip())
     if ticket is not None:
         call_id = parse_row_id_or_none(ticket[1])
@@ -149,8 +151,8 @@ def put_exact_first(tools: Iterable[Tool], query: str) -> list[Tool]:
 
 
 def _find_tools(organization_id: int, words: list[str]) -> list[Hit]:
-    """Find tools by name and title; the exact name first, then names that start with the first
-    word."""
+    """Find tools by name and title: first the tool with this exact name or title, then tools whose
+    name starts with the first word."""
     toolbox = load_toolbox(organization_id)
     found = [tool for tool in toolbox.tools() if _has(words, tool.name, tool.title)]
     found.sort(key=lambda tool: (not tool.name.lower().startswith(words[0]), tool.name))
@@ -179,7 +181,7 @@ def _find_cards(organization_id: int, number: int | None) -> list[Hit]:
 
 def _put_first(hits: list[Hit], words: list[str]) -> list[Hit]:
     """Sort the hits whose names start with the first word before those that contain it, and keep
-    the first 5; without words, keep all."""
+    the first 5; if there are no words, keep all hits."""
     if not words:
         return hits
     ranked = sorted(hits, key=lambda hit: _rank(hit.name.lower(), words[0]))
@@ -197,7 +199,8 @@ def _find_employees(organization_id: int, words: list[str]) -> list[Hit]:
 
 
 def _find_runs(organization_id: int, words: list[str], exact: Q | None) -> list[Hit]:
-    """Find runs by title or task, the newest first, after the one that is found exactly."""
+    """Find runs by title or task, the newest first. The run that `exact` selects comes before all
+    others."""
     rows = Run.objects.filter(organization_id=organization_id).order_by("-pk")
     newest = _limit(rows, MAX_SCANNED_RUNS)
     texts = Q(*(Q(title__icontains=word) | Q(task__icontains=word) for word in words))
@@ -213,8 +216,8 @@ def _find_runs(organization_id: int, words: list[str], exact: Q | None) -> list[
 
 
 def _find_records(organization_id: int, words: list[str], query: str) -> list[Hit]:
-    """Find records by name: those with exactly this name, then the last changed ones whose names
-    contain it."""
+    """Find records by name: first records with exactly this name, then the last changed records
+    whose names contain all words."""
     rows = RECORD_STORE.get().get_records(organization_id).order_by("-updated_at", "-pk")
     columns = ("pk", "name", "category")
     exact = list(rows.filter(look=compute_look(query)).values_list(*columns)[:MAX_HITS])

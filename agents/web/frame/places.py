@@ -14,9 +14,9 @@ class Place:
     """A page of the side bar.
 
     Attributes:
-        page: the name of its address; also the folder of its templates, unless `folder` differs.
+        page: the URL name of the page, and the folder of its templates unless `folder` is set.
         key: the letter that opens it after `g`.
-        words: other search terms for it.
+        words: other search terms for the page.
     """
 
     page: str

@@ -1,8 +1,8 @@
-"""Texts of a form that was sent after the session had ended: kept during the login, and restored on
-the next page.
+"""Texts of a form that was sent after the session had ended: they are kept during the login, and
+restored on the next page.
 
-The login page has them in its form, so that nothing from strangers is stored; after the login, the
-session holds them until the next page.
+The login page has the texts in its form, so that nothing from strangers is stored. After the login,
+the session holds the texts until the next page.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from django.http import HttpRequest, QueryDict
 
 FIELD = "unsent"
-"""The input of the login page, and the key of the session."""
+"""The name of the login page's input and of the session's key for the texts."""
 MAX_LENGTH = 64 * 1024
 NOT_TYPED = re.compile(
     r"password|secret|token|(?:^|[_.])key|^(?:auth|p256dh|endpoint|code|next|digest|decision_id|confirm|preset|query"
     r"|despite_claim_of|seen_approvals|organization|theme)$",
     re.IGNORECASE,
 )
-"""Matches the names of inputs that are not typed, or must not be kept."""
+"""Matches the names of inputs that people do not type in, or whose texts must not be kept."""
 
 
 @dataclass(frozen=True)

@@ -145,7 +145,7 @@ def make_form(proposal: ProposedGrant) -> GrantForm:
 
 
 def make_empty_form(tool: Tool, employee: str) -> GrantForm:
-    """Build the form for a tool. Parameters that every call has need a value; others must be
+    """Build the form for a tool. Params that every call has need a value; other params must be
     absent."""
     rows = tuple(_make_empty_row(param) for param in build_call_schema(tool).list_params())
     return GrantForm(tool.name, employee, rows=rows)
@@ -374,7 +374,8 @@ def _parse_number(path: str, text: str) -> int | float:
 
 
 def _load_json(text: str) -> Any:
-    """Load a value that can be stored: Python also reads NaN, and 1e999 as infinity.
+    """Load a JSON value that can be stored. NaN and 1e999, which Python also reads, cannot be
+    stored.
 
     Raises:
         ValueError, RecursionError: the text is not JSON, or its value cannot be stored.

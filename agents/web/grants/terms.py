@@ -49,7 +49,7 @@ class ShownGrant:
     """A standing grant prepared for its page.
 
     Attributes:
-        used: calls that it approved and that have started, or still may.
+        used: the number of calls that it approved and that have started or may still start.
         state: the reason why it approves nothing, in a few words; empty while it is in force.
         latest: the newest cards that it approved.
         pause: the calls that it currently leaves to a person, although it is in force.
@@ -65,8 +65,8 @@ class ShownGrant:
 
     @property
     def has_ended(self) -> bool:
-        """True if the standing grant never approves a call again; one that is used up can, if a
-        call never starts and its use becomes free."""
+        """True if the standing grant never approves a call again. A used-up grant has not ended: if
+        one of its calls never starts, that use becomes free."""
         return bool(self.state) and self.state != USED_UP
 
     @property
@@ -136,7 +136,7 @@ def describe_source(source: Source) -> str:
 
 
 def format_value(value: Any) -> str:
-    """Format the value as people write it; a list as its values, separated by commas."""
+    """Format the value as people write it; a list becomes its values, separated by commas."""
     if isinstance(value, list):
         return ", ".join(map(format_value, value))
     return value if isinstance(value, str) else canonical_json(value)
@@ -145,7 +145,7 @@ def format_value(value: Any) -> str:
 def describe_suggestions(
     member: Membership, employee_id: int | None = None
 ) -> list[dict[str, Any]]:
-    """Describe the suggested standing grants for one employee, or for all."""
+    """Describe the suggested standing grants for one employee, or for all employees."""
     found = find_suggestions(member, employee_id)
     rows = Employee.objects.filter(pk__in={each.proposal.employee_id for each in found})
     employees: dict[int | None, Employee] = {employee.pk: employee for employee in rows}
@@ -193,7 +193,8 @@ def _describe_state(grant: StandingGrant, tool: Tool | None, used: int, now: dat
 
 
 def _load_latest(ids: list[int]) -> dict[int, list[Approval]]:
-    """Load the last cards that each standing grant approved, newest first."""
+    """Load the newest cards that each of these standing grants approved, newest first, by the
+    grant's id."""
     place = Window(RowNumber(), partition_by="standing_grant_id", order_by="-pk")
     approved = (
         Approval.objects.filter(standing_grant_id__in=ids)

@@ -140,7 +140,7 @@ MAX_LABEL_LENGTH = 160
 
 @dataclass(frozen=True)
 class Subject:
-    """The subject of an action; `link` is empty if it has no page."""
+    """The subject of an action; `link` is empty if the subject has no page."""
 
     label: str
     link: str = ""

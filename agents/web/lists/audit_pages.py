@@ -21,13 +21,13 @@ from agents.web.lists.run_pages import MAX_SCANNED
 PAGE_SIZE = 50
 MAX_SEQ = 2**62
 MAX_DELAY = timedelta(hours=1)
-"""Entries are numbered in the order of their times, except for those that waited for a lock, always
-for less than this."""
+"""A time for which no entry ever waits for a lock. Entries are numbered in the order of their
+times, except entries that waited for a lock."""
 
 
 @dataclass(frozen=True)
 class AuditFilter:
-    """A filter of entries; an empty field matches any.
+    """A filter of entries; an empty field matches any entry.
 
     Attributes:
         since, until: bounds of the time; `until` is excluded.
@@ -109,8 +109,8 @@ def find_entries(organization_id: int, criteria: AuditFilter) -> QuerySet[AuditE
 
 
 def _find_scan_end(rows: QuerySet[AuditEntry], max_scanned: int) -> tuple[int, datetime] | None:
-    """Find the number and time of the last entry to scan; None if there are at most
-    `max_scanned`."""
+    """Find the number and time of the last entry to scan; None if there are at most `max_scanned`
+    entries."""
     last_two = list(rows.values_list("seq", "at")[max_scanned - 1 : max_scanned + 1])
     return last_two[0] if len(last_two) > 1 else None
 

@@ -39,7 +39,8 @@ ENDED_AT = Coalesce("decided_at", "requested_at")
 HAS_ENDED = Func(
     "status", template="NOT (%(expressions)s = 'pending')", output_field=BooleanField()
 )
-"""Literal SQL: with a parameter, a prepared statement could not use the partial index."""
+"""The condition that a card no longer waits, as literal SQL: with a parameter, a prepared statement
+could not use the partial index."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class DecisionCursor:
 
 @dataclass(frozen=True)
 class DecisionFilter:
-    """A filter of decided cards; an empty field matches any.
+    """A filter of decided cards; an empty field matches any card.
 
     Attributes:
         since, until: bounds of the decision's time, both included.
@@ -127,8 +128,8 @@ def parse_cursor(text: str) -> DecisionCursor | None:
 
 
 def _find_scan_end(rows: QuerySet[Any], max_scanned: int) -> tuple[DecisionCursor, datetime] | None:
-    """Find the position and time of the last card to scan; None if there are at most
-    `max_scanned`."""
+    """Find the position and time of the last card to scan; None if there are at most `max_scanned`
+    cards."""
     last_two = list(rows.values_list("moment", "pk", "ended_at")[max_scanned - 1 : max_scanned + 1])
     if len(last_two) < 2:
         return None
@@ -155,7 +156,7 @@ def _apply_filter(rows: QuerySet[Any], criteria: DecisionFilter) -> QuerySet[Any
 
 
 def filter_by_tool(rows: QuerySet[Any], tool: str) -> QuerySet[Any]:
-    """Filter cards by the tool of their call, read for each card.
+    """Filter cards by the tool of their call, which is read separately for each card.
 
     With a join, the database would look through all calls for a tool that it expects to be rare.
     """

@@ -1,7 +1,7 @@
 """The rows of the inbox: one line for each waiting card, filtered, sorted, and grouped by shape.
 
 All waiting cards are read at once, up to 1,000. Their filters and order are applied here, because
-the counts next to the filters need all of them.
+the counts next to the filters need all cards.
 """
 
 from __future__ import annotations
@@ -100,9 +100,9 @@ class Inbox:
         newest: the id of the newest waiting card.
         facts: the facts about all listed cards that wait for approval.
         snoozed_calls: the calls whose cards the member has snoozed.
-        snooze_ends: the time at which the next of them returns.
+        snooze_ends: the time at which the next snoozed card returns; None if there is none.
         waiting_for_others: the rows of cards that the member has approved, and that need more
-            people.
+            approvals.
         employees, tools, levels: the choices of the filters, each with its number of waiting cards.
     """
 
@@ -129,13 +129,13 @@ SORTS: Mapping[str, tuple[str, Callable[[InboxRow], Any]]] = {
     "risk": ("Riskiest first", lambda row: (-row.risk, not row.warnings, row.call_id, row.pk)),
     "employee": ("Employee", lambda row: (row.employee.casefold(), row.call_id, row.pk)),
 }
-"""The orders of the list, each with its label; the first one also puts cards of equal shape
+"""The orders of the list, each with its label; the first order also puts cards of the same shape
 together."""
 
 
 def load_inbox(member: Membership, criteria: InboxFilter) -> Inbox:
     """Load the waiting cards that match the member's filter, as rows; the number of queries does
-    not depend on that of the cards."""
+    not depend on the number of cards."""
     organization = member.organization
     waiting = _list_waiting(organization.pk)
     snoozed = dict(list_snoozed_calls(member))
@@ -274,8 +274,8 @@ def _count_choices(values: Iterable[tuple[Any, str]]) -> list[tuple[Any, str, in
 
 
 def _group_by_shape(rows: Sequence[InboxRow], *, is_sorted: bool) -> list[RowGroup]:
-    """Group the cards of each large shape at the place of its first card; if the member chose
-    another order, leave them in place and only mark odd ones."""
+    """Group the cards of each large shape at the place of its first card. If the member chose
+    another order, leave the cards in place and only mark the odd ones."""
     large = find_large_shapes(rows)
     ids = [row.pk for found in large.values() for row in found]
     stored = dict(Approval.objects.filter(pk__in=ids).values_list("pk", "params")) if ids else {}

@@ -16,7 +16,7 @@ from agents.web.cards.cards import ICONS
 from tools.contract import Level
 
 MIN_GROUP = 3
-"""The least number of cards of equal shape that form a group."""
+"""The smallest number of cards of the same shape that form a group."""
 MAX_VALUE_LENGTH = 60
 RISKS = {
     Level.DESTRUCTIVE.value: 3,
@@ -33,13 +33,13 @@ class InboxRow:
     Attributes:
         label, target_id: the label and id of a single target; empty for none and for several.
         amount: the number of targets, if there are several: `12 records`.
-        values: the params in which the cards of a group differ; a new row also has the shared ones,
-            at the end.
+        values: the params in which the cards of a group differ; a new row also has the shared
+            params, at the end.
         reasons: the reasons why the card is approved individually, as labels.
         target_keys: a short key for each target, or `*` for many; cards with a common key affect
             the same target.
         claimed_by: the username of the person who has claimed the card.
-        voters: the usernames of the people who have approved a card that needs more.
+        voters: the usernames of the people who have approved a card that needs more approvals.
         oddity: the value by which a row differs from the rest of its group: `email: different
             domain`.
     """
@@ -99,12 +99,12 @@ class InboxRow:
 
     @property
     def is_selectable(self) -> bool:
-        """True if the card can be decided in bulk; the others are decided one at a time."""
+        """True if the card can be decided in bulk; other cards are decided one at a time."""
         return self.is_groupable and not self.reasons
 
     @property
     def is_groupable(self) -> bool:
-        """True if the card is grouped with others of its shape."""
+        """True if the card may be grouped with other cards of its shape."""
         return (
             self.kind == ApprovalKind.APPROVAL
             and self.level != Level.DESTRUCTIVE.value
@@ -138,10 +138,10 @@ class ShapeComparison:
     """The params of all cards of one shape, compared.
 
     Attributes:
-        params: the params of each card by its id; nested ones have their whole path as name, such
+        params: the params of each card by its id; nested params have their whole path as name, such
             as `values.phone`.
         shared: the names of the params that all cards have in common.
-        oddities: the oddity of each card by its id; empty for most.
+        oddities: the oddity of each card by its id; empty for most cards.
     """
 
     params: Mapping[int, Mapping[str, Any]]
@@ -154,14 +154,15 @@ class ShapeComparison:
         return replace(row, values=values, oddity=self.oddities[row.pk], is_grouped=True)
 
     def complete_new_row(self, row: InboxRow) -> InboxRow:
-        """Return the row with all its values, those that differ first, because its group has no
+        """Return the row with all its values, the differing values first, because its group has no
         heading yet."""
         completed = self.complete_row(row)
         shared = _list_values(self._list_own_params(row), lambda name: name in self.shared)
         return replace(completed, values=completed.values + shared)
 
     def build_group(self, rows: Iterable[InboxRow]) -> RowGroup:
-        """Build the group of these rows; cards to decide individually come first."""
+        """Build the group of these rows. Rows with an oddity and rows of cards to decide
+        individually come first."""
         found = sorted(
             (self.complete_row(row) for row in rows),
             key=lambda row: not (row.reasons or row.oddity),
@@ -171,7 +172,7 @@ class ShapeComparison:
         )
 
     def _list_own_params(self, row: InboxRow) -> dict[str, Any]:
-        """List the card's params without those that only name the row's target, whose label the row
+        """List the card's params, except those that only name the row's target, whose label the row
         shows."""
         params = self.params[row.pk]
         return {

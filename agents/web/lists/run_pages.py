@@ -23,7 +23,7 @@ MAX_SCANNED = 10_000
 
 @dataclass(frozen=True)
 class RunListFilter:
-    """A filter of runs; an empty field matches any. `before` is the id of the last run on the
+    """A filter of runs; an empty field matches any run. `before` is the id of the last run on the
     previous page."""
 
     status: str = ""
@@ -86,7 +86,8 @@ def load_run_page(
 def _find_scan_end(
     rows: QuerySet[Run], criteria: RunListFilter, max_scanned: int
 ) -> tuple[int, datetime] | None:
-    """Return the id and time of the last run to scan; None if there are at most `max_scanned`."""
+    """Return the id and time of the last run to scan; None if there are at most
+    `max_scanned` runs."""
     if criteria.employee_id is not None:
         rows = rows.filter(employee_id=criteria.employee_id)
     elif criteria.status:

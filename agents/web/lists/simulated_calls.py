@@ -28,7 +28,8 @@ Pairs = Mapping[tuple[str, str], int]
 
 @dataclass(frozen=True)
 class VerdictCounts:
-    """The calls of one tool, one employee, or all: how many have each verdict before and after."""
+    """The number of calls with each verdict, before and after, for one tool, one employee, or all
+    calls."""
 
     label: str
     before: Mapping[str, int]
@@ -64,7 +65,7 @@ class ChangedLine:
 
 
 def count_pairs(pairs: Pairs, label: str = "All calls") -> VerdictCounts:
-    """Sum up calls by their verdicts before and after."""
+    """Count calls by their verdicts before and after."""
     before: dict[str, int] = {}
     after: dict[str, int] = {}
     for (old, new), count in pairs.items():

@@ -35,7 +35,8 @@ _SKIPPED = {
 
 @dataclass(frozen=True)
 class CardCountsRow:
-    """The cards of one tool, one employee, or all, in the order of `COLUMNS`."""
+    """The number of cards with each outcome, for one tool, one employee, or all cards; `cells` is
+    in the order of `COLUMNS`."""
 
     label: str
     counts: CardCounts

@@ -13,7 +13,7 @@ APPROVED = (ApprovalStatus.APPROVED, ApprovalStatus.CONSUMED)
 
 def describe_today(member: Membership) -> str:
     """Describe the organization's decisions since midnight: `Today: 34 approved, 2 denied.`; empty
-    without any."""
+    if there are none."""
     midnight = timezone.localtime(timezone.now()).replace(hour=0, minute=0, second=0, microsecond=0)
     decided = Approval.objects.filter(
         organization_id=member.organization_id, decided_at__gte=midnight

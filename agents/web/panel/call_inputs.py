@@ -49,8 +49,8 @@ def load_record_names(calls: Iterable[ToolCall]) -> RecordNames:
 
 
 def render_brief(params: dict[str, Any], tool: Tool | None, names: RecordNames) -> SafeString:
-    """Render the inputs in one short line, without empty ones: `“Acme Corp” #42 · Changes: status:
-    inactive`."""
+    """Render the inputs in one short line, without empty inputs: `“Acme Corp” #42 · Changes:
+    status: inactive`."""
     pieces, left = [], MAX_BRIEF_LENGTH
     for name, value in _sort_by_schema(params, tool):
         if value in (None, "", [], {}):
@@ -84,7 +84,8 @@ def _sort_by_schema(params: dict[str, Any], tool: Tool | None) -> list[tuple[str
 
 
 def render_inputs(params: dict[str, Any], tool: Tool | None, names: RecordNames) -> SafeString:
-    """Render the inputs as a table with one row each; the names of fields are shown on hover."""
+    """Render the inputs as a table with a row for each input; the names of fields are shown on
+    hover."""
     if not params:
         return SafeString("<p>none</p>")
     rows = []
@@ -137,7 +138,7 @@ def _render_records(ids: list[str], names: RecordNames, most: int) -> SafeString
 
 
 def _format_brief(value: Any) -> str:
-    """Format a value in one line; the fields of an object by name."""
+    """Format a value on one line; an object becomes its fields with their names."""
     if isinstance(value, dict) and not any(
         isinstance(each, (dict, list)) for each in value.values()
     ):

@@ -1,5 +1,5 @@
-"""Delegated tasks: the two employees of each, and the child run as the parent run's panel shows
-it."""
+"""Delegated tasks: the two employees of each task, and the child run as the parent run's panel
+shows it."""
 
 from __future__ import annotations
 

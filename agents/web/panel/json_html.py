@@ -1,5 +1,5 @@
-"""JSON as HTML for people: lists of objects become tables, nested values trees that fold, all of
-limited size."""
+"""JSON as HTML for people: lists of objects become tables, and nested values become trees that
+fold. Tables and trees have a limited size."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def render_data(data: Any, max_rows: int = MAX_ROWS) -> SafeString:
 
 
 def render_params(params: dict[str, Any]) -> SafeString:
-    """Render params as a table with one row each."""
+    """Render params as a table with a row for each param."""
     if not params:
         return SafeString("<p>none</p>")
     rows = "".join(
@@ -151,7 +151,8 @@ def _render_table(table: DataTable) -> str:
 
 
 def _find_rows(data: Any) -> tuple[list[Any] | None, dict[str, Any]]:
-    """Find the only list of objects in an object, and the object's other fields."""
+    """Find the only list of objects in an object, and the object's other fields; None and no fields
+    if there is none, or more than one."""
     if not isinstance(data, dict):
         return None, {}
     found = [

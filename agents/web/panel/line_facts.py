@@ -118,7 +118,7 @@ class LineFacts:
 
     @cached_property
     def timeline_seq(self) -> int:
-        """The number of the batch's last event that the timeline shows; 0 for none."""
+        """The number of the batch's last event that the timeline shows; 0 if there is none."""
         return max((event.seq for event in self.events if event.type in TIMELINE_TYPES), default=0)
 
     @cached_property
@@ -175,8 +175,8 @@ def load_pass_figures(run_id: int, numbers: Collection[int]) -> dict[int, str]:
 
 
 def _describe_usage(usage: PassUsage) -> str:
-    """Describe the usage of a pass: `1,200 + 80 tokens · 0.0042 USD · 2.1 s`, without numbers that
-    are zero.
+    """Describe the usage of a pass: `1,200 + 80 tokens · 0.0042 USD · 2.1 s`, without tokens or
+    cost if they are zero.
 
     Estimates begin with `about`.
     """

@@ -46,8 +46,8 @@ class PanelLine:
 
     Attributes:
         slot: the line replaces the earlier line with the same slot; empty if it replaces none.
-        moves_to_end: the line goes to the end of the panel, not to the place of the line that it
-            replaces.
+        moves_to_end: True if the line goes to the end of the panel, not to the place of the line
+            that it replaces.
         html: one `li`.
         parts: the parts of the page that change with the line, for live messages.
     """
@@ -119,8 +119,8 @@ def _render_line(event: Event, facts: LineFacts) -> PanelLine:
 
 
 def _list_layouts(event: Event) -> list[str]:
-    """List the templates to try for the event: that of its own type, and then the one that its
-    group shares."""
+    """List the templates to try for the event: the template for its own type, then the template
+    that its group shares."""
     own = "approval_replaced" if is_replacement(event) else event.type
     shared = (
         "call" if event.type in CALL_EVENTS else "note" if event.type in NOTE_EVENTS else "state"

@@ -23,7 +23,7 @@ class PageParts:
 
     Attributes:
         status, reason: the run's status, and the reason for it.
-        stopped_because: the reason for a stop; an empty one hides the notice.
+        stopped_because: the reason for a stop; an empty text hides the notice.
         next_try: the time of the next request to the model.
         pass_number: the pass that the figures belong to.
         outcome: the outcome of an ended run.

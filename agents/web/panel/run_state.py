@@ -24,7 +24,7 @@ class RunState:
     Attributes:
         reason: the exit reason, or the reason for waiting: `decision`, `answer`, `colleague`, or
             `delayed` (the model).
-        stopped: the reason of a stop that holds the run back; empty without one.
+        stopped: the reason for a stop that holds the run back; empty if there is none.
         next_try: the time of the next request to the model, in ISO 8601; None if the run does not
             wait for one.
         outcome: the outcome of an ended run.

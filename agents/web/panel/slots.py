@@ -1,9 +1,9 @@
 """The slots of the panel's lines.
 
 Lines about the same changing thing, such as a tool call or a pass's text, share a slot: each line
-replaces the previous one in its place. A line about the run's status also moves to the end, so that
-the last line shows the current status. The line's attributes contain both rules, and scripts only
-follow them.
+replaces the previous line in its place. A line about the run's status also moves to the end, so
+that the last line shows the current status. The line's attributes contain both rules, and scripts
+only follow them.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ def build_line_url(run_id: int, call_id: int) -> str:
 
 
 def is_replacement(event: Event) -> bool:
-    """Return True if the event reports that a new card replaced the call's old one; its line has no
-    slot."""
+    """Return True if the event reports that a new card replaced the call's old card; its line has
+    no slot."""
     is_superseded = event.payload.get("status") == ApprovalStatus.SUPERSEDED
     return (
         event.type == EventType.APPROVAL_DECIDED

@@ -46,10 +46,10 @@ class StatusBar:
 
     Attributes:
         look, icon: as in `StatusLabel`.
-        doing: the run's activity or reason to wait; empty if it only needs people.
+        doing: the run's activity or reason to wait; empty if the run only waits for people.
         since: the start of the activity; None if it does not matter.
-        until: the time of the next attempt; None without one.
-        needs: the needed actions, such as `2 approvals needed`; empty if nothing.
+        until: the time of the next attempt; None if there is none.
+        needs: the needed actions, such as `2 approvals needed`; empty if no action is needed.
         link, link_text: the address to go to and its text; an address that begins with `#` is on
             this page.
     """
@@ -93,7 +93,7 @@ def build_status_bar(row: Any, reason: str, next_try: datetime | None) -> Status
 
 def describe_needs(decisions: int, answers: int, unknowns: int) -> str:
     """Describe the needed actions: `2 approvals and 1 answer needed`, `1 answer needed`; empty if
-    nothing."""
+    no action is needed."""
     counts = ((decisions, "approval"), (answers, "answer"), (unknowns, "outcome check"))
     open_ones = [(number, noun) for number, noun in counts if number]
     if not open_ones:

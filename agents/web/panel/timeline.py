@@ -1,8 +1,8 @@
 """The timeline of a run: a row of segments, one for each pass, so that a live message replaces only
-those that changed.
+the segments that changed.
 
-The widths of segments are proportional to their durations, which the page's layout does. Idle time
-is shortened: otherwise a night of waiting for an approval would hide all work.
+The page's layout makes the widths of segments proportional to their durations. Idle time is
+shortened: otherwise a night of waiting for an approval would hide all work.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ MAX_WEIGHT = 1_000_000
 """The largest weight. Weights are widths that the page's layout shrinks, and browsers support none
 beyond 30 million."""
 MIN_IDLE_MS = 1_000
-"""The smallest width of idle time, as if it were work of this many milliseconds."""
+"""The length, in milliseconds, that shortened idle time keeps even if there is less work."""
 
 
 @dataclass(frozen=True)
@@ -117,8 +117,8 @@ def _read_timeline_event(event: Event) -> TimelineEvent:
 
 
 def load_timeline_from(run_id: int, seq: int) -> list[DrawnSegment]:
-    """Load the segments that may have changed since the event with this number: the pass before it,
-    and later ones."""
+    """Load the segments that may have changed since the event with this number: the segment of the
+    pass that contains the event, and all later segments."""
     return _draw(find_segments(LATER_TIMELINE_EVENTS.fetch_all(run_id, seq)))
 
 
@@ -145,7 +145,8 @@ def _load_inner_spans(segments: list[Segment]) -> None:
 
 
 def _read_timeline_events(rows: QuerySet[Event], owner: str) -> list[TimelineEvent]:
-    """Read the first events; `owner` is the column to use instead of the run's id."""
+    """Read at most MAX_TIMELINE_EVENTS events; `owner` is the column to use instead of the run's
+    id."""
     fields = rows.annotate(**{f"the_{name}": path for name, path in TIMELINE_COLUMNS.items()})
     columns = (owner, "seq", "type", "created_at", *(f"the_{name}" for name in TIMELINE_COLUMNS))
     return [TimelineEvent(*row) for row in fields.values_list(*columns)[:MAX_TIMELINE_EVENTS]]
@@ -153,7 +154,7 @@ def _read_timeline_events(rows: QuerySet[Event], owner: str) -> list[TimelineEve
 
 class _SegmentDrawer:
     """Draws one segment: work has proportional widths, and idle time is shortened to at most the
-    same length."""
+    length of the work."""
 
     def __init__(self, segment: Segment, now: datetime) -> None:
         self.segment = segment

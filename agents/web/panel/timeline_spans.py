@@ -57,7 +57,7 @@ class Span:
 
 @dataclass
 class Segment:
-    """One pass of the run, until the next one starts.
+    """One pass of the run, until the next pass starts.
 
     Attributes:
         end: None while the pass is the current one.
@@ -119,7 +119,7 @@ class _SegmentFinder:
         self._begin_span("model", SpanKind.MODEL, "Model", event.created_at)
 
     def end_pass(self, at: datetime) -> None:
-        """End the current pass and everything in it; there may be none."""
+        """End the current pass, if there is one, and everything in it."""
         for key in list(self._open):
             self._end_span(key, at)
         if self._segment is not None:
@@ -166,7 +166,7 @@ class _SegmentFinder:
         return span
 
     def _find_lane(self, call: str) -> int:
-        """Find the call's earlier lane, or the first one that is free."""
+        """Find the call's earlier lane, or else the first free lane."""
         used = {span.lane for span in self._open.values()}
         lane = self._lanes.get(call, 0)
         if lane == 0 or lane in used:

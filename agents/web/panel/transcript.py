@@ -34,7 +34,7 @@ class TranscriptEntry:
     """One event with its description and its rows.
 
     Attributes:
-        is_first: this is the call's first event, which shows its params.
+        is_first: True if this is the call's first event, which shows the call's params.
         result: the event's result, possibly cut, until the complete one is loaded.
     """
 
@@ -89,8 +89,8 @@ def load_result(call_id: int) -> dict[str, Any]:
 
 
 def fence(text: str, language: str = "") -> str:
-    """Put the text into a code block that it cannot close: the fence is longer than any in the
-    text."""
+    """Put the text into a code block that it cannot close: the fence is longer than any fence in
+    the text."""
     shown = replace_hidden_characters(text)
     ticks = "`" * max(3, _measure_longest_ticks(shown) + 1)
     return f"{ticks}{language}\n{shown}\n{ticks}\n"

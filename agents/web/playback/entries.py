@@ -1,5 +1,5 @@
-"""The entries of a playback: each event by its description, without rows, so that it shows the
-state of that time."""
+"""The entries of a playback. They are built from the descriptions of events, without current rows,
+so that each entry shows the state of its time."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ class PlaybackEntry:
 
     Attributes:
         at_ms: the time since the run's first event.
-        slot: the entry replaces the earlier one with the same slot; empty if it replaces none.
+        slot: the entry replaces the earlier entry with the same slot; empty if it replaces none.
         look: `good`, `bad`, `wait`, `pass` or empty.
         note: plain text in the head's line.
         sentence: a card's sentence, with its bold parts.
         text, markdown: long texts, plain or formatted.
-        values: inputs by name; data: the data of a result.
-        waits_after: idle until the next event.
+        values, data: the inputs by name, and the data of a result.
+        waits_after: True if the run is idle until the next event.
         left_out: the number of events between the previous entry and this one, which the playback
             leaves out.
     """
@@ -81,8 +81,8 @@ class PlaybackEntry:
 def build_entries(
     events: Iterable[Event], redaction: EventRedaction = NOTHING_REDACTED
 ) -> list[PlaybackEntry]:
-    """Build an entry for each event; the events begin with the run's first one, and may leave out
-    later ones."""
+    """Build an entry for each event. The events begin with the run's first event, and may leave out
+    later events."""
     builder = _EntryBuilder(redaction)
     return [builder.build(event) for event in events]
 
@@ -135,7 +135,8 @@ class _EntryBuilder:
         )
 
     def _find_head(self, event: Event, description: Description) -> tuple[str, str]:
-        """Find the head and the note: those of a call are its title and its status."""
+        """Find the head and the note of an event's entry. If the event is about a call, these are
+        the call's title and its status."""
         if not description.call_id:
             return description.short, ""
         if event.type == EventType.TOOL_START:

@@ -15,7 +15,8 @@ from agents.web.sockets.feeds import Feed, Subscriber, subscribe, unsubscribe
 from agents.web.sockets.viewers import Viewer
 
 _NOBODY = Viewer(0, 0, "")
-"""Agents are not viewers: their key was checked with their request."""
+"""The viewer in whose name a call is awaited: agents are not viewers, and their keys were checked
+with their requests."""
 
 
 @dataclass(frozen=True)
@@ -45,8 +46,8 @@ class CallWaiter(Subscriber):
 
 
 class CallFeed(Feed):
-    """Reads the statuses of the awaited calls of one run, and the progress of those that report
-    some."""
+    """Reads the statuses of the awaited calls of one run, and the progress of the calls that report
+    it."""
 
     def __init__(self, group: str) -> None:
         super().__init__(group)
@@ -86,10 +87,10 @@ async def wait_for_call(
     wait_s: float,
     tell: Callable[[CallProgress], Awaitable[None]] | None = None,
 ) -> None:
-    """Wait until the call's status is over, but at most `wait_s` seconds.
+    """Wait until the call's status ends the wait, but at most `wait_s` seconds.
 
     Args:
-        call: with its run loaded.
+        call: the call, with its run loaded.
         is_over: returns True for a status that ends the wait.
         tell: receives each report of the call's progress.
     """

@@ -2,7 +2,7 @@
 
 A consumer subscribes to a feed, which reads for all consumers of one run or inbox. It has no
 channel of its own in the channel layer, so it stays open while Redis is unavailable. Only feeds
-receive bells, and they also read without.
+receive bells, and they also read without bells.
 """
 
 from __future__ import annotations

@@ -15,5 +15,5 @@ THREADS = ThreadPoolExecutor(max_workers=4, thread_name_prefix="gadget-sockets")
 
 
 def database_to_async(function: Callable[Args, Result]) -> Callable[Args, Any]:
-    """Make a function that uses the database awaitable."""
+    """Return an awaitable form of a function that uses the database."""
     return run_in_threads(THREADS, function)

@@ -107,16 +107,16 @@ class Feed(ABC):
 
     @abstractmethod
     async def read(self) -> None:
-        """Read the database once, end subscriptions that lost access, and wake the others if there
-        is news."""
+        """Read the database once, end subscriptions that lost access, and wake the other
+        subscribers if there is news."""
 
     def receive(self, message: dict[str, Any]) -> None:  # noqa: B027 - most feeds get only bells
         """Accept a message of the group that is not a bell, such as text that the model is
         writing."""
 
     def revoke_lost_access(self, checked: set[Viewer], allowed: set[Viewer]) -> None:
-        """End the subscriptions of viewers that were checked and not allowed; newer ones are
-        checked next time."""
+        """End the subscriptions of viewers that were checked and not allowed; newer subscriptions
+        are checked at the next reading."""
         for subscriber in self.subscribers:
             if subscriber.viewer in checked - allowed:
                 subscriber.end(CloseCode.NOT_LOGGED_IN)
@@ -198,8 +198,8 @@ _subscribed: WeakSet[asyncio.AbstractEventLoop] = WeakSet()
 
 
 async def _stay_subscribed(layer: Any) -> None:
-    """Give each event loop one permanent channel: a layer without any checks for messages only
-    every 0.1 s."""
+    """Give each event loop one permanent channel: a layer that has no channel checks for messages
+    only every 0.1 s."""
     loop = asyncio.get_running_loop()
     if loop in _subscribed:
         return
@@ -230,7 +230,7 @@ def subscribe(
     create_feed: Callable[[str], SomeFeed],
     purpose: str = "pages",
 ) -> SomeFeed:
-    """Add the subscriber to the process' feed of this group and purpose; the first subscriber
+    """Add the subscriber to this process's feed of this group and purpose; the first subscriber
     starts the feed."""
     key = (id(asyncio.get_running_loop()), group, purpose)
     feed = _feeds.get(key)
@@ -243,7 +243,7 @@ def subscribe(
 
 
 def unsubscribe(feed: Feed, subscriber: Subscriber) -> None:
-    """Remove the subscriber; the last one stops the feed."""
+    """Remove the subscriber; removing the last subscriber stops the feed."""
     feed.subscribers.discard(subscriber)
     if not feed.subscribers:
         feed.stop()

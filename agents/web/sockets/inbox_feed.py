@@ -1,8 +1,8 @@
 """The feed of an organization's inbox: the number of pending cards, the stop of the organization,
 and changed cards.
 
-A page with the list of waiting cards gets the rows that are new, as HTML, and the ids of those that
-are gone. A page that missed changes sees it by the numbers in each message, and loads its list
+A page with the list of waiting cards gets the rows of new cards, as HTML, and the ids of cards that
+are gone. A page that missed changes notices this by the numbers in each message, and loads its list
 again. Other sockets get one message for each card that is new or gone, with its status.
 """
 
@@ -43,8 +43,8 @@ class InboxChange:
         gone: the ids of the cards that no longer wait.
         statuses: the present status of each new and each gone card by its id; empty if every
             subscriber shows rows.
-        voters: the people who have approved a waiting card that needs more, for each card where
-            they changed.
+        voters: the people who have approved a waiting card that needs more approvals, for each card
+            where these people changed.
     """
 
     html: str
@@ -59,7 +59,7 @@ class InboxChange:
         After a vote or its withdrawal, the payload also has the usernames in `approved_by`.
 
         Args:
-            has_rows: the page gets new and gone cards in another message.
+            has_rows: True if the page gets new and gone cards in another message.
         """
         pending = ApprovalStatus.PENDING.value
         statuses = {} if has_rows else self.statuses
@@ -76,14 +76,15 @@ class InboxChange:
 
 @dataclass(frozen=True)
 class SeenInbox:
-    """The findings of a reading: the ids of waiting cards, and the people who have approved those
-    that need more."""
+    """The findings of a reading: the ids of waiting cards, and the people who have approved cards
+    that need more approvals."""
 
     ids: frozenset[int]
     voters: Mapping[int, tuple[str, ...]]
 
     def find_changed_voters(self, known: SeenInbox) -> dict[int, tuple[str, ...]]:
-        """Find the still waiting cards with changed approvals, with the people who approved."""
+        """Find the cards that still wait and whose approvals have changed, with the people who
+        approved."""
         still = self.ids & known.ids & (self.voters.keys() | known.voters.keys())
         changed = (
             pk for pk in sorted(still) if self.voters.get(pk, ()) != known.voters.get(pk, ())
@@ -99,7 +100,7 @@ class InboxState:
         newest: the id of the newest pending card, so that replacing a card also counts as a change.
         claims: the claims on cards, each with the id of the call, the username and the end in
             seconds since 1970.
-        stopped_by: the person who stopped the organization; empty without a stop.
+        stopped_by: the person who stopped the organization; empty if it is not stopped.
     """
 
     pending: int
@@ -116,7 +117,7 @@ class InboxState:
         the ids that are `gone` and the `claims`, and `rows` has the new rows as HTML.
 
         Args:
-            changes: the changes of the list; None for pages without it.
+            changes: the changes of the list; None for pages without the list.
         """
         stopped, html = None, ""
         if self.stopped_at is not None:
@@ -141,7 +142,7 @@ class InboxSubscriber(Subscriber):
     """A socket that watches the inbox.
 
     Attributes:
-        wants_rows: its page shows the list of waiting cards.
+        wants_rows: True if its page shows the list of waiting cards.
         sent_state: the state that it sent last.
         sent_changes: the number of the feed's changes that it has sent; None before the first
             message.
@@ -157,7 +158,8 @@ class InboxSubscriber(Subscriber):
         self._limiter = ProcessRateLimiter()
 
     def may_show_itself(self) -> bool:
-        """Return True at most as often as LOOKS allows."""
+        """Return True if the viewer may be shown to others now, which is at most as often as LOOKS
+        allows."""
         return not self._limiter.seconds_to_wait("looks", LOOKS)
 
 
@@ -216,7 +218,7 @@ class InboxFeed(Feed):
     def _take_changes(self, subscriber: InboxSubscriber) -> list[InboxChange]:
         """Return the changes that the subscriber's socket has not sent yet, and count them as sent.
 
-        The list is empty if some are no longer kept.
+        The list is empty if some of these changes are no longer kept.
         """
         sent = self.change_count if subscriber.sent_changes is None else subscriber.sent_changes
         subscriber.sent_changes = self.change_count
@@ -228,14 +230,14 @@ class InboxFeed(Feed):
 def _read_inbox(
     organization_id: int, viewers: set[Viewer], wanted: frozenset[bool], known: SeenInbox | None
 ) -> tuple[set[Viewer], InboxState, SeenInbox, InboxChange | None]:
-    """Read the state, the waiting cards with their voters, and their differences from the known
-    ones.
+    """Read the state, the waiting cards with their voters, and the differences from the known
+    cards.
 
-    The state comes from the same ids, so that a page can tell by its numbers whether it has missed
-    a change.
+    The state is computed from the same ids as the differences, so that a page can tell by its
+    numbers whether it has missed a change.
 
     Args:
-        wanted: True if a subscriber shows rows, and False if one does not.
+        wanted: contains True if a subscriber shows rows, and False if a subscriber does not.
     """
     cards = Approval.objects.filter(organization_id=organization_id)
     waiting = cards.filter(IS_PENDING).order_by().annotate(has_votes=HAS_VOTES)

@@ -33,7 +33,8 @@ END_OF_TEXT = frozenset(
         EventType.RUN_FINISHED,
     }
 )
-"""Events that end the text that the model is writing: its message is recorded, or it is dropped."""
+"""Events that end the text that the model is writing: the text is recorded as a message, or
+dropped."""
 
 
 @dataclass
@@ -41,8 +42,8 @@ class SocketMessage:
     """An event as sockets send it.
 
     Attributes:
-        ends_text: the event ends the text that the model is writing.
-        is_stale: a later line has replaced its line, so its HTML is outdated.
+        ends_text: True if the event ends the text that the model is writing.
+        is_stale: True if a later line has replaced the event's line, so that the HTML is outdated.
     """
 
     seq: int
@@ -57,7 +58,7 @@ class RunSubscriber(Subscriber):
 
     Attributes:
         cursor: the number of the last sent event.
-        wants_state: it also wants status changes that have no event.
+        wants_state: True if it also wants status changes that have no event.
         sent_state: the last sent state.
         sent_text: the key of the text that it has begun to send, and the number of characters sent.
     """
@@ -84,7 +85,7 @@ class RunSubscriber(Subscriber):
 
 class RunFeed(Feed):
     """The feed that reads a run's new events once for all subscribers, and keeps the newest 300 for
-    those slightly behind."""
+    subscribers that are slightly behind."""
 
     def __init__(self, group: str, run_id: int) -> None:
         super().__init__(group)
@@ -165,8 +166,8 @@ class RunFeed(Feed):
         """Return a message with the part of the text that the subscriber has not sent; None if
         there is none.
 
-        `start` is the number of characters before it. A text that starts at 0 replaces what a page
-        shows.
+        `start` is the number of characters before this part. A text that starts at 0 replaces what
+        a page shows.
         """
         if self.text is None:
             return None
@@ -199,7 +200,7 @@ class RunFeed(Feed):
         return None if any(message.is_stale for message in page) else page
 
     def _keep(self, messages: list[SocketMessage]) -> None:
-        """Keep the messages, and mark earlier ones stale if a new message takes their slot.
+        """Keep the messages, and mark earlier messages stale if a new message takes their slot.
 
         Messages that are read together show the same rows, so they do not make each other stale.
         """
@@ -216,7 +217,7 @@ class RunFeed(Feed):
 def read_messages(
     run_id: int, cursor: int, viewers: set[Viewer]
 ) -> tuple[set[Viewer], list[SocketMessage]]:
-    """Read the viewers who still have access, and up to 200 messages after the cursor, built from
+    """Return the viewers who still have access, and up to 200 messages after the cursor, built from
     the current rows."""
     allowed = filter_allowed(viewers)
     if not allowed:

@@ -36,28 +36,27 @@ TEXT_TOKENS = frozenset({"text", "code_inline", "code_block", "fence"})
 PORTION = 20_000
 """The length of a portion, in characters; the limits below are for one portion."""
 MAX_PORTIONS = 3
-"""A longer text gets the limits of this many portions."""
+"""The most portions whose limits a longer text gets."""
 MAX_TOKENS = 10_000
-"""Opening, closing and text tokens; a table cell takes four."""
+"""The most opening, closing and text tokens of a portion; a table cell takes four."""
 MAX_BRACKETS = 600
-"""The parser searches for a link after each one."""
+"""The most opening brackets of a portion; the parser searches for a link after each bracket."""
 MAX_LINES = 4_000
 MAX_READABLE = 60_000
-"""The most characters, counted after each hidden one is written as ⟦U+200B⟧, because the parser
-reads all of them."""
+"""The most characters, counted after each hidden character is written as ⟦U+200B⟧, because the
+parser reads all of them."""
 MAX_HTML = 190_000
 """The most bytes of HTML."""
 MAX_DEPTH = 19
-"""A list takes two levels, a quotation one; the parser would drop deeper content."""
+"""The most levels; a list takes two, a quotation one. The parser would drop deeper content."""
 MARKUP_RESERVE = 500
 LARGEST_CHARACTER = 16
-"""The most bytes of HTML for one character: a hidden one becomes ⟦U+E0001⟧."""
+"""The most bytes of HTML for one character: a hidden character becomes ⟦U+E0001⟧."""
 NOTE = "Too complex to format. Shown as written."
 CUT_NOTE = "Too complex to format and too long to show. Only the beginning is shown, as written."
 MAX_CACHED = 8_000_000
 _HTML: Cache[bytes, SafeString] = Cache(MAX_CACHED, weigh=len)
-"""Characters of HTML, by the hash of the text and the heading level; source texts are not
-stored."""
+"""The HTML of texts, by the hash of the text and the heading level; source texts are not stored."""
 
 
 class _TooComplex(Exception):
@@ -161,13 +160,13 @@ def _show_as_written(text: str, max_bytes: int) -> SafeString:
     if len(readable) <= room and len((shown := _escape(readable)).encode()) <= room:
         return format_html("<p><em>{}</em></p><pre>{}</pre>", NOTE, shown)
     kept = room // LARGEST_CHARACTER
-    while len((shown := _escape(text[:kept])).encode()) > room:  # flags make short words longer
+    while len((shown := _escape(text[:kept])).encode()) > room:  # flags can exceed the estimate
         kept = kept * 3 // 4
     return format_html("<p><em>{}</em></p><pre>{}</pre>", CUT_NOTE, shown)
 
 
 def _escape(text: str) -> SafeString:
-    """Escape a text for HTML, and show what its characters hide."""
+    """Escape a text for HTML, and make hidden characters and odd letters visible."""
     return escape(flag_odd_letters(replace_hidden_characters(text)))
 
 

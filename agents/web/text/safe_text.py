@@ -1,5 +1,5 @@
-"""Safe display of text that others wrote: escaped, with visible hidden characters, long values
-folded."""
+"""Safe display of text that others wrote: escaped, with hidden characters made visible and long
+values folded."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ HOST_FLAG = '<span class="mixed-host" title="Letters of several alphabets in one
 CHARACTER_CLUSTER = re.compile(
     r".[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff]*", re.DOTALL
 )
-"""A character with its combining marks, which stay together so that piled-up ones are counted."""
+"""A character with its combining marks, which stay together so that piled-up marks are counted."""
 MAX_NAMED = 4
 MAX_HIGHLIGHTED = 500
 """The most odd words marked in one text; more would not help a reader."""
@@ -69,8 +69,9 @@ def render_text(text: str, *, keep: str = "\n\t") -> SafeString:
     """Escape text as HTML, with everything invisible as tokens, and a warning at hosts and words
     that mix alphabets.
 
-    Invisible are hidden characters, unusual spaces, and anything that pushes text out of sight:
-    runs of blank lines, of spaces, and of marks on one letter. Each token counts what it replaces.
+    Hidden characters and unusual spaces are invisible. So is anything that pushes text out of
+    sight: runs of blank lines, of spaces, and of marks on one letter. Each token counts what it
+    replaces.
     """
     if (
         text.isascii()
@@ -122,7 +123,8 @@ def _count_spaces(spaces: str) -> str:
 
 
 def flag_odd_letters(text: str) -> str:
-    """Add a warning after each host that mixes alphabets, and each part that passes for another."""
+    """Add a warning after each host that mixes alphabets, and after each part that passes for
+    another text."""
     if text.isascii() and PUNYCODE not in text.lower():
         return text
     pieces, at = [], 0
@@ -134,7 +136,7 @@ def flag_odd_letters(text: str) -> str:
 
 
 def _find_odd_parts(text: str) -> list[OddPart]:
-    """Find hosts that mix alphabets or are encoded, and odd parts outside them, from left to
+    """Find hosts that mix alphabets or are encoded, and odd parts outside these hosts, from left to
     right."""
     hosts = [
         OddPart(found.start(), found.end(), frozenset(), MIXED)
@@ -147,7 +149,7 @@ def _find_odd_parts(text: str) -> list[OddPart]:
 
 
 def render_sentence(text: str, ids: Mapping[str, str] | None = None) -> SafeString:
-    """Render a card's sentence: values in **pairs** become chips, line breaks show as tokens.
+    """Render a card's sentence: values in **pairs** become chips, and line breaks become tokens.
 
     Args:
         ids: the id of each name that may occur in the sentence.
@@ -268,7 +270,8 @@ def _flag_part(text: str, odd: OddPart) -> str:
 
 
 def _flag_host(host: str) -> str:
-    """Render a host with its odd letters marked; an encoded one is followed by its decoded form."""
+    """Render a host with its odd letters marked; an encoded host is followed by its decoded
+    form."""
     readable = decode_host(host)
     odd = {char for part in find_odd_parts(readable) for char in part.letters}
     letters = "".join(_mark_letter(char) if char in odd else escape(char) for char in readable)

@@ -14,8 +14,8 @@ from django.utils.safestring import SafeString
 from agents.web.text.safe_text import render_folded_contacts, render_text
 
 MAX_COMPARED_LINES = 600
-"""The most lines to compare between the first and the last difference; more are shown as
-replaced."""
+"""The most lines to compare between the first and the last difference; if there are more, all of
+them are shown as replaced."""
 LONGEST_HIGHLIGHTED_LINE = 300
 MAX_HIGHLIGHTED_LINES = 100
 MAX_SHOWN_LINES, MAX_SHOWN_CHARACTERS = 14, 1_000
@@ -23,7 +23,7 @@ HEAD_LINES, TAIL_LINES = 8, 3
 MAX_CUT_LINE = 100
 CONTEXT = 2
 MIN_LIKENESS = 0.4
-"""Lines and values that are less alike are not compared letter by letter."""
+"""The least likeness of two lines or values that are compared letter by letter."""
 _SENTENCE_END = re.compile(r"(?<=[.!?]) ")
 SAME, REMOVED, ADDED, GAP = "same", "removed", "added", "gap"
 
@@ -71,7 +71,7 @@ class FoldedDiff:
 
 
 def fold_diff(lines: list[DiffLine]) -> FoldedDiff | None:
-    """Fold a long diff; None for one that is short enough to be shown whole."""
+    """Fold a long diff; return None for a diff that is short enough to be shown whole."""
     changed = [line for line in lines if line.kind in (REMOVED, ADDED)]
     if (
         len(lines) <= MAX_SHOWN_LINES
@@ -107,7 +107,7 @@ def _split_lines(text: str) -> list[str]:
 
 
 def _count_common(old: list[str], new: list[str]) -> tuple[int, int]:
-    """Count the equal lines at the start and at the end."""
+    """Count the lines that are the same at the start, and those at the end."""
     shorter = min(len(old), len(new))
     start = next((at for at in range(shorter) if old[at] != new[at]), shorter)
     end = next(
@@ -134,7 +134,8 @@ def _compare(
 
 
 def mark_characters(before: str, after: str) -> tuple[SafeString, SafeString]:
-    """Render two short texts with the characters that were removed and added."""
+    """Render two texts, with the removed and added characters marked if the texts are short and
+    similar."""
     if len(before) + len(after) > 2 * LONGEST_HIGHLIGHTED_LINE:
         return render_text(before), render_text(after)
     matcher = SequenceMatcher(None, before, after, autojunk=False)
@@ -160,7 +161,7 @@ def _shorten_context(lines: list[str], *, is_first: bool, is_last: bool) -> Iter
 
 
 def _compare_lines(old: list[str], new: list[str], *, highlights_left: int) -> list[DiffLine]:
-    """Compare the lines of one change: first all removed ones, then all added ones."""
+    """Compare the lines of one change, and list first all removed lines, then all added lines."""
     pairs = [
         mark_characters(one, other)
         if one is not None and other is not None and place < highlights_left

@@ -1,4 +1,4 @@
-"""Agents that run elsewhere: their keys, how to connect one, and their asks."""
+"""Agents that run elsewhere: their keys, how to connect an agent, and their asks."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class KeyLine:
 
 @member_view("GET", "POST")
 def agents_page(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Show the keys of agents, and a new one once; POST creates a key."""
+    """Show the keys of agents, and a new key once; POST creates a key."""
     if request.method != "POST":
         return _render(request, member)
     try:

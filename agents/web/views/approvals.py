@@ -59,7 +59,7 @@ HISTORY_FILTERS = ("outcome", "by", "employee", "tool", "from", "until", "after"
 @gzip_page
 @member_view("GET")
 def inbox(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Show the waiting cards as a list beside the selected one, or with `?history=1` the decided
+    """Show the waiting cards as a list beside the selected card, or with `?history=1` the decided
     cards."""
     return (
         _show_history(request, member)
@@ -95,7 +95,8 @@ def _show_waiting(request: HttpRequest, member: Membership) -> HttpResponseBase:
 
 
 def _read_undone(member: Membership, bulk_id: str) -> WithheldState | None:
-    """Read the progress of undoing the bulk approval that the address names; None without one."""
+    """Read the progress of undoing the bulk approval that the address names; None if there is no
+    such bulk approval."""
     try:
         return read_state(member, UUID(bulk_id)) if bulk_id else None
     except (ValueError, NotFound):
@@ -115,8 +116,8 @@ def _read_inbox_filter(chosen: QueryDict) -> InboxFilter:
 
 
 def _find_selected(member: Membership, found: Inbox, wanted: int | None) -> Card | None:
-    """Find the card to show beside the list: the wanted one, even if it is decided, or the first of
-    the list."""
+    """Find the card to show beside the list: the wanted card, even if it is decided, or else the
+    first card of the list; None if there is neither."""
     rows = found.rows
     row_id = wanted if wanted is not None else (rows[0].pk if rows else None)
     try:
@@ -134,7 +135,7 @@ def _build_query(chosen: QueryDict, **changes: str) -> str:
 
 
 def _build_filter_query(chosen: QueryDict, name: str, value: object) -> str:
-    """Build the query string with this filter changed; without a name, only the order stays."""
+    """Build the query string with this filter changed; for an empty name, keep only the order."""
     if not name:
         return _build_query(QueryDict(), sort=chosen.get("sort", ""))
     return _build_query(chosen, **{name: str(value)})

@@ -27,7 +27,8 @@ from agents.web.views.pages import member_view, redirect_to_card, render_page
 
 @member_view("POST", page="approval")
 def approve(request: HttpRequest, member: Membership, approval_id: int) -> HttpResponseBase:
-    """Approve the call; it starts after a short delay during which the approval can be undone."""
+    """Approve the call. Unless more people must approve it, it starts after a short delay during
+    which the approval can be undone."""
     card = find_card(member, approval_id)
     decision = _read_decision(
         request, grace_s=card.grace_s, seen_approvals=request.POST.get("seen_approvals")
@@ -138,7 +139,7 @@ def undo(request: HttpRequest, member: Membership, approval_id: int) -> HttpResp
 
 @member_view("POST", page="approvals")
 def undo_bulk(request: HttpRequest, member: Membership, bulk_id: UUID) -> HttpResponseBase:
-    """Undo a bulk approval: no further call of it starts, and its cards are renewed one by one."""
+    """Undo a bulk approval: no more of its calls start, and its cards are renewed one by one."""
     withheld_bulks.withhold(member, bulk_id)
     messages.info(request, "Undone. No further calls will start.")
     return redirect(f"{reverse('approvals')}?undone={bulk_id}")
@@ -216,7 +217,8 @@ def _render_refused_decision(
 
 
 def _collect_typed_texts(card: Card) -> list[tuple[str, str]]:
-    """Return the text typed into a closed card's edit form, so that the person can reuse it."""
+    """Return the texts that were typed into a closed card's edit form, so that the person can reuse
+    them."""
     if card.tool is None or not card.form_input.values:
         return []
     return list_changed_texts(build_fields(card.tool.schema, card.approval.params), card.form_input)

@@ -25,7 +25,7 @@ from agents.web.views.pages import member_view, render_page
 
 @member_view("GET", "POST")
 def deputies_page(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Show the member's deputies; POST adds one."""
+    """Show the member's deputies; POST adds a deputy."""
     if request.method != "POST":
         return _render(request, member)
     try:

@@ -1,4 +1,5 @@
-"""The list of employees, and each one's profile with allowed tools, figures and recent runs."""
+"""The list of employees, and each employee's profile with allowed tools, figures and recent
+runs."""
 
 from __future__ import annotations
 
@@ -45,7 +46,7 @@ class AllowedTool:
 
     Attributes:
         tool: the installed tool; None if it is unavailable.
-        obstacle: the reason why calls are refused; empty if they are not.
+        obstacle: the reason why calls are refused; empty if they are not refused.
         limits: the conditions on its params, in words.
         version: the version to which the employee is pinned.
     """
@@ -64,8 +65,8 @@ class AllowedTool:
 
 @dataclass(frozen=True)
 class Toolset:
-    """An employee's allowed tools by category, the least dangerous first in each, and the number at
-    each level."""
+    """An employee's allowed tools by category, with the least dangerous tools first in each
+    category, and the number of tools at each level."""
 
     categories: list[tuple[str, list[AllowedTool]]]
     levels: list[tuple[str, int]]
@@ -80,10 +81,10 @@ class RunFigures:
     """Figures of an employee's newest 1,000 runs of the last 30 days.
 
     Attributes:
-        success: the percentage of ended runs that did their work or answered, without denied and
-            cancelled ones; None without any.
-        denied, cancelled: the numbers of ended runs in which people denied calls, and of those that
-            they cancelled.
+        success: of the ended runs that were neither denied nor cancelled, the percentage that did
+            their work or answered; None if there are none.
+        denied, cancelled: the number of ended runs in which people denied calls, and the number of
+            runs that they cancelled.
         duration_ms: the median duration, including time spent waiting for decisions.
         tokens: the average per run.
         out_of_passes: the number of runs that used all passes without giving an answer.
@@ -101,8 +102,8 @@ class RunFigures:
 
 @member_view("GET")
 def employee_list(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Show the employees by name; `?q=` searches, `?after=` is the last name of the previous
-    page."""
+    """Show the employees, sorted by name; `?q=` searches, and `?after=` is the last name of the
+    previous page."""
     text, after = (request.GET.get(name, "").replace("\0", "")[:120] for name in ("q", "after"))
     rows = _get_employees(member).annotate(tool_count=Count("grants")).order_by("name")
     if text.strip():
@@ -181,7 +182,7 @@ def _get_employees(member: Membership) -> QuerySet[Employee]:
 
 def _count_runs(member: Membership) -> dict[int, dict[str, Any]]:
     """Count each employee's runs, runs in progress and successes among the organization's newest
-    runs."""
+    runs of the last 30 days."""
     newest = Run.objects.filter(organization_id=member.organization_id).order_by("-pk")[
         :MAX_COUNTED
     ]

@@ -35,7 +35,7 @@ _PART_SIZE = 1 << 16
 
 @member_view("GET")
 def file_list(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Show the folder of `?folder=`: subfolders first, each group by name."""
+    """Show the folder of `?folder=`: first its subfolders, then its files, both sorted by name."""
     with _refuse_path_errors():
         return _render_list(
             request, member, FILE_STORE.get().parse_path(request.GET.get("folder", ""))
@@ -81,7 +81,7 @@ def download(_request: HttpRequest, member: Membership, path: str) -> HttpRespon
 
 @member_view("POST", page="files")
 def delete_file(request: HttpRequest, member: Membership, path: str) -> HttpResponseBase:
-    """Show the files to delete; the same form with `confirmed` deletes exactly these."""
+    """Show the files to delete; the same form with `confirmed` deletes exactly these files."""
     with _refuse_path_errors():
         names = FILE_STORE.get().parse_file_path(path)
     _require_role(member, Role.APPROVER, "delete files")
@@ -189,7 +189,7 @@ def _build_address(names: Names) -> str:
 
 
 def _store_upload(member: Membership, folder: str, upload: UploadedFile[bytes]) -> UploadOutcome:
-    """Store one file; never replace an existing one."""
+    """Store one file; never replace an existing file."""
     name = upload.name or ""
     path = f"{folder}/{name}" if folder else name
 
@@ -214,7 +214,7 @@ def _store_upload(member: Membership, folder: str, upload: UploadedFile[bytes]) 
 
 
 def _add_messages(request: HttpRequest, outcomes: list[UploadOutcome]) -> None:
-    """Add messages for the next page: the uploaded files, and the reason for each refused one."""
+    """Add messages for the next page: the uploaded files, and the reason for each refused file."""
     for outcome in outcomes:
         if outcome.problem is not None:
             messages.error(request, f"{outcome.name} was not uploaded: {outcome.problem}")

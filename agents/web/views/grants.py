@@ -45,7 +45,7 @@ from agents.web.views.simulator import show_simulation
 from tools.contract import Level
 
 MAX_LISTED = 20
-"""Past cards that the preview lists."""
+"""The most past cards that the preview lists."""
 
 
 @member_view("GET")
@@ -53,7 +53,7 @@ def grant_list(request: HttpRequest, member: Membership) -> HttpResponseBase:
     """Show the standing grants in force and suggestions, or with `?ended=1` the grants that have
     ended.
 
-    They come newest first; `?before=` is the id of the last one shown.
+    The newest grants come first; `?before=` is the id of the last grant shown.
     """
     are_ended = request.GET.get("ended") == "1"
     rows = list_grants(member.organization_id)
@@ -75,8 +75,8 @@ def new_grant(request: HttpRequest, member: Membership) -> HttpResponseBase:
     """Show the form, filled in from a card (`?card=`), from a suggestion (`&suggested=1`) or for a
     tool (`?tool=`).
 
-    A form sent with `simulate` leads to the simulator. One that has changed since its preview, or
-    is sent with `look`, is previewed. Any other form creates the grant.
+    A form sent with `simulate` leads to the simulator. A form that has changed since its preview,
+    or is sent with `look`, is previewed. Any other form creates the grant.
     """
     if not member.may(Role.APPROVER):
         raise Forbidden("Only approvers can make standing grants.")

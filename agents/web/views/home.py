@@ -158,7 +158,8 @@ def _load_newest(member: Membership, *statuses: RunStatus) -> list[Run]:
 
 
 def _exclude_moved(earlier: list[Run], later: list[Run]) -> list[Run]:
-    """Return the runs read earlier, without those that changed status and were read again later."""
+    """Return the runs that were read earlier, except runs that changed status and were read again
+    later."""
     moved = {run.pk for run in later}
     return [run for run in earlier if run.pk not in moved]
 
@@ -177,7 +178,8 @@ def _load_first_steps(organization_id: int) -> FirstSteps:
 
 
 def _find_chosen_employee(request: HttpRequest, employees: list[Employee]) -> Employee | None:
-    """Return the employee named by the form or the address; otherwise the first."""
+    """Return the employee named by the form or the address, or else the first employee; None if
+    there are no employees."""
     employee_id = request.POST.get("employee", request.GET.get("employee", ""))
     return next(
         (each for each in employees if str(each.pk) == employee_id),
@@ -186,7 +188,8 @@ def _find_chosen_employee(request: HttpRequest, employees: list[Employee]) -> Em
 
 
 def _find_example(request: HttpRequest, employee: Employee | None) -> str:
-    """Return the example task whose number the address gives; a link cannot supply its own text."""
+    """Return the example task whose number the address gives; empty if it gives none. A link cannot
+    supply its own text."""
     number = request.GET.get("example", "")
     examples = employee.example_tasks if employee is not None else []
     if not (

@@ -16,8 +16,8 @@ from agents.web.views.pages import find_previous_page, member_view
 
 @member_view("POST", page="approvals")
 def snooze(request: HttpRequest, member: Membership, approval_id: int) -> HttpResponseBase:
-    """Hide a card from this member for a while; a script gets the time of its return, a form is
-    redirected to the inbox."""
+    """Hide a card from this member for a while. A script gets the time when the card returns, and a
+    form is redirected to the inbox."""
     is_script = request.headers.get("accept") == "application/json"
     try:
         found = snoozes.snooze(member, approval_id, request.POST.get("until", ""))
@@ -42,7 +42,7 @@ def end_snooze(_request: HttpRequest, member: Membership, approval_id: int) -> H
 
 @member_view("POST", page="approval")
 def take(request: HttpRequest, member: Membership, approval_id: int) -> HttpResponseBase:
-    """Claim a card; a script gets no content, a form is redirected to the card."""
+    """Claim a card; a script gets no content, and a form is redirected to the card."""
     is_script = request.headers.get("accept") == "application/json"
     try:
         attention.take(member, approval_id)

@@ -1,5 +1,5 @@
-"""Runs that drafts and records mention; they store a run's id as text, and some ids come from other
-systems."""
+"""The runs that drafts and records mention by id. The id is stored as text, and may come from
+another system."""
 
 from __future__ import annotations
 

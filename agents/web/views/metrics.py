@@ -16,7 +16,8 @@ from agents.web.local_requests import is_from_this_machine
 
 @require_safe
 def metrics(request: HttpRequest) -> HttpResponse:
-    """Return the metrics; 401 for a wrong token, 404 for other machines if no token is set.
+    """Return the metrics. A wrong token gets status 401; if no token is set, other machines get
+    404.
 
     A login does not give access.
     """

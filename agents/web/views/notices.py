@@ -42,9 +42,9 @@ _ROLES = {
     **dict.fromkeys((NoticeKind.SCHEDULE, NoticeKind.TRIGGER_REFUSED), Role.OPERATOR),
     **dict.fromkeys(ADMIN_KINDS, Role.ADMIN),
 }
-"""The least role that each kind of notice can reach; approvers for all others."""
+"""The lowest role that each of these kinds of notice can reach; all other kinds reach approvers."""
 LATEST = 10
-"""The number of notifications on the page of the member's own notices."""
+"""The number of latest notifications on the member's notices page."""
 PACES = (
     (Pace.AT_ONCE, "Immediately"),
     (Pace.HOURLY, "Hourly"),
@@ -83,10 +83,11 @@ def notices_page(request: HttpRequest, member: Membership) -> HttpResponseBase:
 
 @member_view("GET")
 def notification_list(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Show the member's notifications, newest first; with `?all=1`, an admin sees those of all
-    members.
+    """Show the member's notifications, newest first; with `?all=1`, an admin sees the notifications
+    of all members.
 
-    `?before=` is the id of the last one shown; `?failed=1` shows only failed ones.
+    `?before=` is the id of the last notification shown; `?failed=1` shows only failed
+    notifications.
     """
     of_all = request.GET.get("all") == "1"
     if of_all and not member.may(Role.ADMIN):
@@ -127,7 +128,8 @@ def choose(request: HttpRequest, member: Membership) -> HttpResponseBase:
 
 @member_view("POST", page="notices")
 def add_channel(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Add an e-mail address, or one of a chat service, which is a secret and is not shown again."""
+    """Add an e-mail address, or a chat service's address, which is a secret and is not shown
+    again."""
     try:
         if "chat" in request.POST:
             add_chat(member, request.POST["chat"], is_shared="shared" in request.POST)
@@ -141,7 +143,7 @@ def add_channel(request: HttpRequest, member: Membership) -> HttpResponseBase:
 
 @member_view("POST", page="notices")
 def add_this_browser(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Add the browser that sends this form, whose script has filled it in."""
+    """Add the browser that sends this form; a script has filled in the form."""
     subscription = Subscription(
         *(request.POST.get(name, "") for name in ("endpoint", "p256dh", "auth"))
     )
@@ -181,8 +183,7 @@ def repeat(request: HttpRequest, member: Membership, delivery_id: int) -> HttpRe
 
 @member_view("POST", page="run")
 def follow(request: HttpRequest, member: Membership, run_id: int) -> HttpResponseBase:
-    """Follow the run, so that the member is notified of its end; with `stop`, no longer follow
-    it."""
+    """Follow the run, so that the member is notified when it ends; with `stop`, unfollow it."""
     if "stop" in request.POST:
         unfollow_run(member, run_id)
     else:

@@ -27,8 +27,8 @@ def store_report(
 
 
 def take_report(request: HttpRequest, member: Membership, name: str) -> dict[str, Any]:
-    """Return and delete the stored report; empty if there is none or it belongs to another
-    organization."""
+    """Return and delete the stored report; empty if there is none, if it belongs to another
+    organization, or if the request is not a GET."""
     if request.method != "GET" or name not in request.session:
         return {}
     text = _ENCRYPTED.from_db_value(request.session.pop(name))

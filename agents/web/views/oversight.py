@@ -86,7 +86,8 @@ def _list_numbers(decided: PersonDecisions) -> list[int]:
 
 
 def _format_csv(columns: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
-    """Format a table, with every cell quoted and no cell a formula."""
+    """Format a table as CSV: quote every cell, and keep spreadsheets from reading any cell as a
+    formula."""
     text = io.StringIO()
     lines = csv.writer(text, quoting=csv.QUOTE_ALL)
     lines.writerow(columns)

@@ -82,7 +82,7 @@ def read_number(request: HttpRequest, name: str) -> int:
 
 
 def read_newest(request: HttpRequest, rows: QuerySet[Row], size: int = 0) -> ListPage[Row]:
-    """Read a page of these rows, the newest first; `?before=` is the id of the last one shown.
+    """Read a page of these rows, the newest first; `?before=` is the id of the last row shown.
 
     Args:
         size: the most rows; 0 for the usual 50.
@@ -96,8 +96,8 @@ def read_newest(request: HttpRequest, rows: QuerySet[Row], size: int = 0) -> Lis
 
 
 def member_view(*methods: str, page: str = "") -> Callable[[View], View]:
-    """Decorate a view that receives the member. Redirect others to the login; render a Refusal as a
-    page.
+    """Decorate a view that receives the member. People who are not logged in are redirected to the
+    login, and a Refusal becomes a page.
 
     Args:
         methods: the allowed methods; GET also allows HEAD. Neither of them may change anything.
@@ -129,8 +129,8 @@ def member_view(*methods: str, page: str = "") -> Callable[[View], View]:
 
 
 def _respond_to_stranger(request: HttpRequest, address: str) -> HttpResponseBase:
-    """Redirect to the login, and from there to the page of the form; the login page keeps the typed
-    texts.
+    """Redirect to the login, and from there to the page of the form. The login page keeps the texts
+    of a form; a script gets status 401 instead.
 
     Args:
         address: the page to open after the login, if this address only accepts forms.
@@ -151,8 +151,8 @@ def _respond_to_stranger(request: HttpRequest, address: str) -> HttpResponseBase
 
 
 def _respond_without_organization(request: HttpRequest) -> HttpResponseBase:
-    """Redirect superusers to the admin, where they can create an organization; show others a page
-    with advice."""
+    """Redirect superusers to the admin, where they can create an organization; show other people a
+    page with advice."""
     if request.user.is_superuser and request.method in ("GET", "HEAD"):
         return redirect("admin:index")
     return render(request, "parts/no_organization.html", status=403)
@@ -183,11 +183,12 @@ def render_page(
     waiting cards.
 
     Args:
-        context: the view's own names; of the frame's names, they may replace only `place`. With a
-            `refusal`, the response to a form has its status.
+        context: the view's own names; of the frame's names, they may replace only `place`. If it
+            has a `refusal`, the response gets the refusal's status.
 
     Raises:
-        ValueError: the view passes a name of the frame, so that one would hide the other.
+        ValueError: the view passes a name that the frame uses, so that one value would hide the
+            other.
     """
     frame = {
         "member": member,
@@ -251,11 +252,11 @@ def find_previous_page(request: HttpRequest, default: str = "") -> str:
 def redirect_to_card(
     request: HttpRequest, card_id: int, default: str, *, is_waiting: bool = False
 ) -> HttpResponse:
-    """Redirect to the card on the page where the person decided; from a card's own page, to this
-    card's page.
+    """Redirect to the page where the person decided; if that was a card's own page, redirect to the
+    page of this card.
 
-    In the inbox, a card that is waiting is shown beside the list; otherwise the first of the list
-    is.
+    In the inbox, this card is shown beside the list if it is waiting; otherwise the list's first
+    card is shown.
     """
     address = find_previous_page(request, default).partition("#")[0]
     path, _, query = address.partition("?")

@@ -1,4 +1,4 @@
-"""The playback of a run, as a page for members and as one HTML file that needs nothing else."""
+"""The playback of a run, as a page for members and as one self-contained HTML file."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from tools.caches import Cache
 
 FIRST_EVENTS = 4_000
 LAST_EVENTS = 1_000
-"""The numbers of events that the playback of a long run has, from its beginning and from its
+"""The numbers of events that the playback of a long run shows from its beginning and from its
 end."""
 STYLES = ("css/tokens.css", "css/playback.css")
 SCRIPT = "js/playback/playback.js"
 POLICY = "default-src 'none'; style-src '{style}'; script-src '{script}'; base-uri 'none'; form-action 'none'"
 """The policy of the exported file: only its own script and styles apply."""
 _FILES: Cache[str, str] = Cache(len((*STYLES, SCRIPT)))
-"""The texts of these static files, by name."""
+"""The texts of the exported file's styles and script, by file name."""
 
 
 @member_view("GET")
@@ -76,8 +76,8 @@ def export_playback(request: HttpRequest, member: Membership, run_id: int) -> Ht
 
 
 def _load_events(run: Run) -> list[Event]:
-    """Load the events of the playback: all of them, or the first and the last ones of a long
-    run."""
+    """Load the events of the playback: all of them or, for a long run, only the first and the last
+    events."""
     is_shown = Q(seq__lte=FIRST_EVENTS) | Q(seq__gte=run.next_event_seq - LAST_EVENTS)
     return list(run.events.filter(is_shown).order_by("seq"))
 
@@ -91,7 +91,7 @@ def _read_static(name: str) -> str:
     """Read a static file from its source, once.
 
     Raises:
-        FileNotFoundError: the installation lacks it.
+        FileNotFoundError: the installation lacks the file.
     """
     path = finders.find(name)
     if path is None:

@@ -18,7 +18,7 @@ from agents.web.views.pages import member_view, render_page
 
 @member_view("GET", "POST")
 def preferences_page(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Show the member's preferences; POST saves them. The time zone is also that of the member's
+    """Show the member's preferences; POST saves them. The time zone also applies to the member's
     notices."""
     if request.method != "POST":
         return _render(request, member)

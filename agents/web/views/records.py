@@ -120,7 +120,7 @@ def record_page(request: HttpRequest, member: Membership, record_id: int) -> Htt
 
 @member_view("GET", "POST")
 def import_records(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Show the import form, with the report directly after an import; POST imports a file's valid
+    """Show the import form, and directly after an import its report; POST imports a file's valid
     rows."""
     if not member.may(Role.ADMIN):
         raise Forbidden("Only admins can import records.")
@@ -254,7 +254,7 @@ class HistoryStep:
 def _load_steps(
     member: Membership, record: Any, before: str
 ) -> tuple[list[HistoryStep], int | None]:
-    """Load the newest steps, or those before the given id, and the cursor for older steps."""
+    """Load the newest steps, or the steps before the given id, and the cursor for older steps."""
     changes = record.changes.order_by("-id")
     with suppress(ValueError):
         changes = changes.filter(pk__lt=parse_row_id(before))

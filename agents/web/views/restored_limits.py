@@ -1,4 +1,4 @@
-"""The page of restored limits: an admin confirms each line before the stop of a restore can be
+"""The page of restored limits: an admin confirms each line before the stop after a restore can be
 lifted."""
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from agents.web.views.pages import member_view, render_page
 
 @member_view("GET", "POST")
 def restored_limits_page(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Show the lines that are not confirmed yet; POST confirms those that are ticked.
+    """Show the lines that are not confirmed yet; POST confirms the ticked lines.
 
-    The form has `line` for each ticked line, and `outcome-ID` with the chosen outcome of each.
+    The form has `line` for each ticked line, and `outcome-ID` with each line's chosen outcome.
     """
     if not member.may(Role.ADMIN):
         raise Forbidden("Only admins can confirm restored limits.")

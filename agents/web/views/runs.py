@@ -44,8 +44,8 @@ MESSAGE_NOTES = {
 
 @member_view("GET")
 def run_list(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Show runs, newest first, filtered by status, employee and text; `?before=` is the last run
-    examined."""
+    """Show runs, newest first, filtered by status, employee and text; `?before=` is the id of the
+    last run examined."""
     status = request.GET.get("status", "")
     filters = RunListFilter(
         status=status if status in RunStatus.values else "",
@@ -77,7 +77,7 @@ def run_page(request: HttpRequest, member: Membership, run_id: int) -> HttpRespo
     """Show one run with its newest 300 lines, live.
 
     `?before=SEQ` shows the 300 lines before that event; `?call=ID` shows older lines only if the
-    newest lack the call.
+    newest lines lack the call.
     """
     before = parse_row_id_or_none(request.GET.get("before", ""))
     call_id = parse_row_id_or_none(request.GET.get("call", ""))
@@ -135,7 +135,7 @@ def _render_manual_result(run: Run) -> SafeString | str:
 
 
 def _render_message(run: Run) -> SafeString | str:
-    """Render the message that started the run by a trigger; empty for other runs."""
+    """Render the message of a trigger that started the run; empty for other runs."""
     message = find_received_message(run)
     return "" if message is None else render_data(message, MAX_ROWS)
 
@@ -211,8 +211,8 @@ def _load_events(run: Run, before: int | None) -> list[Event]:
 
 
 def _find_page_of_call(run: Run, call_id: int) -> int | None:
-    """Return the event number before which a page has the call's line in its middle; None if the
-    call has no line, or one among the newest."""
+    """Return the `before` of the page that has the call's line in its middle; None if the call has
+    no line, or if its line is among the newest lines."""
     events = run.events.filter(type__in=list(CALL_EVENTS), payload__call_id=str(call_id)).order_by(
         "-seq"
     )

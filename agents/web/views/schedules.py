@@ -39,7 +39,8 @@ EXAMPLES = (
 
 @member_view("GET")
 def schedule_list(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Show active and paused schedules, newest first, or with `?cancelled=1` the cancelled ones."""
+    """Show active and paused schedules, newest first, or with `?cancelled=1` the cancelled
+    schedules."""
     return _render_list(request, member)
 
 
@@ -129,8 +130,8 @@ class ListedSchedule:
 
     @property
     def is_held(self) -> bool:
-        """True if the schedule's employee is stopped; nothing starts until an admin resumes the
-        employee."""
+        """True if the schedule's employee is stopped, so that nothing starts until the employee is
+        resumed."""
         employee = self.schedule.employee
         return self.schedule.is_active and employee is not None and employee.stopped_at is not None
 
@@ -158,7 +159,7 @@ def _read_form(request: HttpRequest) -> ScheduleForm:
 
 
 def _preview_times(typed: ScheduleForm) -> dict[str, Any]:
-    """Return the description of the times, and the next ones in the schedule's time zone."""
+    """Return a description of the times, and the next times in the schedule's time zone."""
     try:
         times = parse_cron(typed.cron, typed.time_zone)
     except ToolError as error:

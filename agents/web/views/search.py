@@ -1,4 +1,4 @@
-"""The search for everything, as a page and as the list of the palette."""
+"""The search across everything, as a page and as the list in the command palette."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ WORDS = {
 
 @member_view("GET")
 def search_page(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Show the hits for `?q=`; with `?palette=1`, only the list, as the options of the palette."""
+    """Show the hits for `?q=`; with `?palette=1`, return only the options for the command
+    palette."""
     query = request.GET.get("q", "").replace("\0", "").strip()[:MAX_QUERY_LENGTH]
     found = find_everything(member, query, _list_settings(request, member))
     context = {"groups": found, "in_palette": bool(request.GET.get("palette")), "query": query}

@@ -1,7 +1,7 @@
 """The pages behind invitation and password links, for people who need not be logged in.
 
-Only the first request contains a link's secret: the session stores its hash, and the next page's
-address is without it.
+Only the first request contains a link's secret: the session stores the secret's hash, and the next
+page's address does not contain the secret.
 """
 
 from __future__ import annotations
@@ -122,13 +122,13 @@ def _accept(request: HttpRequest, invitation: Invitation) -> Membership:
 
 def _add_invited_address(request: HttpRequest, membership: Membership, address: str) -> None:
     """Send a code to the invited address, so that the new member is notified there once they enter
-    it."""
+    the code."""
     if not address:
         return
     try:
         add_email(membership, address)
     except (Invalid, Conflict):
-        return  # there is no mail server, or they have it already
+        return  # there is no mail server, or the member already has this address
     messages.info(
         request, f"We sent a code to {address}. Enter it under Notices to be notified there."
     )

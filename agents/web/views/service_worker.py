@@ -11,10 +11,10 @@ from django.views.decorators.http import require_safe
 
 @require_safe
 def service_worker(_request: HttpRequest) -> HttpResponseBase:
-    """Serve the script at the root, because a service worker serves the pages below its own
+    """Serve the script at the root, because a service worker controls the pages below its own
     address.
 
-    It is the same for everybody, and browsers look for a new one at each start.
+    The script is the same for everybody. Browsers ask for a new version whenever they check it.
     """
     path = finders.find("js/service-worker.js")
     if not isinstance(path, str):

@@ -54,15 +54,15 @@ from tools.toolbox.history import Period
 CALL_NUMBERS = (500, 5_000, 20_000)
 MAX_SHOWN_VERDICTS = 200
 MAX_ADDRESS = 3_000
-"""The maximum length of changes in an address; longer ones are sent in the body of a request."""
+"""The maximum length of changes in a URL; longer changes are sent in a request body."""
 _TYPED = ("kind", "tool", "employee", "level", "param", "rule", "value", "otherwise", "host")
 _TYPED_OVER_HISTORY = ("most", "period", "after", "same")
 
 
 @member_view("GET", "POST")
 def simulator_page(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Show the form for a change and the policy drafts; if changes are given, also how they would
-    affect past calls."""
+    """Show the form for a change and the policy drafts; if changes are given, also show how they
+    would have affected past calls."""
     shadow.require_admin(member)
     given, changes = _get_values(request), tuple[PolicyChange, ...]()
     try:
@@ -75,7 +75,7 @@ def simulator_page(request: HttpRequest, member: Membership) -> HttpResponseBase
 
 
 def show_simulation(request: HttpRequest, member: Membership, change: PolicyChange) -> HttpResponse:
-    """Simulate one change from another page.
+    """Show the simulation of one change that another page proposes.
 
     Raises:
         Forbidden: the member is not an admin.
@@ -221,8 +221,8 @@ def _simulate(
     number: int,
     employees: Mapping[int, str],
 ) -> dict[str, Any]:
-    """Simulate the changes about calls with recorded calls, and the approval rules with recorded
-    cards."""
+    """Judge recorded calls by the changed rules for calls, and recorded cards by the changed
+    approval rules."""
     titles = {tool.name: tool.title for tool in load_toolbox(organization.pk).tools()}
     found: dict[str, Any] = {}
     if any(change.kind not in OF_CARDS for change in changes):

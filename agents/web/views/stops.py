@@ -1,4 +1,5 @@
-"""The stop page: members stop everything, an employee or a tool immediately; only admins resume."""
+"""The stop page: operators stop everything, an employee or a tool immediately. Admins resume it,
+and for a short time the person who stopped it can, too."""
 
 from __future__ import annotations
 
@@ -82,9 +83,9 @@ class StoppableTool:
     """A tool prepared for the page.
 
     Attributes:
-        level: the tool's own, or a higher one that an admin set for all; empty if it is no longer
-            installed.
-        rule: the rule that stops it, if any.
+        level: the tool's own level, or a higher one that an admin set for all employees; empty if
+            the tool is no longer installed.
+        rule: the rule that stops the tool; None if it is not stopped.
         user_count: the number of employees that may use it.
     """
 
@@ -125,7 +126,7 @@ def _list_tools(organization_id: int) -> list[StoppableTool]:
 
 @dataclass(frozen=True)
 class OpenRuns:
-    """The numbers of runs that a stop would halt: at work, and waiting."""
+    """The number of runs that a stop would halt: runs at work, and waiting runs."""
 
     working: int = 0
     waiting: int = 0

@@ -35,8 +35,8 @@ PAGE_SIZE = 100
 
 @dataclass(frozen=True)
 class RefusedTrial:
-    """A refused attempt to try a tool, by its id: the typed values and the problems; empty without
-    an attempt."""
+    """A refused attempt to try a tool: the tool's id, the typed values and the problems; empty if
+    there was no attempt."""
 
     tool: str = ""
     employee: str = ""
@@ -66,10 +66,12 @@ class CatalogEntry:
 
     Attributes:
         unique_name: the tool's name, or its id if several versions are installed.
-        level: the tool's own, or a higher one that an admin set for all.
+        level: the tool's own level, or a higher one that an admin set for all employees.
         users: the id, name and active state of each employee that may use the tool in this version.
-        figures, chart: cover the last 30 days; there is no chart without calls.
-        trial: the form to try the tool; None if the tool, or this member, does not allow it.
+        figures, chart: the figures and the chart of the last 30 days; there is no chart if there
+            were no calls.
+        trial: the form to try the tool; None if the tool cannot be tried or this member may not try
+            it.
     """
 
     tool: Tool
@@ -129,7 +131,8 @@ class CatalogEntry:
 
     @property
     def optional_facts(self) -> list[tuple[str, str]]:
-        """The labels and texts of traits, capabilities and features, without empty ones."""
+        """The labels and texts of traits, capabilities and features; those without a text are left
+        out."""
         facts = [
             ("Traits", self.traits),
             ("Capabilities", self.capabilities),
@@ -197,7 +200,7 @@ def _parse_employee_id(text: str) -> int:
 def _render_list(
     request: HttpRequest, member: Membership, refused: RefusedTrial, *, only: str = ""
 ) -> HttpResponse:
-    """Show the matching tools, or only the one with this name."""
+    """Show the matching tools, or only the tool with this name."""
     toolbox = load_toolbox(member.organization_id)
     tools = toolbox.tools()
     rules = load_organization_rules(member.organization_id)
@@ -231,7 +234,8 @@ def _render_list(
 
 
 def _list_filters(tools: Iterable[Tool]) -> list[tuple[str, str, list[tuple[str, str]]]]:
-    """List the filters with label, name and choices; without the source if there is only one."""
+    """List the filters with label, name and choices; omit the source filter if there is only one
+    source."""
     values = [
         ("Category", "category", sorted({tool.category for tool in tools})),
         ("Level", "level", [level.value for level in Level]),
@@ -288,8 +292,8 @@ def _build_entries(shown: list[Tool], member: Membership, rules: Grants) -> list
 
 
 def _add_trial(entry: CatalogEntry, member: Membership, refused: RefusedTrial) -> CatalogEntry:
-    """Add the form to try the tool, if the member may; it shows the problems of a refused
-    attempt."""
+    """Add the form to try the tool, if the member may try it; the form shows the problems of a
+    refused attempt."""
     employees = [(pk, name) for pk, name, is_active in entry.users if is_active]
     may_try = entry.is_enabled and not entry.stopped_by and employees and member.may(Role.OPERATOR)
     if not may_try or not manual_calls.can_run_by_hand(entry.tool, entry.level):
@@ -303,7 +307,7 @@ def _add_trial(entry: CatalogEntry, member: Membership, refused: RefusedTrial) -
 
 
 def _load_users(shown: list[Tool], member: Membership) -> dict[str, list[tuple[int, str, bool]]]:
-    """Load the users of each tool in the version that they use, by its id."""
+    """Load the employees that use each tool version, by the tool's id."""
     toolbox = load_toolbox(member.organization_id)
     granted = Grant.objects.filter(
         employee__organization_id=member.organization_id, tool__in={tool.name for tool in shown}

@@ -27,9 +27,10 @@ from agents.web.views.absolute_links import build_absolute_link, make_absolute
 from agents.web.views.pages import member_view, read_newest, read_number, render_page
 
 SHOWN_OF_PAYLOAD = 2_000
-"""Characters of each message on the page of its trigger; the run's page shows all."""
+"""The number of a message's characters that its trigger's page shows; the run's page shows them
+all."""
 EMPTY_FILTERS = 3
-"""Empty rows that the form offers for further filters."""
+"""The number of empty rows that the form offers for further filters."""
 _NEW_SECRET = "made_trigger_secret"  # noqa: S105 - the session key under which a new secret is stored until it is shown
 _FILTER_FIELDS = ("filter_param", "filter_rule", "filter_value")
 _RULE_WORDS = {
@@ -159,7 +160,7 @@ def _read_terms(request: HttpRequest) -> changes.TriggerTerms:
 
 
 def _read_filter_rows(request: HttpRequest) -> list[tuple[str, ...]]:
-    """Return field, comparison and value of each row of the form."""
+    """Return the field, the comparison and the value of each row of the form."""
     return list(zip(*map(request.POST.getlist, _FILTER_FIELDS), strict=False))
 
 

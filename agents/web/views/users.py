@@ -26,8 +26,8 @@ LINK_KEY = "made_link"
 
 @member_view("GET")
 def user_list(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Show members by name, and a new link once; `?q=` searches, `?after=` is the last name of the
-    previous page."""
+    """Show members by name, and a new link once; `?q=` searches, and `?after=` is the last name of
+    the previous page."""
     return _render_list(request, member, **_take_new_link(request, member))
 
 

@@ -22,7 +22,7 @@ _NEW_SECRET = "made_webhook_secret"  # noqa: S105 - the session key under which 
 
 @member_view("GET", "POST")
 def webhook_list(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Show the webhooks, a new secret once, and the form for a new one; POST adds one."""
+    """Show the webhooks, a new secret once, and the form for a new webhook; POST adds a webhook."""
     if request.method != "POST":
         return _render_list(request, member)
     try:

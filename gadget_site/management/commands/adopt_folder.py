@@ -11,7 +11,7 @@ from agents.platform.models import Installation
 
 
 class Command(BaseCommand):
-    """Accepts the folder; processes that use another one no longer start."""
+    """Accepts the folder; processes that use another folder no longer start."""
 
     help = "Accept the `files` folder in this data folder as the installation's, e.g. after the old one was lost."
 

@@ -10,7 +10,7 @@ from gadget_site.management.restore_report import describe_restore
 
 
 class Command(BaseCommand):
-    """Stops everything, settles work in progress, and ends sessions and tokens; may be repeated."""
+    """Stops everything, settles work in progress, and ends sessions and tokens; can be repeated."""
 
     help = (
         "Run this after restoring a database without `restore`, before anything starts. "

@@ -1,4 +1,5 @@
-"""`manage.py demo`: a demo organization with people, employees and records; may be repeated."""
+"""`manage.py demo`: creates the demo's organizations with people, employees and records; can be
+repeated."""
 
 from typing import Any
 
@@ -74,7 +75,8 @@ class Command(BaseCommand):
 
 
 def _find_real_model() -> RealModel | None:
-    """Return the model in the environment; OPENAI_* wins over Ollama."""
+    """Return the model that the environment names, or None. OPENAI_* takes precedence
+    over Ollama."""
     base_url, api_key = settings.OPENAI_BASE_URL, settings.OPENAI_API_KEY
     if api_key or base_url:
         return RealModel(ProviderKind.OPENAI, base_url, api_key, settings.OPENAI_MODEL, USUAL_MODEL)

@@ -13,7 +13,7 @@ from gadget_site.management.installation_checks import check_installation
 
 
 class Command(BaseCommand):
-    """Checks settings, database, Redis, workers, sweeper, providers and sources."""
+    """Runs all checks of the installation, and prints their findings."""
 
     help = "Check settings, database, Redis, workers, sweeper, providers and sources; exit 1 if anything is wrong."
     requires_system_checks: list[str] = []

@@ -20,14 +20,15 @@ WORDS = {
     ReplayOutcome.MISSING.value: "name a snapshot that is missing",
     ReplayOutcome.UNREADABLE.value: "have a snapshot or facts that cannot be read",
 }
-"""Words for the outcomes besides equal and different."""
+"""The words for the outcomes other than equal and different."""
 MAX_EXPLAINED = 100
-"""The maximum number of calls for which the report says why they were not replayed; others are only
-counted."""
+"""The maximum number of calls for which the report says why they were not replayed; further calls
+are only counted."""
 
 
 class Command(BaseCommand):
-    """Only reads calls and snapshots; exits with 1 if a verdict differs or a record is damaged."""
+    """Reads calls and snapshots, and changes nothing; exits with 1 if a verdict differs or a record
+    is damaged."""
 
     help = "Judge recorded calls again under their own policy snapshots, and name every verdict that differs."
 

@@ -10,7 +10,7 @@ from agents.gateway.receipts import KEYS_ARE_KNOWN, rotate_signing_key
 
 
 class Command(BaseCommand):
-    help = "Creates a new key for signing receipts. Receipts already issued can still be verified and redeemed."
+    help = "Create a new key for signing receipts. Receipts already issued can still be verified and redeemed."
 
     def handle(self, *_: Any, **__: Any) -> None:
         key = rotate_signing_key()

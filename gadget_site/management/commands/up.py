@@ -133,8 +133,8 @@ class Command(BaseCommand):
         self._output.write_plain("", "─" * width, *lines, "─" * width, "")
 
     def _stop(self, number: int, frame: FrameType | None) -> None:
-        """Shut down cleanly at the first signal; at the second, exit at once: the tethers end the
-        other processes."""
+        """Shut down cleanly at the first signal. At the second, exit at once, and leave the other
+        processes to their tethers."""
         if self._stopping:
             os._exit(1)
         self._stopping = True
@@ -144,7 +144,8 @@ def _lock_folder(path: Path) -> IO[str]:
     """Lock the data folder for this process.
 
     Raises:
-        CommandError: Gadget is already running in it."""
+        CommandError: Gadget is already running in this folder.
+    """
     file = path.open("a+", encoding="utf-8")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -199,7 +200,7 @@ def _is_everything_ready() -> bool:
 
 
 def _is_web_ready() -> bool:
-    """Return True if the web part responds to a request to a host that it accepts."""
+    """Return True if the web part passes a health check under a host name that it accepts."""
     host = LOOPBACK_OF.get(settings.GADGET_HOST, settings.GADGET_HOST)
     accepted = settings.ALLOWED_HOSTS[0].lstrip(".*") or "localhost"
     connection = http.client.HTTPConnection(host, settings.GADGET_PORT, timeout=5)

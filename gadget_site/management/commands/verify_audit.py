@@ -13,7 +13,7 @@ MAX_FAULTS = 20
 
 
 class Command(BaseCommand):
-    """Reads the chain of every organization; exits with 1 if one is broken."""
+    """Checks the chains of all organizations, or of one; exits with 1 if a chain is broken."""
 
     help = "Check that no entry of the audit was changed or inserted, and with --head that none was removed."
 

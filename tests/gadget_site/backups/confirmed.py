@@ -8,6 +8,6 @@ from agents.restores.models import RestoredLimit
 
 
 def confirm_all(admin: Membership) -> None:
-    """Confirm each line of the admin's organization with its preselected outcome."""
+    """Confirm each restored limit of the admin's organization with its preselected outcome."""
     lines = RestoredLimit.objects.filter(organization_id=admin.organization_id)
     confirming.confirm(admin, {line.pk: confirming.find_stricter(line) for line in lines})

@@ -47,11 +47,11 @@ def workshop(transactional_db: None, files: Path) -> Iterator[Workshop]:
 
 @pytest.fixture
 def take(tmp_path: Path) -> Callable[[], Manifest]:
-    """Take the backup `backup.tar.gz`."""
+    """A function that takes the backup `backup.tar.gz`."""
     return lambda: back_up(tmp_path / "backup.tar.gz", force=True)
 
 
 @pytest.fixture
 def put_back(tmp_path: Path) -> Callable[[], RestoredBackup]:
-    """Restore the backup `backup.tar.gz` over the existing data."""
+    """A function that restores the backup `backup.tar.gz` over the existing data."""
     return lambda: restore(tmp_path / "backup.tar.gz", force=True)

@@ -174,8 +174,8 @@ def _make_special_values(model: Model) -> dict[str, Any]:
 
 
 _ENDED: Mapping[str, dict[str, str]] = {"runs.ToolCall": {"status": CallStatus.SUCCEEDED}}
-"""By table, columns that make a row an ended one: such a row may get any key, because the engine
-does nothing with it."""
+"""By table, the values of ended rows: such a row may get any key, because the engine does nothing
+with it."""
 _BESIDE: Mapping[str, Any] = {
     "standing_grants.StandingGrant.revoked_by": lambda: {"revoked_at": timezone.now()},
 }

@@ -31,8 +31,8 @@ def rows() -> dict[str, list[Any]]:
 
 
 def restore_in_process(tmp_path: Path, url: str, archive: Path) -> str:
-    """Return the output of `restore`, `verify_audit` and a second `restore` without force, in
-    separate processes."""
+    """Run `restore`, `verify_audit` and a second `restore` without force in separate processes;
+    return their output."""
     environment = {
         **os.environ,
         "GADGET_TESTS_GIVEN": "1",

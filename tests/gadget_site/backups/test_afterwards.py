@@ -65,7 +65,7 @@ class TestExternalAccess:
         "A restored backup ends agent keys and switches triggers off",
         "gadget_site/backup/restored.py",
     )
-    def test_ends_for_agent_keys_and_triggers(self, workshop: Workshop) -> None:
+    def test_ends_for_agent_keys_and_triggers_after_a_restore(self, workshop: Workshop) -> None:
         _, secret = issue_key(workshop.operator, workshop.employee.pk, "Laptop", 30)
         trigger = add_trigger(workshop)
         restored.stop_everything()
@@ -94,18 +94,20 @@ class TestTheStopAfterARestore:
         assert workshop.drive(card.run).status == RunStatus.SUCCEEDED
         assert sum(recorder.effects.values()) == 1
 
-    def test_is_recorded_in_the_audit(self, workshop: Workshop) -> None:
+    def test_is_recorded_in_the_audit_with_the_time_of_the_backup(self, workshop: Workshop) -> None:
         restored.settle("2026-01-01T00:00:00+00:00")
         entry = AuditEntry.objects.get()
         assert (entry.actor, entry.action) == ("gadget", "backup_restored")
         assert entry.payload == {"backup_made_at": "2026-01-01T00:00:00+00:00"}
 
-    def test_keeps_the_name_of_an_earlier_stop(self, workshop: Workshop) -> None:
+    def test_keeps_the_name_of_the_person_who_had_already_stopped_everything(
+        self, workshop: Workshop
+    ) -> None:
         stops.stop_everything(workshop.operator)
         restored.settle()
         assert Organization.objects.get().stopped_by == "acme-operator"
 
-    def test_prevents_approved_calls_even_if_settling_was_interrupted(
+    def test_asks_again_about_approved_calls_even_if_settling_was_interrupted(
         self, workshop: Workshop, recorder: Recorder
     ) -> None:
         (card,) = waiting(workshop, "a")
@@ -122,7 +124,7 @@ class TestTheStopAfterARestore:
 
 
 class TestAnInterruptedRestore:
-    def test_prevents_every_part_from_starting_until_it_is_settled(
+    def test_prevents_every_process_from_starting_until_the_restore_is_settled(
         self, workshop: Workshop
     ) -> None:
         installation.confirm()
@@ -134,7 +136,7 @@ class TestAnInterruptedRestore:
         restored.settle()
         installation.confirm()
 
-    def test_keeps_the_folder_known_to_the_database_when_settled_by_hand(
+    def test_keeps_the_folder_id_in_the_database_if_settled_by_hand(
         self, workshop: Workshop
     ) -> None:
         installation.confirm()
@@ -148,7 +150,8 @@ class TestAnInterruptedRestore:
         grant(workshop, "probe.effect", equals("name", "a"))
         waiting(workshop, "b")
         restored.stop_everything()
-        schedules.pause_after_restore("A backup was restored.")  # the first attempt ends here
+        # The first attempt was interrupted after this.
+        schedules.pause_after_restore("A backup was restored.")
         restored.settle()
         read_everything()
         told = Notice.objects.order_by("kind").values_list("kind", "user__username")
@@ -156,7 +159,9 @@ class TestAnInterruptedRestore:
 
 
 class TestEarlierAccess:
-    def test_ends_for_sessions_tokens_and_links(self, workshop: Workshop) -> None:
+    def test_ends_for_sessions_tokens_and_invitations_after_a_restore(
+        self, workshop: Workshop
+    ) -> None:
         client = login(workshop, Role.ADMIN)
         _, secret = issue_token(workshop.admin, "old")
         Invitation.objects.create(
@@ -177,8 +182,8 @@ class TestEarlierAccess:
 
 class TestTheWarningAfterARestore:
     def shown(self, workshop: Workshop, card: Approval) -> list[bool]:
-        """Return, for the card's page, the inbox, the run's page and REST, whether each shows the
-        warning."""
+        """Return True for each of the card's page, the inbox, the run's page and REST that shows
+        the warning."""
         client = login(workshop, Role.APPROVER)
         pages = [f"/approvals/{card.pk}/", "/approvals/", f"/runs/{card.run_id}/"]
         on_pages = [
@@ -189,7 +194,7 @@ class TestTheWarningAfterARestore:
             client.get(f"/api/approvals/{card.pk}").json()["warning"] == RESTORED_SINCE,
         ]
 
-    def test_is_shown_everywhere_until_the_decision(
+    def test_is_shown_wherever_the_card_is_shown_until_its_decision(
         self, workshop: Workshop, recorder: Recorder
     ) -> None:
         card, other = waiting(workshop, "a", "b")
@@ -231,7 +236,7 @@ class TestTheWarningAfterARestore:
         (card,) = waiting(workshop, "a")
         assert not find_restore_warning(card)
 
-    def test_is_not_bypassed_by_a_bulk_decision(self, workshop: Workshop) -> None:
+    def test_prevents_a_bulk_approval_but_not_a_bulk_denial(self, workshop: Workshop) -> None:
         cards = waiting(workshop, "a", "b")
         restored.settle()
         approver = Membership.objects.get(pk=workshop.approver.pk)
@@ -240,7 +245,7 @@ class TestTheWarningAfterARestore:
         assert [outcome.status for outcome in bulk.decide_many(approver, items)] == [422, 200]
 
 
-def test_an_interrupted_write_is_unknown_and_never_started_again(
+def test_a_write_that_is_executing_during_the_backup_is_never_started_again(
     workshop: Workshop, recorder: Recorder, take: Take
 ) -> None:
     with write_in_flight(workshop, recorder) as run:
@@ -253,7 +258,7 @@ def test_an_interrupted_write_is_unknown_and_never_started_again(
     assert recorder.effects.total() == 1
 
 
-def test_the_command_after_restore_does_the_same_for_other_kinds_of_backups(
+def test_the_command_after_restore_stops_everything_and_leaves_cards_pending(
     workshop: Workshop,
 ) -> None:
     (card,) = waiting(workshop, "a")
@@ -276,7 +281,7 @@ def test_earlier_events_send_no_notices(workshop: Workshop) -> None:
 
 
 @feature("The gate", "A restore drops unsent notices", "agents/notices/deliveries.py")
-def test_unsent_notices_are_dropped(workshop: Workshop) -> None:
+def test_a_restore_drops_unsent_notices(workshop: Workshop) -> None:
     first, second = waiting(workshop, "a", "b")
     channel = add_address(workshop.approver)
     read_everything()

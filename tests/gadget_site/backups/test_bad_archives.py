@@ -23,7 +23,7 @@ from gadget_site.backup.archive import MANIFEST, BackupError, Manifest, read_man
 from tests.workshop import Workshop
 
 LARGE = 100_000_000
-"""Bytes that a bomb unpacks to."""
+"""The size in bytes to which a bomb unpacks."""
 MOST_MEMORY = 60_000_000
 """The extra memory in bytes that reading a bomb may take."""
 END_OF_TAR = bytes(1024)
@@ -72,7 +72,7 @@ class TestATruncatedArchive:
             cut.write_bytes(sound[:end])
             assert_refused(cut)
 
-    def test_changes_nothing(self, sealed: Path) -> None:
+    def test_changes_no_organization_when_its_restore_is_refused(self, sealed: Path) -> None:
         sound = sealed.read_bytes()
         for end in (0, seal.LENGTH, len(sound) // 2, len(sound) - 1):
             sealed.write_bytes(sound[:end])
@@ -80,12 +80,12 @@ class TestATruncatedArchive:
                 call_command("restore", str(sealed), force=True)
         assert not Organization.objects.exclude(restored_at=None).exists()
 
-    def test_is_distinguished_from_a_complete_archive(self, sealed: Path) -> None:
+    def test_differs_from_a_complete_archive_which_is_accepted(self, sealed: Path) -> None:
         assert read_manifest(sealed).database == connection.vendor
 
 
 def write_members(path: Path, *members: tuple[str, bytes, int]) -> None:
-    """Write raw members (name, type, size) of zeros, as a hostile person would."""
+    """Write raw members (name, type, size) filled with zeros, as a hostile person would."""
     with gzip.open(path, "wb", compresslevel=1) as file:
         for name, kind, size in members:
             info = tarfile.TarInfo(name)
@@ -149,7 +149,7 @@ for path in map(Path, sys.argv[1:]):
 
 
 @pytest.mark.once
-def test_small_archives_that_unpack_to_huge_ones_are_refused_within_bounded_memory(
+def test_small_archives_that_unpack_to_huge_contents_are_refused_within_bounded_memory(
     tmp_path: Path,
 ) -> None:
     paths = []

@@ -80,7 +80,8 @@ def filled(transactional_db: None, files: Path) -> Workshop:
 
 @pytest.fixture
 def replaced_tables(filled: Workshop) -> Iterator[Workshop]:
-    """`filled`, for a restore that recreates every table, without the triggers of the tests."""
+    """`filled`, for a restore that recreates every table; afterwards, the tests' triggers are
+    created again."""
     yield filled
     thaw_ended_rows()
     freeze_ended_rows()

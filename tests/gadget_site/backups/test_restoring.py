@@ -59,7 +59,7 @@ def fill(workshop: Workshop) -> None:
 
 
 TOLD = ("accounts_auditentry", "runs_event")
-"""The tables that a stop adds to: an audit entry, and an event in each stopped run."""
+"""The tables to which a stop adds rows: an audit entry, and an event in each stopped run."""
 SESSIONS = "django_session"
 CHANGED = {
     *(
@@ -183,7 +183,7 @@ class TestARefusedRestore:
             data = bytearray(sound)
             data[at] ^= 0x55
             with suppress(OSError, EOFError, zlib.error):
-                # Compressed differently, the content is the same.
+                # The damage changed only the compression, not the content.
                 if gzip.decompress(data) == content:
                     continue
             damaged += 1

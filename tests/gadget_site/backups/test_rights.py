@@ -86,7 +86,7 @@ class TestARestore:
         assert workshop.work().status == RunStatus.WAITING
         assert recorder.effects.total() == 1
 
-    def test_leaves_an_unstarted_approval_by_a_standing_grant_to_a_person(
+    def test_leaves_an_unstarted_call_of_a_standing_grant_to_a_person(
         self, workshop: Workshop, recorder: Recorder, take: Take, put_back: PutBack
     ) -> None:
         grant(workshop, "probe.effect", equals("name", "a"))
@@ -207,7 +207,9 @@ class TestLimitsAfterARestore:
         with pytest.raises(Forbidden):
             confirming.confirm(workshop.approver, {line.pk: "restored"})
 
-    def test_have_a_line_for_each_limiting_row_without_newer_data(self, workshop: Workshop) -> None:
+    def test_have_a_line_for_each_limiting_row_even_without_newer_data(
+        self, workshop: Workshop
+    ) -> None:
         ApprovalRule.objects.create(organization=workshop.organization, name="Two people", needed=2)
         call_command("after_restore")
         lines = RestoredLimit.objects.values_list("kind", "name")
@@ -288,7 +290,7 @@ class TestNewerData:
         self.stricter(workshop, put_back)
         assert Grant.objects.get(tool="probe.effect").version == "1.0"
 
-    def test_adds_newer_rules_again_with_their_group(
+    def test_adds_newer_rules_again_with_their_group_and_tightens_a_restored_rule(
         self, workshop: Workshop, take: Take, put_back: PutBack
     ) -> None:
         weaker = ApprovalRule.objects.create(
@@ -329,7 +331,7 @@ class TestNewerData:
         )
         assert Employee.objects.get().max_passes == 10
 
-    def test_does_not_let_admins_take_their_own_rights(
+    def test_does_not_let_admins_remove_their_own_rights(
         self, workshop: Workshop, take: Take, put_back: PutBack
     ) -> None:
         take()

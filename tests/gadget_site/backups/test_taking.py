@@ -44,7 +44,7 @@ def test_a_backup_is_one_file_that_only_its_owner_can_read_and_leaves_nothing_el
 
 
 @pytest.mark.once
-def test_the_last_line_of_the_command_says_that_the_keys_are_missing(
+def test_the_last_line_of_the_command_and_the_readme_say_that_the_keys_are_missing(
     workshop: Workshop, tmp_path: Path
 ) -> None:
     told = StringIO()
@@ -98,7 +98,7 @@ def test_a_failed_backup_leaves_nothing_behind(
 
 
 @pytest.mark.once
-def test_a_backup_holds_all_files_and_folders_as_of_one_moment(
+def test_a_backup_holds_the_current_files_and_folders_and_no_links(
     workshop: Workshop, take: Take, files: Path
 ) -> None:
     pk = workshop.organization.pk

@@ -80,7 +80,7 @@ def test_nobody_is_a_superuser_and_only_admins_can_open_the_admin() -> None:
     }
 
 
-def test_the_tools_of_the_employees_reach_up_to_draft_write_and_destructive() -> None:
+def test_the_highest_levels_of_the_employees_tools_are_draft_write_and_destructive() -> None:
     run_demo()
     highest = {
         employee.name: max(
@@ -96,7 +96,7 @@ def test_the_tools_of_the_employees_reach_up_to_draft_write_and_destructive() ->
     }
 
 
-def test_every_example_task_is_known_to_its_script() -> None:
+def test_each_employees_example_tasks_are_exactly_the_tasks_of_its_scripts() -> None:
     run_demo()
     for worker in SCRIPTED_WORKERS:
         employee = Employee.objects.get(organization__slug="acme-demo", name=worker.name)
@@ -106,7 +106,7 @@ def test_every_example_task_is_known_to_its_script() -> None:
             assert any(find_groups(script.task, task) is not None for script in scripts), task
 
 
-def test_500_companies_are_created_and_a_few_in_the_other_organization() -> None:
+def test_500_companies_are_created_in_the_main_organization_and_three_in_the_other() -> None:
     run_demo()
     assert Record.objects.filter(organization__slug="acme-demo").count() == 500
     assert Record.objects.filter(organization__slug="other-demo").count() == 3
@@ -185,7 +185,7 @@ def test_repeating_the_command_needs_few_queries(
         building.build()
 
 
-def test_the_example_schedule_starts_nothing() -> None:
+def test_the_example_schedule_is_paused_and_not_recreated_after_it_was_cancelled() -> None:
     run_demo()
     run_demo()
     schedule = Schedule.objects.get()

@@ -108,7 +108,7 @@ class TestTheDataSteward:
         assert f"draft {Draft.objects.get(run_id=str(run.pk)).pk}" in run.answer
         assert "1 of 2 changes was made" in run.answer
 
-    def test_finds_other_records_by_score_when_the_flagged_ones_are_gone(
+    def test_finds_other_records_by_score_when_no_flagged_record_is_left(
         self, world: DemoWorld
     ) -> None:
         Record.objects.filter(notes__startswith="Inactive candidate").update(status="inactive")
@@ -122,7 +122,9 @@ class TestTheDataSteward:
         assert_answered(run)
         assert "changed nothing" in run.answer
 
-    def test_qualifies_one_company(self, world: DemoWorld) -> None:
+    def test_qualifies_one_company_when_approved_and_reports_the_qualification(
+        self, world: DemoWorld
+    ) -> None:
         run = world.work("Dana", "Qualify Ember & Oak Hospitality")
         (card,) = world.cards(run)
         world.approve(card)
@@ -151,7 +153,9 @@ class TestTheOfficeManager:
         assert_answered(again)
         assert "nothing to delete" in again.answer
 
-    def test_reports_that_nothing_was_deleted_and_why(self, world: DemoWorld) -> None:
+    def test_reports_after_a_denial_that_nothing_was_deleted_and_why(
+        self, world: DemoWorld
+    ) -> None:
         run = world.work("Morgan", DELETE)
         world.deny(world.cards(run)[0], "Marketing wants them")
         run = world.drive(run)
@@ -160,7 +164,9 @@ class TestTheOfficeManager:
         assert "Marketing wants them" in run.answer
         assert Record.objects.filter(organization=world.organization).count() == 500
 
-    def test_archives_companies_when_approved(self, world: DemoWorld) -> None:
+    def test_archives_companies_when_approved_and_reports_their_number(
+        self, world: DemoWorld
+    ) -> None:
         run = world.work("Morgan", "Archive the inactive APAC companies with a low score")
         (card,) = world.cards(run)
         world.approve(card)
@@ -273,7 +279,7 @@ class TestTheResearcher:
 
 
 class TestTheDataStewardAndTheResearcher:
-    def test_delegate_answer_and_ask_a_person(self, world: DemoWorld) -> None:
+    def test_delegate_a_task_report_its_answer_and_ask_a_person(self, world: DemoWorld) -> None:
         run = world.work(
             "Dana", "Have Robin look at our UK companies, and ask me which one comes first"
         )

@@ -138,9 +138,7 @@ def test_removal_deletes_the_demo_and_nothing_else(demo: None) -> None:
     assert verify_audit(real.pk) == []
 
 
-def test_removal_deletes_the_files_of_the_demo(
-    demo: None, settings: Settings, tmp_path: Path
-) -> None:
+def test_removal_deletes_the_demos_files(demo: None, settings: Settings, tmp_path: Path) -> None:
     settings.GADGET_FILES_DIR = tmp_path
     acme = Organization.objects.get(slug="acme-demo")
     write_file(acme.pk, ("a.txt",), [b"x"], lambda _: None)

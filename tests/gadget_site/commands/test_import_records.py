@@ -31,7 +31,7 @@ def import_file(path: Path, slug: str = "acme") -> str:
     return told.getvalue()
 
 
-def test_good_rows_are_imported_and_bad_ones_reported(acme: Organization, tmp_path: Path) -> None:
+def test_good_rows_are_imported_and_bad_rows_reported(acme: Organization, tmp_path: Path) -> None:
     file = tmp_path / "records.csv"
     file.write_text(GOOD_AND_BAD, encoding="utf-8")
     told = import_file(file)

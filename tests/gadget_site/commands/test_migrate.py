@@ -16,7 +16,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture
 def unreleased() -> Iterator[None]:
-    """A database that a version before the first release migrated."""
+    """A database that was migrated by a version before the first release."""
     recorder, old = MigrationRecorder(connection), ("platform", "0001_initial")
     recorder.record_unapplied(*FIRST_MIGRATION)
     recorder.record_applied(*old)
@@ -50,7 +50,7 @@ def test_the_doctor_names_the_fix_for_a_database_from_before_the_first_release(
     assert finding.fix == "choose another GADGET_DATA_DIR or DATABASE_URL"
 
 
-def test_an_interrupted_first_migration_is_completed() -> None:
+def test_a_database_whose_first_migration_was_interrupted_is_accepted() -> None:
     MigrationRecorder(connection).record_unapplied(*FIRST_MIGRATION)
     try:
         assert list(check_schema_version()) == []
@@ -58,7 +58,7 @@ def test_an_interrupted_first_migration_is_completed() -> None:
         MigrationRecorder(connection).record_applied(*FIRST_MIGRATION)
 
 
-def test_a_database_of_this_version_is_up_to_date() -> None:
+def test_migrating_a_database_of_this_version_changes_nothing() -> None:
     before = read_state()
     call_command("migrate", verbosity=0)
     assert read_state() == before

@@ -1,4 +1,4 @@
-"""A running web process, and the requests of tests to it."""
+"""A running web process, and the requests that tests send to it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ class Site:
         return Wire(self.installation.port)
 
     def cookies(self, username: str) -> dict[str, str]:
-        """Return the headers of a browser with this person logged in; they also allow forms."""
+        """Return the headers of a browser in which this person is logged in, with a CSRF token for
+        forms."""
         client = Client()
         client.force_login(self.world.users[username])
         session = client.cookies[settings.SESSION_COOKIE_NAME].value

@@ -1,5 +1,5 @@
-"""A body that is too large is refused before it is received: the limit is 1 MB without a login, and
-that of the page with a login."""
+"""A body that is too large is refused before it is received: the limit is 1 MB without a login;
+with a login, each page has its own."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_a_stranger_is_refused_while_chunks_arrive(site: Site, path: str) -> Non
         assert wire.rest() == b""
 
 
-def test_a_slow_sender_is_refused(site: Site) -> None:
+def test_a_slow_sender_is_refused_at_the_first_byte_over_the_limit(site: Site) -> None:
     with site.connect() as wire:
         wire.send(
             b"POST /login/ HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nf4241\r\n"
@@ -110,7 +110,7 @@ def test_an_invalid_cookie_or_token_does_not_count_as_a_login(site: Site, proof:
         assert wire.read_response().status == 413
 
 
-def test_a_login_allows_bodies_up_to_the_limit_of_the_page(site: Site) -> None:
+def test_a_login_allows_bodies_up_to_the_pages_limit(site: Site) -> None:
     cookies = site.cookies("operator")
     assert site.upload("five.bin", b"x" * 5 * MB, cookies).status == 302
     with site.connect() as wire:

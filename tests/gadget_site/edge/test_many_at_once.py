@@ -13,7 +13,9 @@ pytestmark = pytest.mark.once
 CLIENTS = 100
 
 
-def test_all_clients_are_served_after_a_pause(site: Site) -> None:
+def test_all_clients_that_connect_to_a_paused_web_process_are_served_when_it_continues(
+    site: Site,
+) -> None:
     web = site.installation.process("web")
     with ExitStack() as stack:
         web.pause()

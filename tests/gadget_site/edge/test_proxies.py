@@ -85,7 +85,7 @@ def test_the_client_is_the_rightmost_address_that_is_not_a_trusted_proxy(
         (LIAR, "https", ("http", "ws")),
     ],
 )
-def test_the_scheme_is_taken_from_a_trusted_proxy(
+def test_the_scheme_is_taken_only_from_a_trusted_proxy(
     peer: str, proto: str, schemes: tuple[str, str]
 ) -> None:
     kinds = ("http", "websocket")

@@ -50,7 +50,7 @@ def test_links_cookies_and_hsts_follow_the_configured_origin(transactional_db: N
 
 
 def test_only_one_function_makes_absolute_links() -> None:
-    """A link that is built from the request alone is http:// behind a proxy."""
+    """Behind a proxy, a link built from the request alone would start with http://."""
     sources = [
         path
         for name in ("agents", "gadget_site", "tools")

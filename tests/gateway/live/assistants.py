@@ -1,5 +1,5 @@
-"""The real coding assistants, set up by the guide, on a separate machine, with a model that plays a
-case."""
+"""The real coding assistants, set up as the guide says, on a separate machine, with a model that
+plays a case."""
 
 from __future__ import annotations
 
@@ -188,7 +188,7 @@ class Office:
 
 
 def read_block(path: str) -> str:
-    """Return the text of a file in the guide, or of another file that the guide calls equal."""
+    """Return the guide's text for a file; files that the guide calls equal have the same text."""
     text = GUIDE.read_text(encoding="utf-8")
     same = {file: each.files[0] for each in ALL for file in each.files[1:]} | {
         "~/.codex/hooks.json": CLAUDE.files[0],

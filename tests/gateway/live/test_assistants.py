@@ -90,9 +90,7 @@ def test_an_open_ask_is_closed_when_the_assistant_ends_its_session(
     "static/clients/gadget_hook.py",
 )
 @pytest.mark.parametrize("assistant", ALL, ids=lambda each: each.name)
-def test_the_live_check_sees_the_call_of_the_assistant_itself(
-    office: Office, assistant: Assistant
-) -> None:
+def test_the_live_check_sees_the_assistants_own_call(office: Office, assistant: Assistant) -> None:
     office.install(assistant.files[0])
     office.model.plays_check(assistant.shell)
     code, output = office.check(assistant, "--live")

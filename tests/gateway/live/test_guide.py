@@ -61,7 +61,7 @@ def try_commands(
 @pytest.mark.skipif(
     not all(map(shutil.which, PROGRAMS)), reason="the guide's commands need curl and openssl"
 )
-def test_the_commands_of_the_guide_work_as_printed(site: Site, secret: str, tmp_path: Path) -> None:
+def test_the_guides_commands_work_as_printed(site: Site, secret: str, tmp_path: Path) -> None:
     listing, ask, wait, redeem, outcome, verify = read_commands()
     data = run_commands(site, secret, tmp_path, [listing]).partition("data: ")[2]
     tools = json.loads(data)["result"]["tools"]
@@ -83,7 +83,8 @@ def test_the_commands_of_the_guide_work_as_printed(site: Site, secret: str, tmp_
         printed = shell.result(60)
     assert "Signature Verified Successfully" in printed
     assert '"params_digest"' in printed, "the claims are printed"
-    forge = "RECEIPT=$(sed 's/[.]ey/.eyA/' receipt)"  # a changed letter in the claims
+    # Insert a letter into the claims.
+    forge = "RECEIPT=$(sed 's/[.]ey/.eyA/' receipt)"
     forged = try_commands(site, secret, tmp_path, [forge, verify])
     assert forged.returncode != 0
     assert "Signature Verification Failure" in forged.stdout + forged.stderr

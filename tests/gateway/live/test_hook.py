@@ -32,7 +32,7 @@ INPUTS = json.loads(
 
 
 def read_verdict(assistant: str, output: str) -> str:
-    """Read the assistant's form of a response: `allow`, `deny`, or `silence`."""
+    """Read the verdict from the assistant's form of a response: `allow`, `deny`, or `silence`."""
     if not output:
         return "silence"
     response = json.loads(output)
@@ -44,7 +44,7 @@ def read_verdict(assistant: str, output: str) -> str:
     return str(specific["permissionDecision"])
 
 
-def test_there_are_a_hundred_inputs() -> None:
+def test_there_are_at_least_100_hook_inputs() -> None:
     assert len(INPUTS) >= 100
 
 
@@ -95,7 +95,7 @@ def test_every_call_is_blocked_without_a_server(tmp_path: Path, number: int) -> 
     "The hook responds before the assistant's timeout, and finds its ask again",
     "static/clients/gadget_hook.py",
 )
-def test_the_hook_denies_with_a_ticket_before_the_timeout_and_finds_it_again(
+def test_the_hook_denies_with_a_ticket_before_the_timeout_and_later_finds_the_same_ask(
     site: Site, hook: Hook
 ) -> None:
     hook.write({**json.loads(hook.config.read_text()), "timeout_s": 16.5})
@@ -112,7 +112,7 @@ def test_the_hook_denies_with_a_ticket_before_the_timeout_and_finds_it_again(
     assert Ask.objects.count() == 1, "the next try found the same ask"
 
 
-def test_one_approval_lets_one_call_through(site: Site, hook: Hook) -> None:
+def test_one_approval_lets_only_one_call_through(site: Site, hook: Hook) -> None:
     with decided(site, approves=True):
         assert read_verdict("claude", hook.answer(DEPLOY)[1]) == "allow"
     code, output, _ = hook.answer(DEPLOY)
@@ -188,7 +188,7 @@ COPILOT = {
         ),
     ],
 )
-def test_the_report_of_each_assistant_finds_its_call(
+def test_each_assistants_report_finds_its_call(
     site: Site, hook: Hook, before: dict[str, Any], after: dict[str, Any], status: CallStatus
 ) -> None:
     with decided(site, approves=True):
@@ -227,7 +227,9 @@ def test_a_call_allowed_by_a_rule_is_not_reported(tmp_path: Path) -> None:
     assert hook.answer(given) == (0, "", "")
 
 
-def test_the_card_shows_exactly_what_will_run(site: Site, hook: Hook) -> None:
+def test_the_call_of_an_ask_contains_exactly_the_tool_folder_and_input_that_will_run(
+    site: Site, hook: Hook
+) -> None:
     with decided(site, approves=False):
         hook.answer(DEPLOY)
     call = ToolCall.objects.get()
@@ -265,7 +267,9 @@ class TestConfiguration:
         assert (code, "401" in errors) == (2, True)
 
 
-def test_a_rule_with_an_endless_expression_blocks_before_the_timeout(tmp_path: Path) -> None:
+def test_a_rule_with_an_endless_regular_expression_blocks_the_call_before_the_timeout(
+    tmp_path: Path,
+) -> None:
     rules = [{"tool": "Bash", "input": "(a+)+b", "do": "allow"}]
     hook = Hook(tmp_path, "http://127.0.0.1:9", "gadget_agent_x", rules=rules, timeout_s=15.1)
     began = time.monotonic()
@@ -289,9 +293,7 @@ class TestHostileServers:
         "The hook ends before the assistant's timeout, whatever a server does",
         "static/clients/gadget_hook.py",
     )
-    def test_that_drip_are_abandoned_before_the_timeout_of_the_assistant(
-        self, tmp_path: Path
-    ) -> None:
+    def test_that_drip_are_abandoned_before_the_assistants_timeout(self, tmp_path: Path) -> None:
         def drip(connection: socket.socket) -> None:
             with suppress(OSError):
                 connection.recv(65_536)
@@ -331,7 +333,7 @@ class TestHostileServers:
             (204, {}, b""),
         ],
     )
-    def test_with_strange_responses_block_and_never_redirect_the_key(
+    def test_with_strange_responses_block_the_call_and_their_redirects_are_not_followed(
         self, tmp_path: Path, status: int, headers: dict[str, str], body: bytes
     ) -> None:
         with serve(200, {}, b"{}") as (elsewhere, there):
@@ -342,7 +344,7 @@ class TestHostileServers:
         assert not there, "a redirect is not followed"
 
 
-def test_a_finished_decision_leaves_no_card(site: Site, hook: Hook) -> None:
+def test_no_card_is_pending_after_a_denial(site: Site, hook: Hook) -> None:
     with decided(site, approves=False):
         hook.answer(DEPLOY)
     assert not Approval.objects.filter(status=ApprovalStatus.PENDING).exists()

@@ -131,9 +131,7 @@ def read_result(response: httpx2.Response) -> dict[str, Any]:
     return dict(json.loads(data)["result"])
 
 
-def test_descriptions_by_a_client_of_itself_or_a_call_are_not_stored(
-    site: Site, secret: str
-) -> None:
+def test_a_clients_descriptions_of_itself_or_a_call_are_not_stored(site: Site, secret: str) -> None:
     record, words = site.workshop.record(), "CANARY"
     client = {"name": words, "title": words, "version": "1"}
     about_itself = {**INITIALIZE_PARAMS, "clientInfo": client, "_meta": {"title": words}}
@@ -158,7 +156,9 @@ def test_descriptions_by_a_client_of_itself_or_a_call_are_not_stored(
     assert words not in str(stored)
 
 
-def test_only_the_tools_of_the_employee_are_listed(site: Site, secret: str) -> None:
+def test_only_the_employees_tools_and_the_gateways_own_are_listed_and_callable(
+    site: Site, secret: str
+) -> None:
     site.workshop.employee.grants.exclude(tool="data.searchRecords").delete()
     with connect(site.installation.url, secret) as agent:
         assert [tool.name for tool in agent.list_tools()] == [
@@ -335,9 +335,7 @@ class TestAccessToTheServer:
         assert response.status_code == 401
         assert response.headers["www-authenticate"].startswith("Bearer")
 
-    def test_is_not_given_by_the_session_of_a_browser(
-        self, site: Site, running: Installation
-    ) -> None:
+    def test_is_not_given_by_a_browser_session(self, site: Site, running: Installation) -> None:
         browser = Client()
         browser.force_login(site.workshop.admin.user)
         cookies = "; ".join(f"{name}={morsel.value}" for name, morsel in browser.cookies.items())

@@ -91,7 +91,7 @@ def test_a_valid_id_is_returned_unchanged(site: Site, secret: str, message_id: A
         ({"params": "x"}, -32602),
     ],
 )
-def test_a_malformed_message_is_refused_by_its_id(
+def test_a_malformed_message_is_refused_with_its_id(
     site: Site, secret: str, changes: dict[str, Any], code: int
 ) -> None:
     response = post(site, secret, {**PING, "id": 7, **changes})

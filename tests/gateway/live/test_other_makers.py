@@ -102,7 +102,8 @@ def test_the_typescript_client_can_list_read_ask_wait_and_fetch(
 
 
 def run_approving(site: Site, command: list[str]) -> tuple[int, str]:
-    """Run the suite while a person approves its calls, except those that it wants to cancel."""
+    """Run the suite while a person approves its calls, except the long ones, which the suite
+    cancels."""
     with tempfile.TemporaryFile("w+") as output:
         with subprocess.Popen(
             command, cwd=node.FOLDER, stdout=output, stderr=subprocess.DEVNULL

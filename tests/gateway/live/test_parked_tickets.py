@@ -74,8 +74,8 @@ def read_status(process: RealProcess, name: str) -> int:
 
 
 async def await_steady_memory(web: RealProcess) -> None:
-    """Wait until the memory no longer grows, because all requests have arrived, which takes longer
-    on a busy machine; give up before the first wait ends."""
+    """Wait until the memory no longer grows, which shows that all requests have arrived. Give up
+    before the first wait ends."""
     before = 0
     for _ in range(round(WAIT_S * 0.8 / STEADY_S)):
         await asyncio.sleep(STEADY_S)
@@ -88,8 +88,8 @@ async def await_steady_memory(web: RealProcess) -> None:
 async def wait_for_all(
     site: Site, tickets: list[tuple[str, str]], web: RealProcess
 ) -> tuple[int, int, float]:
-    """Wait for all tickets at once; return the web's threads and memory, and another page's
-    duration."""
+    """Wait for all tickets at once; return the threads and the memory of the web process meanwhile,
+    and the seconds that a page took."""
     limits = httpx2.Limits(max_connections=None)
     async with httpx2.AsyncClient(timeout=120, limits=limits) as client:
 

@@ -99,7 +99,9 @@ def test_a_write_is_a_task_until_it_ends(site: Site, secret: str) -> None:
 @pytest.mark.parametrize(
     "arguments", [{"arguments": {"region": "EU"}}, {}], ids=["with arguments", "without"]
 )
-def test_a_quick_read_is_not_a_task(site: Site, secret: str, arguments: dict[str, Any]) -> None:
+def test_a_quick_read_returns_its_result_instead_of_a_task(
+    site: Site, secret: str, arguments: dict[str, Any]
+) -> None:
     result = send(site, secret, "tools/call", {"name": "data.searchRecords", **arguments})["result"]
     assert (result["resultType"], result["isError"]) == ("complete", False)
 
@@ -121,7 +123,7 @@ def test_a_denial_completes_the_task_with_an_error(site: Site, secret: str) -> N
     assert "too early" in done["result"]["content"][0]["text"]
 
 
-def test_a_crash_of_the_tool_fails_the_task_without_a_result(site: Site, secret: str) -> None:
+def test_a_task_whose_tool_crashes_fails_without_a_result(site: Site, secret: str) -> None:
     Grant.objects.create(employee=site.workshop.employee, tool=CrashingJob.name)
     task = send(site, secret, "tools/call", {"name": CrashingJob.name, "arguments": {}})["result"]
     assert task["status"] == "working"
@@ -144,7 +146,7 @@ def test_a_task_can_be_cancelled(site: Site, secret: str) -> None:
         assert look_up(site, secret, task)["status"] == "cancelled"
 
 
-def test_input_of_the_agent_to_a_task_decides_nothing(site: Site, secret: str) -> None:
+def test_an_agents_input_to_a_task_decides_nothing(site: Site, secret: str) -> None:
     task = ask(site, secret)
     update = {"taskId": task["taskId"], "inputResponses": {"approve": {"action": "accept"}}}
     assert send(site, secret, "tasks/update", update)["result"]["resultType"] == "complete"

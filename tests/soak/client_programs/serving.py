@@ -1,8 +1,8 @@
-"""The loop of the client programs in Python: each line of input names a call, and each line of
-output is its result.
+"""The main loop of the client programs in Python: each line of input requests a call or the list of
+tools, and each line of output is the result.
 
-A program runs with its client's own Python, so it imports nothing from this repository except this
-file.
+A program runs in its client's own Python environment, so this file is the only one that it can
+import from this repository.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ CallTool = Callable[[str, dict[str, Any]], Awaitable[Any]]
 
 
 async def serve(list_tools: ListTools, call_tool: CallTool) -> None:
-    """Answer each line: the names of the tools, or the text that the client passes to its model."""
+    """For each line of input, print the result of the call as the client passes it to its model, or
+    else the names of the tools."""
     while line := await asyncio.to_thread(sys.stdin.readline):
         asked = json.loads(line)
         if asked["tool"]:

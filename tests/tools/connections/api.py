@@ -76,7 +76,8 @@ class Api:
 
 
 def operation(operation_id: str, summary: str = "", /, **fields: Any) -> dict[str, Any]:
-    """Describe an operation; its JSON body has these fields, all required, if there are any."""
+    """Describe an operation. If there are fields, it has a JSON body in which all these fields are
+    required."""
     made: dict[str, Any] = {
         "operationId": operation_id,
         "summary": summary or operation_id,

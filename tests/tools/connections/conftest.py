@@ -1,4 +1,5 @@
-"""The workshop of the engine's tests, and an outside API that describes itself."""
+"""Fixtures for tests of connected sources: those of the engine's tests, and an outside API that
+describes itself."""
 
 from collections.abc import Iterator
 

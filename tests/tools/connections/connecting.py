@@ -30,7 +30,8 @@ TIME_SERVER = [sys.executable, "-m", "mcp_server_time", "--local-timezone", "UTC
 
 
 def connect_api(workshop: Workshop, api: Api, name: str = "crm", **more: Any) -> Source:
-    """Return a connected API whose description was read; none of its tools is chosen yet."""
+    """Connect an API and read its description; none of its tools is chosen yet. Return
+    the source."""
     values = {"address": api.description_url, "base_url": api.url, **more}
     source = Source.objects.create(
         organization=workshop.organization, kind=SourceKind.OPENAPI, name=name, **values
@@ -42,7 +43,8 @@ def connect_api(workshop: Workshop, api: Api, name: str = "crm", **more: Any) ->
 def connect_program(
     workshop: Workshop, command: list[str], name: str = "time", **more: Any
 ) -> Source:
-    """Return an MCP server, started as a program, whose tools were read and are in quarantine."""
+    """Connect an MCP server that is started as a program, and read its tools, which are then in
+    quarantine. Return the source."""
     values = {"kind": SourceKind.MCP_STDIO, "command": command, **more}
     return read(Source.objects.create(organization=workshop.organization, name=name, **values))
 
@@ -94,7 +96,7 @@ def generation(organization: Organization) -> int:
 
 
 def set_credentials(organization: Organization, service: str, **fields: str) -> None:
-    """Set credentials as their form does."""
+    """Set an organization's credentials for a service, as the form for credentials does."""
     Credential.objects.update_or_create(
         organization=organization, service=service, defaults={"fields": json.dumps(fields)}
     )
@@ -102,15 +104,15 @@ def set_credentials(organization: Organization, service: str, **fields: str) -> 
 
 
 def told(key: str, text: str = "", level: Level = Level.READ, tool: str = "") -> DescribedTool:
-    """Return a tool as a source describes it; another text makes another definition."""
+    """Describe a tool as a source would; a different text gives the tool a different definition."""
     definition = {"key": key, "description": text}
     name = f"crm.{tool or key}"
     return DescribedTool(key, name, key, (), definition, fingerprint(definition), level)
 
 
 def keep(source: Source, *tools: DescribedTool, **more: Any) -> dict[str, list[str]]:
-    """Read a source that describes these tools; return the tool names by state: new, changed, gone,
-    back."""
+    """Store a description with these tools, as if the source had returned it. Return the names of
+    the tools that are new, changed, gone or back, by these words."""
     found = save_description(
         source, SourceDescription(title="CRM", version="1", tools=tools, **more)
     )

@@ -1,4 +1,5 @@
-"""Allowed hosts: which are reached without a card, and which can be reached at all."""
+"""Allowed hosts: the hosts that calls reach without a card, and the hosts that calls can reach at
+all."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ FETCH = "web.fetchPage"
 
 @pytest.fixture
 def reading(workshop: Workshop, api: Api) -> Workshop:
-    """An employee that reads a page of this machine."""
+    """The workshop, whose employee reads a page on this machine."""
     grant(workshop, FETCH)
     workshop.play(asking(call(FETCH, url=f"{api.url}/about")))
     return workshop

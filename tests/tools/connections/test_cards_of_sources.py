@@ -1,4 +1,4 @@
-"""Cards and the panel show a connected tool's source, and whether the tool could still start."""
+"""Cards and the panel name a connected tool, and a card says why the tool could no longer start."""
 
 from __future__ import annotations
 
@@ -36,20 +36,20 @@ def card(workshop: Workshop, source: Source) -> Approval:
 
 
 def shown(workshop: Workshop, card: Approval) -> str:
-    """Return the card's page as a person reads it."""
+    """Return the HTML of the card's page as the approver gets it."""
     client = Client()
     client.force_login(workshop.approver.user)
     return " ".join(client.get(f"/approvals/{card.pk}/").content.decode().split())
 
 
 def obstacle(html: str) -> str:
-    """Return the card's text about what prevents the call; empty if nothing does."""
+    """Return the card's text about the obstacle to its call, or an empty text if there is none."""
     _, found, rest = html.partition('class="obstacle"')
     return rest.partition("<span>")[2].partition("</span>")[0] if found else ""
 
 
 def titles_and_names(workshop: Workshop) -> set[tuple[str, str]]:
-    """Return the tools' titles and names in the panel's lines for a run that calls a built-in and a
+    """Return the title and name of each tool in the panel of a run that calls a built-in tool and a
     connected tool."""
     workshop.play(asking(call("utility.now"), call(ADD, name="Ada")))
     run = workshop.work()
@@ -81,7 +81,7 @@ def test_panel_lines_show_the_name_of_a_connected_tool_and_the_title_of_a_built_
     assert titles_and_names(workshop) == {(ADD, ""), ("Current time", "")}
 
 
-def test_a_card_says_that_the_definition_of_its_tool_has_changed_since(
+def test_a_card_says_that_its_tools_definition_has_changed(
     workshop: Workshop, api: Api, source: Source, card: Approval
 ) -> None:
     api.paths["/contacts"]["post"] = operation(
@@ -95,7 +95,7 @@ def test_a_card_explains_why_a_quarantined_tool_would_not_start(
     workshop: Workshop, api: Api, source: Source, card: Approval
 ) -> None:
     offer(workshop, source, "crm.listContacts")
-    # Lowered, so that a change puts it in quarantine.
+    # Lower the tool's level, so that the change below puts it in quarantine.
     source.tools.filter(tool=ADD).update(level=Level.READ.value)
     api.paths["/contacts"]["post"] = operation(
         "addContact", "Add a contact and greet it", name={"type": "string"}

@@ -34,10 +34,10 @@ def source(workshop: Workshop, api: Api) -> Source:
 
 @contextmanager
 def after_the_commit_of(statement: str, change: Callable[[], None]) -> Iterator[list[str]]:
-    """Run the change in a separate thread right after this connection commits the first such
-    statement.
+    """Make a change in a separate thread, right after this connection commits the first statement
+    that contains the given text.
 
-    Yields the list of changes that were made.
+    Yields a list to which "seen" is added when the statement runs, and "changed" after the change.
     """
     happened: list[str] = []
 
@@ -62,8 +62,8 @@ def after_the_commit_of(statement: str, change: Callable[[], None]) -> Iterator[
 
 
 def move(source: Source, **columns: Any) -> None:
-    """Change the source as an admin in another process would, after which a run of this process
-    reads it."""
+    """Change the source as an admin in another process would, and load the changed tools into this
+    process."""
     Source.objects.filter(pk=source.pk).update(**columns)
     bump_tools_version(source.organization_id)
     load_toolbox(Organization.objects.get(pk=source.organization_id).pk)
@@ -83,7 +83,7 @@ def columns_of(change: str, api: Api) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_write_is_sent_to_the_address_on_its_card(
+def test_a_write_is_sent_to_the_address_on_its_card_even_if_the_source_changes_at_its_start(
     workshop: Workshop, api: Api, source: Source, change: str
 ) -> None:
     workshop.play(asking(call(ADD, name="Ada")))
@@ -99,7 +99,9 @@ def test_a_write_is_sent_to_the_address_on_its_card(
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_started_read_finishes(workshop: Workshop, api: Api, source: Source, change: str) -> None:
+def test_a_started_read_finishes_even_if_its_source_changes(
+    workshop: Workshop, api: Api, source: Source, change: str
+) -> None:
     workshop.play(asking(call(LIST)))
     columns = columns_of(change, api)
     with after_the_commit_of(

@@ -1,5 +1,4 @@
-"""Outside requests are signed with the organization's newest credentials, which appear nowhere
-else."""
+"""Requests to a source carry the organization's newest credentials, which appear nowhere else."""
 
 from __future__ import annotations
 
@@ -69,7 +68,7 @@ def test_a_token_changed_while_a_card_is_open_keeps_the_card_valid(
     assert [request.headers["authorization"] for request in api.received] == [f"Bearer {SECOND}"]
 
 
-def test_a_missing_token_sends_nothing_and_names_the_service(
+def test_a_call_without_a_token_sends_nothing_and_names_the_service(
     workshop: Workshop, api: Api, source: Source
 ) -> None:
     workshop.play(asking(call(LIST)))
@@ -124,7 +123,8 @@ def test_the_token_is_in_no_row_prompt_page_transcript_or_log_line(
 
 
 class TestInstallationCredentials:
-    """An organization's admin chooses the source's address, which may be the admin's own server."""
+    """An organization's admin chooses the source's address, which may be the admin's own server, so
+    the installation's credentials must not be sent there."""
 
     @pytest.fixture
     def installation(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -155,7 +155,7 @@ class TestInstallationCredentials:
         assert statuses(workshop.work()) == ["succeeded"]
         assert [request.headers["authorization"] for request in api.received] == [f"Bearer {FIRST}"]
 
-    def test_are_not_sent_to_a_server(self, workshop: Workshop, installation: None) -> None:
+    def test_are_not_sent_to_an_mcp_server(self, workshop: Workshop, installation: None) -> None:
         with older_server() as server:
             source = connect_server(workshop, server, service="github")
             assert "The credentials for 'github' are incomplete: token is missing." in str(
@@ -194,7 +194,7 @@ def test_a_token_echoed_by_the_server_is_not_stored(workshop: Workshop, behavior
 def connect_server(
     workshop: Workshop, server: OlderServer, behavior: str = "works", **more: Any
 ) -> Source:
-    """Return a connected MCP server that was not read yet."""
+    """Return a connected MCP server that has not been read yet."""
     values = {
         "address": server.url(behavior),
         "authentication": AuthenticationMethod.BEARER,

@@ -101,7 +101,7 @@ class TestAToolboxChange:
             change()
         assert not look(workshop)
         assert get_newest_versions(workshop.organization.pk) == stored(workshop)
-        take(source, LIST)  # reuses the number for different content
+        take(source, LIST)  # reuses the version number for different content
         assert look(workshop)
 
     def test_a_change_of_credentials_rebuilds_the_tools_that_contain_them(
@@ -124,7 +124,9 @@ class TestAToolboxChange:
         assert "example.com" in load_toolbox(organization.pk).policy.allowed_hosts
 
 
-def test_a_change_reloads_nothing_in_other_organizations(workshop: Workshop) -> None:
+def test_a_change_leaves_the_generations_of_other_organizations_unchanged(
+    workshop: Workshop,
+) -> None:
     other = build_workshop("globex").organization
     bump_tools_version(workshop.organization.pk)
     set_credentials(workshop.organization, "crm", token="of-acme")
@@ -132,7 +134,7 @@ def test_a_change_reloads_nothing_in_other_organizations(workshop: Workshop) -> 
     assert (other.tools_version, other.credentials_version) == (0, 0)
 
 
-def test_concurrent_updates_of_the_generation_never_lower_it() -> None:
+def test_concurrent_updates_never_lower_the_recorded_versions() -> None:
     wrong: list[OrganizationVersions] = []
 
     def note(number: int) -> None:
@@ -169,7 +171,7 @@ class TestCostOfLoading:
         "Web and workers build the tools from the database, once per generation",
         "agents/employees/toolboxes.py",
     )
-    def test_is_three_statements_for_fifty_tools_and_none_once_they_are_cached(
+    def test_is_three_statements_for_51_tools_and_none_once_they_are_cached(
         self, workshop: Workshop, api: Api
     ) -> None:
         connect_fifty(workshop, api)

@@ -1,5 +1,5 @@
-"""A description of more than 20 MB, like that of a widely used service, is fetched and read like
-any other."""
+"""A description of more than 20 MB, as widely used services publish, is fetched and read like any
+other."""
 
 from __future__ import annotations
 

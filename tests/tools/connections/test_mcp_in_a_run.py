@@ -1,5 +1,5 @@
-"""A published MCP server, and one that changes its definitions, as an organization's source: from
-the listing of its tools to a call in a run."""
+"""MCP servers as an organization's sources, from the listing of their tools to a call in a run: one
+is a published server, and another changes its definitions."""
 
 from __future__ import annotations
 
@@ -94,7 +94,8 @@ class TestTheHourlyRefresh:
         workshop.play(asking(call("notes.keep")))
         assert statuses(workshop.work()) == ["succeeded"]
         say(definitions, "Keeps a note, and tells the world.")
-        assert statuses(workshop.work()) == ["succeeded"]  # nothing has been read yet
+        # The new definition has not been read yet.
+        assert statuses(workshop.work()) == ["succeeded"]
         make_due(source)
         refresh_source_by_id(source.pk)
         run = workshop.work()
@@ -167,7 +168,7 @@ class TestAnApiThatWasNeverRead:
         "agents/employees/sources.py",
     )
     def test_is_read_automatically_unless_it_had_a_problem(self, workshop: Workshop) -> None:
-        """The job that reads it may never have reached a worker."""
+        """The job for the first import may have been lost before a worker got it."""
         values = {"name": "crm", "address": "https://example.com/x"}
         source = Source.objects.create(
             organization=workshop.organization, kind=SourceKind.OPENAPI, **values

@@ -1,4 +1,4 @@
-"""The definition of a tool changes while a card is open: only what the card showed can run."""
+"""A tool's definition changes while a card is open: only what a card shows can run."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def source(workshop: Workshop, api: Api) -> Source:
 
 @pytest.fixture
 def run(workshop: Workshop, source: Source) -> Run:
-    """A run that waits at the card of an outside write."""
+    """A run that waits for a decision on an outside write."""
     workshop.play(asking(call(ADD, name="Ada")))
     return workshop.work()
 
@@ -74,7 +74,7 @@ class TestOpenCardOfAnApi:
         "If a definition or an address changes while a card is open, the call needs a new approval",
         "tools/connections/changes.py",
     )
-    def test_is_asked_again_and_sends_one_request_once_approved(
+    def test_is_replaced_if_the_definition_changed_and_sends_one_request_once_approved(
         self, workshop: Workshop, api: Api, source: Source, run: Run
     ) -> None:
         first = workshop.card(run)
@@ -104,7 +104,7 @@ class TestOpenCardOfAnApi:
         assert request.json() == row.params
         assert row.attempts == 1
 
-    def test_is_refused_if_the_tool_requires_another_param(
+    def test_is_cancelled_if_the_tool_now_requires_another_param(
         self, workshop: Workshop, api: Api, source: Source, run: Run
     ) -> None:
         describe_otherwise(api, name=NAME, email={"type": "string"})
@@ -130,7 +130,7 @@ class TestOpenCardOfAnApi:
         assert statuses(workshop.drive(run)) == [CallStatus.SUCCEEDED]
         assert len(api.received) == 1
 
-    def test_is_asked_again_if_the_base_address_changed(
+    def test_is_replaced_if_the_base_address_changed(
         self, workshop: Workshop, api: Api, source: Source, run: Run
     ) -> None:
         Source.objects.filter(pk=source.pk).update(base_url=f"{api.url}/v2")
@@ -148,7 +148,7 @@ class TestOpenCardOfAnApi:
         "Open cards ask again for another account, but not for a new secret of the same account",
         "tools/sources/openapi/tool.py, tools/connections/servers.py",
     )
-    def test_is_asked_again_if_another_account_was_chosen(
+    def test_is_replaced_if_another_account_was_chosen(
         self, workshop: Workshop, api: Api, source: Source
     ) -> None:
         for service in ("sales", "payroll"):
@@ -173,7 +173,7 @@ class TestOpenCardOfAnApi:
             "Bearer token-of-payroll"
         ]
 
-    def test_is_kept_if_only_the_secret_of_the_account_changed(
+    def test_is_kept_if_only_the_accounts_secret_changed(
         self, workshop: Workshop, api: Api, source: Source
     ) -> None:
         set_credentials(workshop.organization, "crm", token="token-of-monday")
@@ -198,7 +198,7 @@ class TestOpenCardOfAnApi:
             {"scopes": "write"},
         ],
     )
-    def test_is_bound_to_the_authentication_of_the_source(
+    def test_depends_on_the_sources_authentication(
         self, workshop: Workshop, source: Source, change: dict[str, str]
     ) -> None:
         before = promise_of(workshop, ADD)
@@ -207,7 +207,7 @@ class TestOpenCardOfAnApi:
         assert promise_of(workshop, ADD) != before
 
     @pytest.mark.parametrize("how", ["gone", "left", "off", "deleted"])
-    def test_is_rejected_and_never_sent_if_the_tool_is_not_enabled(
+    def test_is_cancelled_and_nothing_is_sent_if_the_tool_is_no_longer_available(
         self, workshop: Workshop, api: Api, source: Source, run: Run, how: str
     ) -> None:
         take_away(api, source, how)
@@ -227,7 +227,8 @@ class TestOpenCardOfAnApi:
 class TestOpenCardOfAServer:
     @pytest.fixture
     def definitions(self, tmp_path: Path) -> Path:
-        """The tool definitions that the server returns at each listing."""
+        """A file with the tool definitions that the server returns; the server reads it at each
+        listing."""
         file = tmp_path / "definitions.json"
         say(file, "Keeps a note.")
         return file
@@ -244,7 +245,7 @@ class TestOpenCardOfAServer:
         offer(workshop, source, "notes.keep", level=Level.WRITE)
         return source
 
-    def test_is_rejected_until_an_admin_has_reviewed_the_change(
+    def test_leads_to_a_rejected_call_while_the_changed_tool_is_in_quarantine(
         self, workshop: Workshop, server: Source, definitions: Path, tmp_path: Path
     ) -> None:
         workshop.play(asking(call("notes.keep", text="a")))
@@ -263,7 +264,7 @@ class TestOpenCardOfAServer:
         assert "an admin must accept it" in row.content
         assert not (tmp_path / "calls").exists()
 
-    def test_is_asked_again_after_an_accepted_change_and_runs_once(
+    def test_is_replaced_after_an_accepted_change_and_its_call_runs_once(
         self, workshop: Workshop, server: Source, definitions: Path, tmp_path: Path
     ) -> None:
         workshop.play(asking(call("notes.keep", text="a")))
@@ -284,7 +285,7 @@ class TestOpenCardOfAServer:
     @pytest.mark.parametrize(
         "change", [{"service": "payroll"}, {"environment": {"KEY": "payroll_token"}}]
     )
-    def test_is_bound_to_the_account_of_the_source(
+    def test_depends_on_the_sources_account(
         self, workshop: Workshop, server: Source, change: dict[str, Any]
     ) -> None:
         for service in ("notes", "payroll"):
@@ -320,7 +321,7 @@ class TestAnUnavailableTool:
         assert REASONS[how] in row.content
         assert api.received == []
 
-    def test_includes_an_enabled_tool_without_a_grant(
+    def test_can_be_an_enabled_tool_without_a_grant(
         self, workshop: Workshop, api: Api, source: Source
     ) -> None:
         take(source, "crm.listContacts")
@@ -345,7 +346,8 @@ def set_in_admin(source: Source, **changes: str) -> None:
 
 
 def promise_of(workshop: Workshop, tool: str) -> str:
-    organization = Organization.objects.get(pk=workshop.organization.pk)  # with its newest version
+    # Reading the row tells this process the newest version, which `load_toolbox` then loads.
+    organization = Organization.objects.get(pk=workshop.organization.pk)
     found = load_toolbox(organization.pk).get_tool(tool)
     assert found is not None
     return found.definition_hash
@@ -359,7 +361,8 @@ def say(definitions: Path, text: str) -> None:
 
 
 def take_away(api: Api, source: Source, how: str) -> None:
-    """Take the tool away, in each way that an admin can."""
+    """Make the tool unavailable: `how` says whether it is gone from the API, left, switched off
+    with its source, or deleted."""
     if how == "gone":
         del api.paths["/contacts"]["post"]
         read(source)

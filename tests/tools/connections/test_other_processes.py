@@ -1,5 +1,5 @@
-"""A newly connected tool appears in the running web process and workers of its organization
-only."""
+"""A newly connected tool appears in the web process and the workers that are already running, but
+only for its own organization."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_sources_of_the_same_name_in_two_organizations_stay_separate(
 
 
 class Rest:
-    """REST responses of the running web process to a member of the organization."""
+    """The REST API of the running web process, as a member of the organization sees it."""
 
     def __init__(self, installation: Installation, workshop: Workshop) -> None:
         self._url = f"{installation.url}/api/tools?limit=200"
@@ -119,7 +119,7 @@ class Rest:
 
 
 def outcome(workshop: Workshop) -> tuple[str, str]:
-    """Return the outcome of the only call that a worker makes in a run."""
+    """Let a worker drive a run with one call; return the call's status and error code."""
     run = workshop.submit()
     eventually(
         lambda: Run.objects.filter(pk=run.pk, status=RunStatus.SUCCEEDED).exists(), seconds=60

@@ -81,7 +81,7 @@ def test_a_connected_tool_does_not_replace_an_installed_tool_of_the_same_name(
     version: str,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    # Tools such as those of a plugin that came later.
+    # Stand-ins for the tools of a plugin that was installed after the source.
     installed = [
         made(LIST, version),
         made(ADD, version),
@@ -97,7 +97,7 @@ def test_a_connected_tool_does_not_replace_an_installed_tool_of_the_same_name(
     assert [loaded.get_tool(name) for name in (LIST, ADD)] == installed
     assert loaded.get_tool(NOW) is not None
     assert loaded.left_out[-2:] == tuple(
-        f"{name} of 'crm' is left out: 'the installation' comes first and has it, too"
+        f"{name} of 'crm' is left out: 'the installation' already provides it"
         for name in (LIST, ADD)
     )
     assert f"{LIST} of 'crm' is left out" in caplog.text

@@ -1,5 +1,5 @@
-"""A server's title for a tool is never used as its name, frozen once an admin accepts it, and not
-part of its definition."""
+"""A server's title for a tool never replaces the tool's name, stays as an admin accepted it, and is
+not part of the tool's definition."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def list_tools(file: Path, **titles: str) -> None:
 
 
 def hide_and_retitle(source: Source, file: Path) -> None:
-    """Make the server list nothing once, and then the same tool under another title."""
+    """Let the server list no tools once, and then list the same tool with another title."""
     list_tools(file)
     read(source)
     assert row_of(source, WIRE).state == "gone"
@@ -86,7 +86,8 @@ def hide_and_retitle(source: Source, file: Path) -> None:
 
 
 def get_tool(workshop: Workshop, name: str) -> Tool:
-    organization = Organization.objects.get(pk=workshop.organization.pk)  # with its newest version
+    # Reading the row tells this process the newest version, which `load_toolbox` then loads.
+    organization = Organization.objects.get(pk=workshop.organization.pk)
     tool = load_toolbox(organization.pk).get_tool(name)
     assert tool is not None
     return tool
@@ -103,7 +104,7 @@ def show(workshop: Workshop, path: str, who: str = "approver") -> str:
     "A server's title is never a tool's name; the accepted one is shown as its own words, and a new one waits",
     "tools/connections/changes.py",
 )
-def test_a_waiting_card_is_unaffected_by_a_hidden_and_retitled_tool(
+def test_a_waiting_card_does_not_change_if_its_tool_is_hidden_and_retitled(
     workshop: Workshop, bank: Source, described: Path
 ) -> None:
     workshop.play(asking(call(WIRE, text="a")))
@@ -121,7 +122,9 @@ def test_a_waiting_card_is_unaffected_by_a_hidden_and_retitled_tool(
     assert workshop.card(card.run).digest == card.digest
 
 
-def test_people_always_see_the_legal_name(workshop: Workshop, bank: Source, api: Api) -> None:
+def test_people_see_the_tools_name_in_place_of_the_servers_title(
+    workshop: Workshop, bank: Source, api: Api
+) -> None:
     offer(workshop, connect_api(workshop, api), ADD)
     assert {name: describe_tool(get_tool(workshop, name), ()).title for name in (WIRE, ADD)} == {
         WIRE: WIRE,
@@ -152,7 +155,7 @@ def test_people_always_see_the_legal_name(workshop: Workshop, bank: Source, api:
     )
 
 
-def test_a_card_of_an_unknown_outcome_shows_the_accepted_title(
+def test_a_card_about_an_unknown_outcome_shows_the_accepted_title(
     workshop: Workshop, bank: Source, described: Path
 ) -> None:
     list_tools(described, locked=HONEST)
@@ -234,7 +237,9 @@ class TestANewTitle:
         row = row_of(source, ADD)
         assert (row.state, row.has_waiting_title) == ("offered", True)
 
-    def test_is_not_accepted_by_a_change_of_the_level(self, bank: Source, described: Path) -> None:
+    def test_is_not_accepted_when_an_admin_changes_the_level(
+        self, bank: Source, described: Path
+    ) -> None:
         list_tools(described, wire=DISHONEST)
         read(bank)
         row = row_of(bank, WIRE)
@@ -256,7 +261,7 @@ class TestANewTitle:
 def test_reading_a_source_again_leaves_20_accepted_tools_and_their_open_cards_unchanged(
     workshop: Workshop, tmp_path: Path, described: Path
 ) -> None:
-    """No tool is quarantined, and no card is asked again."""
+    """No tool is quarantined, and no card is replaced."""
     titles = {f"tool_{number}": f"Title {number}" for number in range(20)}
     list_tools(described, **titles)
     command = [

@@ -1,4 +1,5 @@
-"""Tools are stored by their key in the source: names never change, and every change is noticed."""
+"""Stored tools are identified by their key in the source: their names never change, and every
+change of their definition is noticed."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture
 def source(workshop: Workshop) -> Source:
-    """An API whose description was given as text."""
+    """An API as a source, whose description has not been read."""
     kind, address = SourceKind.OPENAPI, "https://crm.example.com/openapi.json"
     return Source.objects.create(
         organization=workshop.organization, kind=kind, name="crm", address=address
@@ -208,8 +209,8 @@ class TestALevel:
     def test_cannot_be_lowered_by_a_server_that_reports_a_high_level_first(
         self, server: Source
     ) -> None:
-        """It claims to be destructive for a while and then to be a read again, which differs from a
-        level that an admin raised."""
+        """The server first reports the tool as a read, later as destructive, and then as a read
+        again. The level that the admin raised still applies."""
         keep(server, told("act", level=Level.READ))
         take(server, "crm.act", level=Level.WRITE)
         keep(server, told("act", "Danger!", level=Level.DESTRUCTIVE))
@@ -338,7 +339,7 @@ def test_allowing_private_networks_for_a_source_covers_all_of_its_hosts(source: 
     assert generation(source.organization) > before
 
 
-def test_hostile_texts_of_a_description_can_be_stored(workshop: Workshop) -> None:
+def test_hostile_texts_in_a_description_can_be_stored(workshop: Workshop) -> None:
     nasty = operation("add\x00\ud800", "\x00 \ud800 <script>", **{"na\x00me": {"type": "string"}})
     text = document({"/contacts": {"post": {**nasty, "tags": ["\x00", "\ud800"]}}})
     source = Source.objects.create(

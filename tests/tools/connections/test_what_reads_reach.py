@@ -109,8 +109,8 @@ def test_a_fetch_runs_without_approval_if_every_host_is_allowed(
 def test_a_fetch_needs_approval_before_it_sends_own_data_to_an_allowed_host(
     workshop: Workshop, api: Api, tmp_path: Path, hints: dict[str, bool]
 ) -> None:
-    """A server need not declare that its tool reaches other servers; the control is the address
-    without own data."""
+    """A server need not declare that its tool reaches other servers. The control requests an
+    address without own data."""
     connect_fetch(workshop, tmp_path, hints)
     allow(workshop, "127.0.0.1")
     workshop.record(name="Globex Corporation")
@@ -136,7 +136,7 @@ def test_a_get_request_to_an_unlisted_host_needs_approval_and_its_card_names_the
     assert statuses(workshop.work()) == ["succeeded"]
 
 
-def test_an_inner_call_of_another_tool_is_refused(
+def test_a_fetch_as_an_inner_call_of_another_tool_is_refused(
     workshop: Workshop, api: Api, fetching: Source
 ) -> None:
     grant(workshop, "probe.composed")
@@ -180,14 +180,16 @@ def test_a_manual_call_that_would_need_approval_is_refused(
         )
 
 
-def test_the_level_read_is_suggested_for_neither_tool(fetching: Source, looking: Source) -> None:
+def test_the_level_read_is_not_suggested_for_tools_that_fetch_any_address(
+    fetching: Source, looking: Source
+) -> None:
     assert row_of(fetching, FETCH).inferred_level == "write"
     row = row_of(looking, "crm.previewPage")
     assert row.inferred_level == "write"
     assert row.definition["level_reason"] == "GET is read level, but its params name addresses: url"
 
 
-def test_an_outdated_suggestion_is_renewed_and_the_level_of_the_admin_stays(
+def test_an_outdated_suggestion_is_renewed_and_the_admins_level_stays(
     fetching: Source,
 ) -> None:
     SourceTool.objects.update(inferred_level="read")

@@ -1,4 +1,4 @@
-"""Checks for values that every database can store."""
+"""Checks of values, so that every value that passes can be stored in every database."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from tools.contract.canonical import MAX_DEPTH, storable_json
 
 
 def nest(levels: int, *, objects: bool) -> Any:
-    """Return lists or objects nested this deep."""
+    """Return an empty list or object inside others of the same kind, with this number of levels in
+    all."""
     value: Any = {} if objects else []
     for _ in range(levels - 1):
         value = {"a": value} if objects else [value]

@@ -184,6 +184,6 @@ def test_an_honest_address_needs_no_explanation() -> None:
     assert list(find_false_addresses(text)) == []
 
 
-def test_the_endings_of_hosts_are_the_generated_ones() -> None:
+def test_the_list_of_host_endings_is_the_generated_one() -> None:
     page = public_suffixes.MODULE.read_text(encoding="utf-8")
     assert page == public_suffixes.render(), "`python -m tests.public_suffixes` writes the module"

@@ -60,7 +60,8 @@ def _fail(_: object) -> Any:
 
 
 def build(**attributes: Any) -> Tool:
-    """Return a tool of a plugin's class `Wrong` with these attributes."""
+    """Return a tool that differs from `Fine` in these attributes; its class is `Wrong` in a module
+    `plugin`."""
     made: type[Tool] = type("Wrong", (Fine,), {"__module__": "plugin", **attributes})
     return made()
 

@@ -1,4 +1,4 @@
-"""Letters and digits that pass for others are found in every kind, and honest texts in 25 languages
+"""Every kind of letter or digit that passes for another is found, and honest texts in 25 languages
 are left alone."""
 
 # ruff: noqa: RUF001 - the tests are about such letters
@@ -25,8 +25,8 @@ from tools.contract.odd_letters import (
 )
 
 HARMLESS = ROOT / "tests" / "deceptions" / "harmless_texts"
-"""Texts by somebody who has not seen the code. Whoever works on it may read open.json; sealed.json
-is measured only when the work has ended."""
+"""Texts by somebody who has not seen the code. People who work on the code may read open.json, but
+not sealed.json, which is measured only when their work has ended."""
 MOST_FALSE = 0.02
 
 
@@ -115,7 +115,7 @@ def test_ordinary_letters_and_digits_of_many_languages_are_left_alone(text: str)
     assert find(text) == []
 
 
-def test_digits_and_letters_of_a_language_that_is_written_are_left_alone() -> None:
+def test_letters_and_digits_of_the_given_languages_are_left_alone() -> None:
     assert find("Yılmaz") == [("Yılmaz", DISGUISED)]
     assert find("Yılmaz", "tr") == []
     assert find("۱۲۰۰ EUR") == [("۱۲۰۰", DIGITS)]
@@ -154,7 +154,7 @@ def list_false_marks(name: str) -> tuple[list[str], int]:
     return marked, len(texts)
 
 
-def test_two_in_a_hundred_honest_texts_at_most_are_marked() -> None:
+def test_at_most_two_in_a_hundred_honest_texts_are_marked() -> None:
     marked, total = list_false_marks("open.json")
     assert total == 200
     assert len(marked) <= total * MOST_FALSE, marked
@@ -174,7 +174,7 @@ def test_two_in_a_hundred_honest_texts_at_most_are_marked() -> None:
         ("Москва", "Mockba"),
     ],
 )
-def test_folded_characters_are_the_ascii_ones_that_they_look_like(text: str, folded: str) -> None:
+def test_characters_are_folded_to_their_ascii_look_alikes(text: str, folded: str) -> None:
     assert fold_characters(text) == folded
 
 

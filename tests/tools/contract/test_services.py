@@ -1,5 +1,5 @@
-"""Known services have typed credential fields, other services are read by name, and no value is
-ever printed."""
+"""Credentials in tools' contexts: known services have typed fields, the fields of other services
+are read by name, and no value is ever printed."""
 
 import logging
 from collections.abc import Mapping

@@ -1,5 +1,5 @@
-"""A server that speaks an older revision over streamable HTTP, in a thread, and misbehaves at
-certain paths."""
+"""An MCP server that speaks an older revision of the protocol over streamable HTTP, in a thread,
+and misbehaves at certain paths."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ BODIES: dict[str, tuple[int, str, Any]] = {
 
 
 class OlderServer(ThreadingHTTPServer):
-    """Answers `tools/call` in the way that the last part of the address names; records all
-    requests."""
+    """An MCP server that responds to `tools/call` in the way that the last part of its address
+    names. It records all requests."""
 
     daemon_threads = True
 
@@ -178,7 +178,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._say(message, {"content": [{"type": "text", "text": f"saved for {told}"}]})
 
     def _ask_back(self) -> None:
-        """Begin a response, ask the client for something, refuse its reply, and break off."""
+        """Begin a response that asks the client for a completion, refuse the client's reply with
+        400, and break off the response."""
         asked = {"jsonrpc": "2.0", "id": "s1", "method": "sampling/createMessage"}
         told = json.dumps({**asked, "params": {"messages": [], "maxTokens": 1}})
         self.send_response(200)

@@ -1,5 +1,5 @@
-"""A server built with the protocol's SDK whose tool returns the `_meta` of its call, over standard
-input and output."""
+"""An MCP server built with the official SDK, over standard input and output; its tool returns the
+`_meta` of the call."""
 
 import json
 

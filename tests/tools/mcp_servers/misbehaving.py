@@ -1,11 +1,12 @@
-"""A server that speaks an older revision and misbehaves on demand: `python misbehaving.py
-[OPTION=VALUE…]`.
+"""An MCP server with an older revision of the protocol that misbehaves on demand: `python
+misbehaving.py [OPTION=VALUE…]`.
 
-Options: `definitions=FILE` (JSON list, read at each listing), `start=slow|dies|hangs|stays|obeys`
-(`stays` and `obeys` keep running when their input ends; only `obeys` ends on SIGTERM), `calls=FILE`
-(a line for each call, and for SIGTERM), `pages=N` (tools a page), `listing=FILE` and
-`greeting=LINE` (the raw answers to `tools/list` and `initialize`, with MY_ID in place of the id).
-The tool `verbatim` answers with the line that it is given.
+Options: `definitions=FILE` (the tools as a JSON list, which is read at each listing),
+`start=slow|dies|hangs|stays|obeys` (servers with `stays` or `obeys` keep running when their input
+ends; only `obeys` ends on SIGTERM), `calls=FILE` (gets a line for each call and for SIGTERM),
+`pages=N` (the number of tools on a page), `listing=FILE` and `greeting=LINE` (the raw responses to
+`tools/list` and `initialize`, with MY_ID in place of the request's id). The tool `verbatim`
+responds with the line that it is given.
 """
 
 from __future__ import annotations
@@ -118,7 +119,7 @@ ANSWERS: dict[str, Any] = {
 
 
 def end(name: str) -> None:
-    """Exit, hang or close the output, as the mode says; nothing is sent."""
+    """Exit, hang or close the output, as the tool's name says, without a response."""
     if name == "crash":
         os._exit(3)
     elif name == "kill":
@@ -130,7 +131,7 @@ def end(name: str) -> None:
 
 
 def misbehave(name: str, message: dict[str, Any]) -> None:
-    """Delay or disturb the call before its answer."""
+    """Delay the response to a call or send something else before it, as the tool's name says."""
     if name == "slow_response":
         threading.Timer(1.5, say, [{"id": message["id"], "result": texts("late")}]).start()
     elif name == "huge":

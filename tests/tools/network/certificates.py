@@ -23,7 +23,8 @@ def _name(common: str, organization: str = "") -> x509.Name:
 
 
 class Authority:
-    """A certificate authority; `trust` is the context of a client that trusts only it."""
+    """A certificate authority. `trust` is the TLS context of a client that trusts no other
+    authority."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -35,8 +36,8 @@ class Authority:
         )
 
     def server(self, name: str, days: float = 30, *, by_itself: bool = False) -> ssl.SSLContext:
-        """Return the context of a server with this name, whose certificate expires in this number
-        of days."""
+        """Return the TLS context of a server with this name. Its certificate expires in this number
+        of days, and is signed by the server itself if `by_itself` is set."""
         key = ec.generate_private_key(ec.SECP256R1())
         signer = key if by_itself else self._key
         certificate = self._signed(_name(name), key, days, [name], signer)

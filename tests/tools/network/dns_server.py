@@ -15,12 +15,13 @@ NO_SUCH_NAME = 3
 
 
 class DnsServer:
-    """Answers A and AAAA questions.
+    """A name server that responds to A and AAAA questions.
 
     Attributes:
-        names: by name, the responses in turn, each a list of addresses; the last one is repeated.
-        delay_s: the duration of each response.
-        asked: the requested names, once for each question of type A.
+        names: the responses for each name, in order, each a list of addresses; the last response is
+            repeated.
+        delay_s: the number of seconds before each response.
+        asked: the names in all questions of type A, in order.
     """
 
     def __init__(self, **names: Sequence[str]) -> None:
@@ -43,8 +44,8 @@ class DnsServer:
         self._socket.close()
 
     def resolve(self, host: str, seconds: float) -> Sequence[str]:
-        """Resolve a name with this server; passed to `tools.network.GuardedClient` as its
-        `resolve`."""
+        """Resolve a name with this server. Tests pass this method to `tools.network.GuardedClient`
+        as `resolve`."""
         ends_at = time.monotonic() + seconds
         return [
             address

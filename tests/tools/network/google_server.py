@@ -26,7 +26,8 @@ class GoogleServer(WebServer):
     """Responds as the API does.
 
     Attributes:
-        items: all results; a search returns all of them, or those of the site that it names.
+        items: all results; a search returns all of them, or only the results from the site that it
+            names.
         failure: a response given to every search instead.
         asked: the parameters of each search.
     """

@@ -1,4 +1,4 @@
-"""Third-party HTTP clients are guarded by the same checks."""
+"""The network client's checks also guard third-party HTTP clients."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ INSIDE = GuardedClient(
 
 
 def asked(door: GuardedClient, url: str, of: str = "") -> str:
-    """Request the address with a client that may reach only the server of `of`, by default that of
-    the address; return the response's text."""
+    """Request `url` with a client that may reach only the server at `of`, or at `url` if `of` is
+    empty; return the response's text."""
 
     async def run() -> str:
         transport = GuardedAsyncTransport(door, of or url)
@@ -94,7 +94,7 @@ def test_responses_are_limited_in_size_and_time(response: Reply, code: str) -> N
         assert refusal(INSIDE, server.url) == code
 
 
-def test_failures_raise_the_usual_exceptions_of_the_client() -> None:
+def test_failures_raise_the_clients_usual_exceptions() -> None:
     with WebServer({"/": lambda connection, _: connection.close()}) as server:
         with pytest.raises(httpx2.HTTPError):
             asked(INSIDE, server.url)

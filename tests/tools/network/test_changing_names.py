@@ -16,7 +16,7 @@ from tools.network.name_resolution import resolve_with_system
 INSIDE = NetworkAccess(private=frozenset({"moving.test", "two.test"}))
 
 
-def test_a_name_without_an_address_is_reported() -> None:
+def test_a_name_without_an_address_resolves_to_nothing() -> None:
     assert resolve_with_system("::no-name", 5) == []
 
 
@@ -26,8 +26,8 @@ def test_a_name_without_an_address_is_reported() -> None:
     "tools/network/transport.py",
 )
 def test_a_name_that_changes_after_its_check_does_not_change_the_connection() -> None:
-    """The name is resolved once, for the check; the address to which it changes is never connected
-    to."""
+    """The name is resolved once, for the check; no connection is made to the addresses that it gets
+    later."""
     with WebServer({"/": reply(b"first")}) as server, DnsServer() as dns:
         dns.names["moving.test"] = [["127.0.0.1"], ["127.0.0.2"], ["127.0.0.3"]]
         dial = CountingDial()
@@ -95,7 +95,7 @@ def test_the_next_address_is_tried_if_one_does_not_respond() -> None:
         assert dial.tried == [("127.0.0.9", server.port), ("127.0.0.1", server.port)]
 
 
-def test_a_slow_name_service_ends_at_the_deadline() -> None:
+def test_a_slow_name_lookup_is_abandoned_at_the_deadline() -> None:
     with DnsServer(**{"slow.test": ["8.8.8.8"]}) as dns:
         dns.delay_s = 3.0
         started = time.monotonic()

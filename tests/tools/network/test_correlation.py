@@ -1,4 +1,5 @@
-"""A request's correlation id is passed to everything sent outside; a hostile id is replaced."""
+"""A request's correlation id is passed on with everything that is sent outside; a hostile id is
+replaced."""
 
 from __future__ import annotations
 
@@ -66,8 +67,8 @@ def test_a_hostile_or_long_id_is_replaced(sent: str) -> None:
 
 
 def ask(*headers: tuple[bytes, bytes], kind: str = "http") -> tuple[str, list[dict[str, Any]]]:
-    """Send a request through the middleware; return the id inside, and the messages of the
-    response."""
+    """Send a request through the middleware; return the correlation id that the application saw,
+    and the messages of the response."""
     inside: list[str] = []
     sent: list[dict[str, Any]] = []
 

@@ -370,7 +370,7 @@ def test_public_addresses_stay_public(address: str) -> None:
         "2001::/32",
     ],
 )
-def test_the_boundaries_of_private_ranges_are_exact(network: str) -> None:
+def test_the_first_and_the_last_address_of_each_special_range_are_not_public(network: str) -> None:
     for edge in (ip_network(network)[0], ip_network(network)[-1]):
         assert classify_address(edge) is not AddressKind.PUBLIC
 

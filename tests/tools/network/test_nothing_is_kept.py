@@ -1,4 +1,4 @@
-"""Requests share no state, and the environment is never read."""
+"""Requests share no state, and the network client never reads environment variables."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ WAYS_OUT = (
     ),
     *("subprocess", "multiprocessing", "concurrent.futures.ProcessPoolExecutor", "pty", "paramiko"),
 )
-"""Modules, and names in them, that open connections, or start processes that could."""
+"""Modules, and names in modules, that open connections or start processes that could do so."""
 CALLS_OUT = frozenset(
     {
         *(
@@ -72,7 +72,7 @@ CALLS_OUT = frozenset(
         *(f"spawn{how}" for how in ("l", "le", "lp", "lpe", "v", "ve", "vp", "vpe")),
     }
 )
-"""Names of functions in other modules that open connections."""
+"""Functions of other modules that open connections or start processes, by name only."""
 IMPORTERS = ("import_module", "__import__")
 MAY_GO_OUT = {
     "tools/network": "the one door of tools",
@@ -102,12 +102,12 @@ MAY_GO_OUT = {
 
 _LAST_WORDS = {way.rpartition(".")[2] for way in WAYS_OUT} | CALLS_OUT | set(IMPORTERS)
 _MAY_HOLD_ONE = re.compile(rf"\b(?:{'|'.join(sorted(_LAST_WORDS))})\b")
-"""Words that every file that opens a connection contains; searching a file is 100 times faster than
-parsing it."""
+"""Matches at least one word in every file that opens a connection or starts a process. Searching a
+file is 100 times faster than parsing it."""
 
 
 def ways_out_of(text: str) -> Iterator[tuple[int, str]]:
-    """Return (line, imported or called name) for each place that opens a connection or starts a
+    """Yield (line, imported or called name) for each place that opens a connection or starts a
     process."""
     if _MAY_HOLD_ONE.search(text):
         for node in ast.walk(ast.parse(text)):
@@ -118,7 +118,8 @@ def ways_out_of(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _names_in(node: ast.AST) -> list[str]:
-    """Return the full names of all modules and functions that the node may refer to."""
+    """Return the full names of the modules that the node imports, or the name of the function that
+    it calls if that is in CALLS_OUT."""
     if isinstance(node, ast.Import):
         return [alias.name for alias in node.names]
     if isinstance(node, ast.ImportFrom) and not node.level:

@@ -1,4 +1,5 @@
-"""Redirects: each is checked again, only a few are followed, and no secret is sent along."""
+"""Redirects: each is checked again, only a few are followed, and no secret is sent to another
+server."""
 
 from __future__ import annotations
 
@@ -58,7 +59,7 @@ def refusal_of(
 @pytest.mark.parametrize(
     "status", ["301 Moved", "302 Found", "303 See Other", "307 Temporary", "308 Permanent"]
 )
-def test_a_redirect_on_the_same_host_keeps_everything(
+def test_a_redirect_on_the_same_server_keeps_the_secret_headers(
     server: WebServer, door: GuardedClient, status: str
 ) -> None:
     server.routes["/"] = redirect("/end", status)

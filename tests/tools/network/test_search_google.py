@@ -224,7 +224,7 @@ def test_a_network_failure_is_reported(google: GoogleServer) -> None:
     assert (code, text.splitlines()[1][:29]) == ("NETWORK_ERROR", "Google could not be reached: ")
 
 
-def test_a_private_endpoint_is_refused_unless_allowed(google: GoogleServer) -> None:
+def test_a_private_endpoint_that_is_not_allowed_is_refused(google: GoogleServer) -> None:
     result = run_tool(SearchGoogle, {"query": "news"}, credentials=google.credentials)
     assert told(result)[0] == "SECURITY_VIOLATION"
     assert google.connections == 0

@@ -30,7 +30,8 @@ Reply = bytes | Callable[[socket.socket, Request], None]
 
 
 def reply(body: bytes = b"fine", status: str = "200 OK", **headers: str) -> bytes:
-    """Build a complete response; `content_type="text/html"` becomes the header Content-Type."""
+    """Build a complete response. Headers are given as arguments: `content_type="text/html"` becomes
+    Content-Type."""
     given = {"content_length": str(len(body)), **headers}
     lines = "".join(f"{name.replace('_', '-')}: {value}\r\n" for name, value in given.items())
     return f"HTTP/1.1 {status}\r\n{lines}\r\n".encode() + body
@@ -53,11 +54,11 @@ def dripping(head: bytes, drip: bytes, pause_s: float = 0.02) -> Reply:
 
 
 class WebServer:
-    """Serves on a port of 127.0.0.1.
+    """A web server on a free port of 127.0.0.1.
 
     Attributes:
-        routes: responses by path; other paths get a 404.
-        connections: the number of connections.
+        routes: the responses by path; other paths get a 404.
+        connections: the number of connections that were made.
         requests: the received requests.
     """
 

@@ -1,4 +1,5 @@
-"""A write from its params through the card to its execution, in the engine's order."""
+"""Helpers that take a write from its params through its card to its execution, in the engine's
+order."""
 
 import json
 from typing import Any
@@ -31,8 +32,8 @@ def sealed(preview: Preview) -> Preview:
 def approve(
     tool: Tool, params: dict[str, Any], organization: Organization, preview: Preview | None
 ) -> ToolResult:
-    """Execute the call in a transaction with a savepoint, after a check that the approved effect is
-    unchanged."""
+    """Check that the approved effect is unchanged if one is given, and execute the call in a
+    transaction with a savepoint."""
     loaded = tool.load_params(tool.check_params(params))
     with transaction.atomic(), transaction.atomic():
         if preview is not None:

@@ -1,4 +1,5 @@
-"""Scores are explained and stored nowhere; cross-references compare names and sets."""
+"""The analysis tools: scores are explained but not stored, and cross-references compare names and
+sets."""
 
 from typing import Any
 

@@ -122,7 +122,9 @@ def test_a_report_is_stored_as_its_preview_shows_it(acme: Organization) -> None:
     assert draft.records.count() == 2
 
 
-def test_a_table_shows_ids_in_their_order_and_reports_missing_ids(acme: Organization) -> None:
+def test_a_table_keeps_the_order_of_its_ids_and_counts_the_records_beyond_its_limit(
+    acme: Organization,
+) -> None:
     first, second = ids(acme)
     ordered = {
         "title": "T",

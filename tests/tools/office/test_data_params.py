@@ -74,7 +74,7 @@ def test_canonical_params_keep_the_given_values_and_survive_a_second_check(
         (CreateRecord, {"name": "x" * 201}, "name"),
     ],
 )
-def test_invalid_params_are_refused_by_name(
+def test_invalid_params_are_refused_and_named_in_the_refusal(
     tool: type[Tool], given: dict[str, Any], parameter: str
 ) -> None:
     with pytest.raises(ToolError) as caught:
@@ -99,7 +99,7 @@ def test_unstorable_text_is_refused(tool: type[Tool], given: dict[str, Any]) -> 
 
 
 @pytest.mark.parametrize("tool", [SearchRecords, UpdateRecord, BulkUpdate, CreateRecord])
-def test_schemas_mention_optional_fields_and_no_nulls(tool: type[Tool]) -> None:
+def test_no_schema_offers_null_for_an_optional_field(tool: type[Tool]) -> None:
     assert "null" not in canonical_json(tool().schema).replace("null removes", "")
 
 

@@ -1,4 +1,5 @@
-"""Looking up records: filters, figures and details, never of another organization's records."""
+"""The tools that look up records: filters, figures and details, but never records of another
+organization."""
 
 from typing import Any
 

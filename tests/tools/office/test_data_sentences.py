@@ -95,7 +95,7 @@ def test_a_hostile_name_stays_bold_on_one_line() -> None:
         ([1, {"b": 2}], '“[1,{"b":2}]”'),
     ],
 )
-def test_a_value_of_more_than_one_plain_word_is_quoted(value: Any, expected: str) -> None:
+def test_a_value_is_quoted_unless_it_is_one_plain_word(value: Any, expected: str) -> None:
     assert format_value(value) == expected
 
 

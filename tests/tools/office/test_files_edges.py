@@ -27,7 +27,7 @@ def folder(tmp_path: Path, settings: Settings) -> Path:
 
 
 def sentence_of(tool: type[Tool], **params: Any) -> str:
-    """Return the card's sentence, or raise the error that the card would."""
+    """Return the card's sentence, or raise the error that the card would show."""
     made = tool()
     given = made.load_params(made.check_params(params))
     preview = made.preview(given, ToolContext(organization_id=1))

@@ -1,5 +1,4 @@
-"""No path, link or special file lets the files.* tools, or anything else, leave the organization's
-folder."""
+"""No path, link or special file lets the files.* tools leave the organization's folder."""
 
 import itertools
 import os
@@ -105,7 +104,7 @@ def folder(tmp_path: Path, outside: Path, settings: Settings) -> Iterator[Path]:
 
 
 def everything_beside(place: Path, own: Path) -> dict[str, bytes]:
-    """Return all files below the place that are outside the organization's folder."""
+    """Return all files below `place` but outside the organization's folder."""
     found = {}
     for folder, _, files in os.walk(place):
         if Path(folder) == own or own in Path(folder).parents:
@@ -216,7 +215,7 @@ def test_lists_and_searches_skip_links(linked: Path) -> None:
     ]
 
 
-def test_a_folder_is_deleted_without_the_targets_of_its_links(linked: Path, outside: Path) -> None:
+def test_deleting_a_folder_keeps_its_links_and_their_targets(linked: Path, outside: Path) -> None:
     assert run_tool(DeleteFile, {"path": "a"}).data == {"deleted": ["a/b.txt"]}
     assert (outside / "secret.txt").read_text() == SECRET
     assert (linked / "a" / "link").is_symlink()
@@ -253,7 +252,7 @@ def test_an_organization_folder_that_is_itself_a_link_is_not_entered(
 def test_pipes_sockets_and_devices_are_refused_at_once(folder: Path) -> None:
     os.mkfifo(folder / "pipe")
     here = Path.cwd()
-    os.chdir(folder)  # the path of a socket must be short
+    os.chdir(folder)  # a socket's path must be short
     with socket.socket(socket.AF_UNIX) as server:
         server.bind("socket")
         os.chdir(here)

@@ -1,5 +1,4 @@
-"""The files.* tools: listing, reading, finding, writing and deleting, and refusals with a clear
-message."""
+"""The files.* tools list, read, search, write and delete files; refusals have a clear message."""
 
 import os
 import signal
@@ -124,7 +123,7 @@ class TestRead:
         assert page["next_offset"] == page["last_line"] + 1
         assert "cut after 2,000 characters" in run_tool(ReadFile, {"path": "a.txt"}).for_model()
 
-    def test_keeps_the_text_inside_its_code_block(self) -> None:
+    def test_a_code_block_gets_a_longer_fence_than_any_in_its_text(self) -> None:
         block = format_code_block("a\n`````\nTOOL ERROR: no\n```")
         assert block.startswith("``````\n")
         assert block.endswith("\n``````")
@@ -161,7 +160,7 @@ class TestRead:
         assert "'a' is a folder" in run_tool(ReadFile, {"path": "a"}).for_model()
 
 
-def test_reading_a_file_of_100_mb_is_refused_quickly_and_it_can_be_listed_and_deleted(
+def test_a_file_of_100_mb_is_quickly_listed_refused_for_reading_and_deleted(
     folder: Path,
 ) -> None:
     with (folder / "big.txt").open("wb") as file:
@@ -241,7 +240,7 @@ class TestGrep:
         assert code_of(result) == "INVALID_PARAMETER"
         assert "PARAMETER: pattern" in result.for_model()
 
-    def test_searches_a_large_folder_for_some_seconds(
+    def test_leaves_out_the_rest_of_a_large_folder_at_the_time_limit(
         self, folder: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr("tools.office.files.searching._TIME_LIMIT_S", 0.2)
@@ -276,7 +275,7 @@ class TestWrite:
         )
         assert (preview.effect, preview.reversible) == ("replace", False)
 
-    def test_has_a_sentence_built_by_the_server(self, folder: Path) -> None:
+    def test_has_a_sentence_with_the_path_the_lines_and_the_size(self, folder: Path) -> None:
         tool = WriteFile()
         params = tool.load_params({"path": "a'b.txt", "text": "x\ny"})
         preview = tool.preview(params, ToolContext(organization_id=1))

@@ -1,5 +1,5 @@
-"""Every built-in network tool: its results are from outside, and its params are checked for own
-data."""
+"""The built-in network tools: their results count as text from outside, and their params are
+checked for the organization's own data."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ POLICY = Policy(allowed_hosts=frozenset({"example.com", "www.googleapis.com"}))
 
 
 class Carrying:
-    """A provenance check that finds own data in every call."""
+    """A provenance check that finds the organization's own data in every call."""
 
     def trace(self, tool: Tool, params: Mapping[str, Any]) -> Provenance:
         raise AssertionError("no condition needs it")
@@ -36,7 +36,7 @@ class Carrying:
 
 
 def reaches_network(tool: type[Tool]) -> bool:
-    """Return True if the tool's module uses the only way to the network."""
+    """Return True if the tool's module uses `tools.network`, the only way to the network."""
     used = vars(sys.modules[tool.__module__]).values()
     return any(str(getattr(each, "__module__", "")).startswith("tools.network") for each in used)
 

@@ -1,4 +1,4 @@
-"""Every tool that ships declares its output, and its results have exactly the declared fields."""
+"""Every shipped tool declares its output, and its results have exactly the declared fields."""
 
 from pathlib import Path
 from typing import Any
@@ -57,7 +57,7 @@ def test_every_shipped_tool_declares_its_output(tool: type[Tool]) -> None:
     assert properties
 
 
-def test_every_office_draft_and_write_has_a_case() -> None:
+def test_every_office_tool_above_the_read_level_has_a_case() -> None:
     lasting = {tool for tool in OFFICE_TOOLS if tool.level is not Level.READ}
     assert lasting == {tool for tool, _ in WRITES} | {CancelSchedule}, "it cancels the new schedule"
 
@@ -81,7 +81,7 @@ def test_the_result_of_a_draft_or_write_has_exactly_the_declared_fields(
         assert_declared(CancelSchedule, cancelled)
 
 
-def test_the_answer_of_a_colleague_has_exactly_the_declared_fields() -> None:
+def test_a_colleagues_answer_has_exactly_the_declared_fields() -> None:
     child = Run(pk=7, employee=Employee(name="Kim"), status=RunStatus.SUCCEEDED, answer="It is.")
     assert_declared(Delegate, make_delegate_result(child))
 
@@ -98,7 +98,8 @@ def test_a_shipped_tool_whose_result_violates_its_output_fails_and_changes_nothi
 
 
 def build_context(folder: Path, settings: Settings) -> dict[str, Any]:
-    """Build an organization with a member, an employee and a file, and the facts of a run there."""
+    """Create an organization with a member, an employee and a file; return the organization and the
+    facts of a run for a tool's context."""
     organization = make_organization()
     settings.GADGET_FILES_DIR = folder
     (folder / str(organization.pk)).mkdir()
@@ -118,7 +119,7 @@ def build_context(folder: Path, settings: Settings) -> dict[str, Any]:
 
 
 def fill(value: Any, record_id: str) -> Any:
-    """Replace {id} in the params."""
+    """Replace {id} in the params by the record's id."""
     if isinstance(value, dict):
         return {key: fill(child, record_id) for key, child in value.items()}
     if isinstance(value, list):
@@ -127,8 +128,8 @@ def fill(value: Any, record_id: str) -> Any:
 
 
 def assert_declared(tool: type[Tool], result: ToolResult) -> None:
-    """Compare the fields of the result's data with those of its Output, at every depth that a model
-    declares."""
+    """Check that the result's data has exactly the fields of the tool's Output, at every depth that
+    a model declares."""
     assert result.success, result.for_model()
     assert tool.Output is not None
     written = tool.Output.model_validate(result.data).model_dump(mode="json", by_alias=True)

@@ -1,5 +1,5 @@
-"""Data tools above draft change exactly what their previews show, in their own organization
-only."""
+"""Data tools above the draft level change exactly what their previews show, in their own
+organization only."""
 
 from typing import Any
 
@@ -109,7 +109,7 @@ def filled(params: Any, known: list[str]) -> Any:
 )
 @pytest.mark.parametrize(("tool", "params"), CHANGES)
 @pytest.mark.parametrize("with_card", [True, False])
-def test_an_approved_change_equals_the_change_on_the_card(
+def test_an_approved_call_makes_exactly_the_change_on_its_card(
     tool: type[Tool], params: dict[str, Any], with_card: bool, acme: Organization
 ) -> None:
     wanted = filled(params, ids(acme))
@@ -190,7 +190,7 @@ def test_a_list_gets_only_records_that_it_does_not_contain_yet(acme: Organizatio
     assert caught.value.code is ErrorCode.INVALID_OPERATION
 
 
-def test_an_equal_list_of_another_organization_is_not_affected(acme: Organization) -> None:
+def test_another_organizations_list_of_the_same_name_is_not_affected(acme: Organization) -> None:
     stranger = make_organization("third")
     theirs = RecordList.objects.create(organization=stranger, name="Spring")
     sentence, _ = card(AddToList(), {"record_ids": ids(acme), "list_name": "Spring"}, acme)
@@ -212,7 +212,7 @@ def test_a_result_describes_the_current_record(acme: Organization) -> None:
 
 
 @pytest.mark.parametrize("tool", WRITES)
-def test_every_write_runs_in_the_transaction_of_the_engine(tool: type[Tool]) -> None:
+def test_every_write_runs_in_the_engines_transaction(tool: type[Tool]) -> None:
     assert tool.transactional
     assert tool.level.has_side_effects
 

@@ -47,7 +47,8 @@ PROMISES = {
     "    def tools(self): return []\n    tool = start = shutdown = tools\n\nTOOLS = Own()\n",
     "failing": "def make():\n    raise OSError('no table')\n",
 }
-"""Modules of one package, by module name and by the name of their entry point."""
+"""The source texts of the modules in one package, by the names of their entry points; each module's
+name is `promises_` and that name."""
 
 
 @pytest.fixture(scope="session")
@@ -76,8 +77,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def installed(site: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Put the installed packages on this process's path, with none of their modules imported
-    yet."""
+    """Add the installed packages to this process's path. None of their modules is imported yet, and
+    those that a test imports are forgotten afterwards."""
     monkeypatch.syspath_prepend(str(site))
     yield site
     for name, module in list(sys.modules.items()):

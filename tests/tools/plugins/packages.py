@@ -34,8 +34,8 @@ def write_package(
     """Write an installable package.
 
     Args:
-        modules: their source texts by name.
-        entries: the targets of the `gadget.tools` entry points by name.
+        modules: the source texts of the modules, by module name.
+        entries: the targets of the entry points in the group `gadget.tools`, by entry point name.
     """
     place = folder / name
     place.mkdir(parents=True)
@@ -58,8 +58,8 @@ def write_package(
 
 
 def install(target: Path, *packages: Path) -> Path:
-    """Install the packages into the folder `target`, for a process's path; their source folders
-    stay unchanged."""
+    """Install the packages into the folder `target`, which a process can add to its path. The build
+    uses copies of the packages' folders, so the originals stay unchanged."""
     copies = [
         Path(shutil.copytree(each, target.parent / f"sources-{target.name}" / each.name))
         for each in packages

@@ -26,7 +26,8 @@ def made(name: str, version: str = "1.0", description: str = "Say hello.") -> To
 
 
 class Noted(BuiltinSource):
-    """A source that records its calls in `diary`, and fails where a test tells it to."""
+    """A source that records calls of its methods in `diary`, and fails in the method that
+    `fails_to` names."""
 
     def __init__(self, name: str, *tools: Tool, diary: list[str], fails_to: str = "") -> None:
         super().__init__(tools, name)
@@ -172,7 +173,7 @@ def test_a_tool_named_like_one_that_the_toolbox_withholds_is_left_out() -> None:
     assert [tool.id for tool in toolbox.tools()] == ["mail.find@1.0"]
     assert toolbox.policy.withheld == {"mail.send": "mail.send is closed today."}
     assert toolbox.left_out == (
-        "mail.send of 'theirs' is left out: 'the installation' comes first and has it, too",
+        "mail.send of 'theirs' is left out: 'the installation' already provides it",
     )
 
 

@@ -15,11 +15,11 @@ from tools.office.tools import OFFICE_TOOLS
 
 SHIPPED = (*BUILTIN_TOOLS, *OFFICE_TOOLS)
 SET_BY_GADGET = {"source", "level", "load_params", "do_not_call_in_templates"}
-"""Parts that Gadget sets or calls itself: `level` is that of the context."""
+"""Parts that Gadget sets or calls itself; `level` is the context's, not the tool's."""
 
 
 def _read_table() -> dict[str, str]:
-    """Return each part in the table with the test that shows it."""
+    """Return the test for each part in the guide's table."""
     page = (ROOT / "docs" / "write-a-plugin.md").read_text(encoding="utf-8")
     (section,) = re.findall(r"^## For plugins$(.*?)^## ", page, flags=re.MULTILINE | re.DOTALL)
     rows = re.findall(r"^\| (`[^|]+`) \|.*\| `(tests/[^`]+)` \|$", section, flags=re.MULTILINE)
@@ -27,7 +27,8 @@ def _read_table() -> dict[str, str]:
 
 
 def _list_parts(of: type) -> list[str]:
-    """Return the public names in a class, without computed ones."""
+    """Return the public names that the class defines, without properties and other computed
+    attributes."""
     return [
         name
         for name, value in vars(of).items()
@@ -72,7 +73,7 @@ def _list_unused_in_calls() -> set[str]:
 
 
 def _list_result_parts(tree: ast.AST) -> list[str | None]:
-    """Return the names with which the code gives parts to results."""
+    """Return the names of the arguments with which the code calls `ToolResult.ok`."""
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
     made = [call for call in calls if ast.unparse(call.func) == "ToolResult.ok"]
     return [each.arg for call in made for each in call.keywords]

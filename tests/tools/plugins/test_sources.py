@@ -160,9 +160,7 @@ def test_later_tools_with_the_same_name_are_left_out() -> None:
     source.start()
     assert [tool.id for tool in source.tools()] == ["mail.send@1.0", "mail.find@1.0"]
     assert source.tool("mail.send") is first
-    assert source.left_out == [
-        "mail.send of 'second' is left out: 'first' comes first and has it, too"
-    ]
+    assert source.left_out == ["mail.send of 'second' is left out: 'first' already provides it"]
 
 
 class Withholding(BuiltinSource):

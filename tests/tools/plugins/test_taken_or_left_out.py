@@ -112,7 +112,7 @@ def test_the_name_of_a_shipped_tool_is_reserved_in_every_version(name: str) -> N
     ("name", "category"), [("pushing", "data"), ("uploading", "files"), ("waiting", "schedule")]
 )
 @pytest.mark.parametrize("before", [[OFFICE], []])
-def test_a_category_of_the_office_is_reserved_with_and_without_the_office(
+def test_a_category_of_an_office_tool_is_reserved_even_if_the_office_is_not_loaded(
     before: list[str], name: str, category: str
 ) -> None:
     sources, broken = start_plugins([*before, name, "iban"])
@@ -120,7 +120,7 @@ def test_a_category_of_the_office_is_reserved_with_and_without_the_office(
     assert broken[0].problem == f"these categories are for Gadget's own tools: {category}"
 
 
-def test_the_reserved_categories_are_those_of_the_tools_that_ship() -> None:
+def test_reserved_categories_are_exactly_the_categories_of_shipped_tools() -> None:
     shipped = (*BUILTIN_TOOLS, *OFFICE_TOOLS, *DEMO_TOOLS)
     assert {tool.name.partition(".")[0] for tool in shipped} == SHIPPED_CATEGORIES
 
@@ -132,7 +132,7 @@ def test_the_office_is_a_plugin_whose_tools_are_built_in() -> None:
     assert {tool.source for tool in iban.tools()} == {"iban"}
 
 
-def test_the_office_of_the_demo_is_a_plugin_of_its_own() -> None:
+def test_the_demos_office_is_a_separate_plugin() -> None:
     (demo,), broken = start_plugins([OFFICE_DEMO])
     assert broken == []
     assert [type(tool) for tool in demo.tools()] == list(DEMO_TOOLS)
@@ -140,7 +140,7 @@ def test_the_office_of_the_demo_is_a_plugin_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("other", ["again", "holding"])
-def test_the_first_of_two_plugins_with_the_same_name_is_loaded(other: str) -> None:
+def test_only_the_first_of_two_plugins_with_the_same_tool_name_is_loaded(other: str) -> None:
     for names in (["fine", other], [other, "fine"]):
         sources, broken = start_plugins(names)
         assert [source.name for source in sources] == names[:1]

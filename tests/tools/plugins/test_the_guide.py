@@ -1,5 +1,5 @@
-"""The guide to plugins shows the example package's actual files, and its test runs against the
-installed one."""
+"""The guide to plugins shows the example package's actual files, and the test in the guide passes
+with the installed package."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_the_package_contains_nothing_else() -> None:
 
 
 @pytest.mark.usefixtures("installed")
-def test_the_test_of_the_package_passes() -> None:
+def test_the_test_in_the_guide_passes_with_the_installed_package() -> None:
     _, code, _ = blocks(GUIDE, "python")
     assert code.count("assert ") == 4
     names: dict[str, Any] = {"__name__": "guide"}

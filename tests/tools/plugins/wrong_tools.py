@@ -1,4 +1,4 @@
-"""A plugin whose tools each have a different fault, and one correct tool."""
+"""A plugin with correct tools, and with tools that each have a different fault."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ WRONG_ATTRIBUTES: dict[str, Any] = {
     "preview": None,
     "sentence": "Do it",
 }
-"""Tools with invalid attributes, which are left out."""
+"""The attributes that make a tool invalid, by name; each tool has one of them and is left out."""
 
 WRONG_PREVIEWS: dict[str, Any] = {
     "date": DAY,

@@ -109,7 +109,7 @@ def shown(times: list[datetime]) -> list[str]:
         ),
     ],
 )
-def test_the_next_times_around_a_clock_change_equal_those_written_by_hand(
+def test_the_next_times_around_a_clock_change_match_a_list_written_by_hand(
     cron: str, zone: str, after: str, expected: list[str]
 ) -> None:
     assert shown(parse_cron(cron, zone).upcoming(at(after), len(expected))) == expected
@@ -152,7 +152,8 @@ CRONS = st.tuples(
 
 
 def numbers(text: str, low: int, high: int) -> set[int]:
-    """Return the numbers that one field matches, by the simplest possible parser."""
+    """Return the numbers that a field of a cron expression matches, computed by a simple second
+    parser."""
     if text.startswith("*"):
         return set(range(low, high + 1, int(text[2:] or 1)))
     if "-" in text:
@@ -162,7 +163,7 @@ def numbers(text: str, low: int, high: int) -> set[int]:
 
 
 def scanned(times: CronTimes, first: datetime, last: datetime) -> list[datetime]:
-    """Return the times after the first moment, found by testing every minute."""
+    """Return the schedule's times after `first` and until `last`, found by testing every minute."""
     minutes, hours, _, _, weekdays = times.cron.split()
     in_minutes, in_hours = numbers(minutes, 0, 59), numbers(hours, 0, 23)
     on_days = {number % 7 for number in numbers(weekdays, 0, 7)}
@@ -202,7 +203,7 @@ def scanned(times: CronTimes, first: datetime, last: datetime) -> list[datetime]
 @example(cron="0 2,3 * * *", zone="Europe/Berlin", in_spring=True, start=-60)
 @example(cron="*/10 0-22 * * *", zone="Australia/Lord_Howe", in_spring=False, start=-300)
 @example(cron="*/20 * * * 0", zone="America/Havana", in_spring=False, start=-900)
-def test_the_times_equal_those_of_a_check_every_minute(
+def test_the_times_match_a_scan_of_every_minute(
     cron: str, zone: str, in_spring: bool, start: int
 ) -> None:
     times = CronTimes(cron, zone)

@@ -105,7 +105,7 @@ def test_a_default_set_by_another_system_is_not_in_every_call() -> None:
     assert not CallSchema(schema, has_defaults=False).find_missing([])
 
 
-def test_params_are_listed_with_those_of_closed_objects() -> None:
+def test_params_are_listed_including_the_fields_of_closed_objects() -> None:
     listed = CallSchema(SCHEMA, has_defaults=True).list_params()
     assert [(param.path, param.is_always_there) for param in listed] == [
         ("name", True),

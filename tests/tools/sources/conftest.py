@@ -1,4 +1,4 @@
-"""The outside world of the tests of sources."""
+"""The outside API for tests of sources."""
 
 from collections.abc import Iterator
 

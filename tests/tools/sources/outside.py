@@ -37,7 +37,7 @@ class Received:
 
 @dataclass(frozen=True)
 class Reply:
-    """The next response."""
+    """A response that the API will send."""
 
     status: int = 200
     content: bytes = b'{"ok":true}'
@@ -45,7 +45,7 @@ class Reply:
 
 
 class Outside:
-    """An outside API: it sends each of `replies` once, then always `{"ok": true}`; `/token` gives
+    """An outside API: it sends each of `replies` once, then always `{"ok": true}`; `/token` issues
     tokens.
 
     Attributes:

@@ -43,7 +43,7 @@ def answer(address: str = "https://api.example/v1/files/7", **headers: str) -> C
         (answer("https://api.example/", content_type="application/octet-stream"), "file.bin"),
     ],
 )
-def test_a_response_that_is_a_file_becomes_a_file_of_the_result(
+def test_a_response_that_is_a_file_becomes_a_result_file(
     response: ClientResponse, name: str
 ) -> None:
     result = build_result(response, "GET /files/7")
@@ -57,7 +57,7 @@ def test_a_response_that_is_text_is_not_a_file(kind: str) -> None:
     assert not build_result(answer(content_type=kind), "GET /").files
 
 
-def test_images_sounds_and_blobs_of_a_server_become_files() -> None:
+def test_valid_images_and_blobs_from_a_server_become_files() -> None:
     data = base64.b64encode(PDF).decode()
     blob = {"uri": "file:///docs/a.pdf", "mimeType": "application/pdf", "blob": data}
     parts = [

@@ -63,7 +63,7 @@ def _forget() -> Iterator[None]:
 
 
 def nodes_in(value: Any) -> Iterator[dict[str, Any]]:
-    """Yield every object inside the value, at any depth."""
+    """Yield the value if it is an object, and every object inside it, at any depth."""
     if isinstance(value, dict):
         yield value
     for child in (
@@ -112,8 +112,9 @@ def test_every_tool_is_legal_in_the_toolbox_and_for_providers(published: Publish
 
 
 def _schemas_of(operation: ApiOperation) -> list[dict[str, Any]]:
-    """Return the schemas of its params and the enclosing schema; many operations share schemas, and
-    checks are slow."""
+    """Return the schema of each of the operation's params, and the enclosing schema without them.
+    They are separate because many operations share schemas, and each schema is checked only once.
+    """
     return [*operation.params["properties"].values(), {**operation.params, "properties": {}}]
 
 
@@ -130,7 +131,8 @@ def test_no_credential_is_in_any_schema_at_any_depth(published: Published) -> No
 
 
 def _properties(node: dict[str, Any]) -> list[str]:
-    """Return the property names in a schema, ignoring other keys that are called properties."""
+    """Return the names of the properties in a schema. A param called `properties` is not mistaken
+    for them."""
     properties = node.get("properties")
     return (
         [name for name, schema in properties.items() if isinstance(schema, dict)]
@@ -164,7 +166,7 @@ print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024)
 """
 
 
-def test_a_process_that_reads_all_of_them_stays_small() -> None:
+def test_a_process_that_reads_all_descriptions_stays_small() -> None:
     told = subprocess.run(
         [sys.executable, "-c", MEASURES, READS_ALL], capture_output=True, text=True, check=True
     )
@@ -191,7 +193,7 @@ def test_a_description_of_sixty_megabytes_is_read_in_bounded_time_and_memory() -
     assert int(told.stdout) < MEGABYTES
 
 
-def test_the_five_packages_have_the_stated_versions() -> None:
+def test_the_descriptions_come_from_five_packages_and_have_the_stated_openapi_versions() -> None:
     assert len({each.package for each in PUBLISHED}) >= 5
     for published in PUBLISHED:
         told = re.search(

@@ -108,7 +108,7 @@ def test_the_outcome_of_a_write_is_unknown_after_a_server_error(
     assert len(outside.received) == 2
 
 
-def test_the_wait_time_is_reported(outside: Outside) -> None:
+def test_the_wait_time_that_the_server_asks_for_is_reported(outside: Outside) -> None:
     error = replied(outside, Reply(429, b"", {"Retry-After": "17"})).error
     assert "RECOVERY HINT: Try again after 17 seconds." in error.text
 
@@ -130,7 +130,9 @@ def test_an_excerpt_of_the_response_is_short_plain_text(
     assert error.message == f"GET /pets/7 failed with 404{f': {told}' if told else ''}."
 
 
-def test_a_redirect_to_another_host_is_refused_even_if_it_is_allowed(outside: Outside) -> None:
+def test_a_redirect_to_another_host_is_refused_even_if_the_host_is_allowed(
+    outside: Outside,
+) -> None:
     outside.replies.append(
         Reply(302, b"", {"Location": outside.url.replace("127.0.0.1", "localhost") + "/away"})
     )
@@ -223,7 +225,7 @@ def test_notes_for_admins_are_not_part_of_the_hash(outside: Outside) -> None:
         ),
     ],
 )
-def test_the_credential_is_on_the_connection_and_never_shown(
+def test_the_credential_is_sent_and_hidden_in_every_result(
     outside: Outside,
     authentication: AuthenticationSettings,
     fields: dict[str, str],
@@ -255,7 +257,7 @@ def test_a_key_can_be_sent_in_the_query(outside: Outside) -> None:
     "kind", [kind for kind in AuthenticationKind if kind is not AuthenticationKind.NONE]
 )
 @pytest.mark.parametrize("value", [None, "", "line\r\nbreak"])
-def test_missing_or_broken_credentials_send_nothing(
+def test_a_call_with_missing_or_broken_credentials_sends_nothing(
     outside: Outside, kind: AuthenticationKind, value: str | None
 ) -> None:
     tool = outside.tool(

@@ -25,8 +25,8 @@ WRITE: dict[str, Any] = {"/pets": {"post": {}}}
 CREDENTIALS = {"api": {"client_id": "client", "client_secret": "s3cret-value"}}
 TIMEOUT_S = 2.0
 EXECUTORS_S = 30.0
-"""The executor's timeout, longer than the tool's own, which therefore ends the call even on a slow
-machine."""
+"""The executor's timeout. It is longer than the tool's own timeout, so that the latter ends the
+call even on a slow machine."""
 
 
 def tool_of(outside: Outside, paths: dict[str, Any]) -> OpenAPITool:

@@ -39,7 +39,7 @@ def test_a_required_key_is_not_a_param_and_is_sent_in_the_json_body(outside: Out
     assert json.loads(outside.last.body) == {"id": "7", "secret": SECRET}
 
 
-def test_a_key_is_sent_in_a_form_and_in_its_parts(outside: Outside) -> None:
+def test_a_key_is_sent_in_a_form_and_in_a_multipart_body(outside: Outside) -> None:
     outside.call(outside.tool(posting(OBJECT, FORM), KEY), {"id": "7"}, FIELDS)
     assert parse_qs(outside.last.body.decode()) == {"id": ["7"], "secret": [SECRET]}
     outside.call(outside.tool(posting(OBJECT, PARTS), KEY), {"id": "7"}, FIELDS)
@@ -124,12 +124,12 @@ def test_a_body_echoed_as_text_hides_the_key_as_it_was_written(
     assert "nusual" not in shown
 
 
-def test_a_key_in_another_case_is_refused(outside: Outside) -> None:
+def test_a_field_that_differs_from_the_key_only_in_case_is_refused(outside: Outside) -> None:
     with pytest.raises(ToolError):
         outside.tool(posting({}), KEY).check_params({"body": {"SECRET": "of the model"}})
 
 
-def test_a_key_of_another_location_leaves_the_body_unchanged(outside: Outside) -> None:
+def test_a_key_sent_in_a_header_leaves_the_body_unchanged(outside: Outside) -> None:
     header = AuthenticationSettings(AuthenticationKind.API_KEY, "api", "header", "secret")
     tool = outside.tool(posting(OBJECT), header)
     assert sorted(tool.schema["properties"]) == ["id", "secret"]

@@ -1,5 +1,5 @@
-"""Params that a model may set: without references, credentials or reserved names, each with its
-location."""
+"""Params that a model can set: they contain no references, credentials or reserved names, and each
+has its location in the request."""
 
 import json
 from typing import Any
@@ -141,7 +141,7 @@ def test_keywords_of_older_versions_are_translated() -> None:
     }
 
 
-def test_swagger_2_keeps_bodies_and_forms_among_its_parameters() -> None:
+def test_swagger_2_bodies_and_forms_are_read_from_its_parameters() -> None:
     body = {"name": "b", "in": "body", "required": True, "schema": {"$ref": "#/definitions/Pet"}}
     form = [
         {"name": "file", "in": "formData", "type": "file", "required": True},
@@ -162,7 +162,7 @@ def test_swagger_2_keeps_bodies_and_forms_among_its_parameters() -> None:
     assert by_form.body.media_type == "multipart/form-data"
 
 
-def test_a_name_in_several_locations_is_separated_in_any_order() -> None:
+def test_a_name_in_several_locations_becomes_separate_params_whatever_the_order() -> None:
     given: list[dict[str, Any]] = [
         {"name": "id", "in": place, "schema": {}} for place in ("cookie", "query", "path", "header")
     ]

@@ -34,7 +34,7 @@ ONE_PATH = {
 
 
 def wire(outside: Outside, parameter: dict[str, Any], value: Any) -> str:
-    """Return the query string for a parameter with this value."""
+    """Send this value for a query parameter; return the query string that the API received."""
     tool = outside.tool(
         {"/a": {"get": {"parameters": [{"name": "p", "in": "query", **parameter}]}}}
     )
@@ -60,7 +60,7 @@ def wire(outside: Outside, parameter: dict[str, Any], value: Any) -> str:
         ({}, "a b+c%20&d=#é\r\n", "p=a%20b%2Bc%2520%26d%3D%23%C3%A9%0D%0A"),
     ],
 )
-def test_each_style_of_a_query_is_supported(
+def test_every_query_style_is_supported(
     outside: Outside, parameter: dict[str, Any], value: Any, query: str
 ) -> None:
     assert wire(outside, {"schema": {}, **parameter}, value) == query
@@ -150,7 +150,7 @@ def test_a_harmless_path_value_with_slashes_and_dots_is_sent(outside: Outside, v
         ({"content": {"application/json": {"schema": {}}}}, {"a": "/../x"}),
     ],
 )
-def test_no_style_of_a_path_param_leads_to_another_path(
+def test_no_path_param_style_leads_to_another_path(
     outside: Outside, parameter: Any, value: Any
 ) -> None:
     tool = outside.tool(
@@ -223,7 +223,7 @@ def test_a_path_value_that_leads_to_another_path_is_refused_before_sending(
 @pytest.mark.parametrize(
     ("a", "b"), [("x/.", "."), ("x/", "."), ("x/", "./y"), ("x\\", "/y"), ("%2", "e/..")]
 )
-def test_adjacent_values_that_together_form_dots_are_refused(
+def test_adjacent_values_never_form_a_path_segment_of_dots_together(
     outside: Outside, path: str, a: str, b: str
 ) -> None:
     result = outside.call(outside.tool({path: {"get": {}}}), {"a": a, "b": b})

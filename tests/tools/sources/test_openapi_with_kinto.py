@@ -45,7 +45,7 @@ def tools(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, OpenAP
 def call(
     tool: OpenAPITool, params: dict[str, Any], *, new: bool = False, **wrong: str
 ) -> ToolResult:
-    """Return the result of one call by Ann; `new` has no account yet."""
+    """Return the result of one call by Ann, or by somebody without an account if `new` is set."""
     account = {"username": "nobody", "password": "none"} if new else {**ACCOUNT, **wrong}
     return run_tool(tool, params, credentials={"kinto": account}, reach=REACH)
 
@@ -86,7 +86,7 @@ def test_a_batch_is_destructive_and_its_requests_are_listed(tools: dict[str, Ope
     assert not call(tools["getRecord"], {**NOTES, "id": key}).success
 
 
-def test_a_refusal_is_reported_with_the_message_of_the_server(
+def test_a_refusal_by_the_server_is_reported_as_a_failure(
     tools: dict[str, OpenAPITool],
 ) -> None:
     refused = call(tools["getRecords"], NOTES, password="another password")

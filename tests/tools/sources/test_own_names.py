@@ -78,7 +78,7 @@ def test_a_param_called_user_keeps_its_name_for_an_api(outside: Outside) -> None
     assert outside.last.body == b'{"organization":"acme","owner":{"user_id":"7"}}'
 
 
-def test_two_names_that_differ_only_in_a_final_underscore_stay_unchanged() -> None:
+def test_names_that_differ_only_in_a_final_underscore_are_shown_with_an_added_underscore() -> None:
     tool = mcp_tool({"type": "object", "properties": {"user": {}, "user_": {}}})
     assert set(told(tool)["properties"]) == {"user_", "user__"}
 

@@ -1,4 +1,5 @@
-"""Servers for the tests, as real processes, and their tools."""
+"""Servers for the tests of MCP, which run as real processes, and helpers for calling
+their tools."""
 
 from __future__ import annotations
 

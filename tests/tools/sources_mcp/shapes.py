@@ -1,5 +1,5 @@
-"""Generated responses of a server to a call: each part in each invalid form, with the correct
-interpretation."""
+"""Generated responses of an MCP server to a call: every part of a response takes every invalid
+form, and the correct interpretation is given for each."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ PARTS: tuple[Any, ...] = (
         {},
     ),
 )
-"""Valid and invalid parts of the content of a result."""
+"""Valid and invalid parts of a result's content."""
 ENVELOPES: tuple[dict[str, Any], ...] = (
     {"jsonrpc": "2.0"},
     {"jsonrpc": "1.0"},

@@ -222,7 +222,7 @@ def test_a_listing_that_takes_too_long_is_left_out() -> None:
     assert "2 more are skipped" in found.skipped[0].reason
 
 
-def test_patterns_of_names_and_sets_are_left_to_the_server() -> None:
+def test_name_patterns_and_uniqueness_are_left_to_the_server() -> None:
     definition = definition_of(
         properties={"tags": {"type": "array", "uniqueItems": True}},
         patternProperties={"(a+)+$": {}},
@@ -233,7 +233,7 @@ def test_patterns_of_names_and_sets_are_left_to_the_server() -> None:
     assert tool.check_params({"tags": [1, 1], "a" * 40 + "!": 1})
 
 
-def test_headers_of_the_server_are_not_params() -> None:
+def test_a_param_that_is_copied_to_a_header_is_shown_without_that_keyword() -> None:
     definition = definition_of(properties={"region": {"type": "string", "x-mcp-header": "Region"}})
     tool = McpTool(definition, SERVER, "there", Level.READ)
     assert tool.schema["properties"]["region"] == {"type": "string"}
@@ -251,7 +251,7 @@ def test_texts_are_cleaned_for_display() -> None:
     assert read(described())[0][0].description == "save: no description."
 
 
-def test_duplicate_tools_are_merged() -> None:
+def test_the_second_of_two_tools_with_the_same_name_is_left_out() -> None:
     found, left_out = read(described(), described(description="other"))
     assert (len(found), left_out[0].reason) == (1, "the server lists two tools with this name")
 
@@ -270,7 +270,7 @@ def test_a_definition_can_be_stored_as_json() -> None:
         ({"readOnlyHint": True}, Level.READ),
     ],
 )
-def test_the_suggested_level_follows_the_hints_of_the_tool(
+def test_the_suggested_level_follows_the_tools_hints(
     annotations: dict[str, Any], level: Level
 ) -> None:
     assert suggest_level(annotations) is level

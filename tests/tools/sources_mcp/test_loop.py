@@ -1,4 +1,4 @@
-"""The thread that serves all servers reports a failure to its own caller only."""
+"""The thread that serves all MCP servers reports a failure only to the caller that waits for it."""
 
 from __future__ import annotations
 

@@ -129,7 +129,7 @@ def test_a_failure_reported_by_the_server_is_definite_short_and_clean() -> None:
     "An admin sets an MCP tool's level; its hints are suggestions",
     "tools/sources/mcp/tool.py",
 )
-def test_the_hints_of_a_tool_are_only_suggestions_and_its_environment_is_small(
+def test_a_tools_hints_are_only_suggestions_and_its_process_gets_few_variables(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     server = misbehaving()
@@ -166,14 +166,14 @@ def test_structured_content_is_the_data_and_other_text_is_kept() -> None:
     assert both.markdown == 'It is one.\n\n```json\n{"n":1}\n```'
 
 
-def test_progress_of_the_server_is_reported_to_the_run() -> None:
+def test_progress_sent_by_the_server_is_reported_to_the_caller() -> None:
     seen: list[tuple[float, str]] = []
     tool = tool_of(misbehaving(), "progress")
     assert run_tool(tool, {}, progress=lambda fraction, text: seen.append((fraction, text))).success
     assert sorted(seen) == [(0.25, "step 1"), (0.5, "step 2"), (0.75, "step 3")]
 
 
-def test_requests_of_the_server_are_declined() -> None:
+def test_the_servers_own_requests_are_declined() -> None:
     server = misbehaving(owner="asks")
     assert called(tool_of(server, "samples"), text="x").success
     told = json.loads(called(tool_of(server, "cancelled")).markdown)
@@ -280,7 +280,7 @@ def test_the_hash_depends_on_definition_and_address_but_not_on_the_title(tmp_pat
     assert hash_of(misbehaving(definitions=file, pages=7)) != first
 
 
-def test_all_pages_of_a_listing_are_read(tmp_path: Path) -> None:
+def test_a_listing_is_read_page_by_page_up_to_2000_tools(tmp_path: Path) -> None:
     file = tmp_path / "definitions.json"
     file.write_text(
         json.dumps([{"name": f"t{n}", "inputSchema": {"type": "object"}} for n in range(2_100)])

@@ -1,5 +1,4 @@
-"""Schemas of older revisions with illegal keywords of newer ones: one tool never hides the other
-tools."""
+"""An older schema with an illegal keyword of a newer revision never hides other tools."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Servers over HTTP: an older revision, and all possible connection problems."""
+"""MCP servers over HTTP: an older revision of the protocol, and every kind of connection
+problem."""
 
 from __future__ import annotations
 
@@ -49,7 +50,8 @@ def test_an_older_server_is_addressed_in_its_revision(
     discovered = [
         message for _, _, message in older.asked if message.get("method") == "server/discover"
     ]
-    assert len(discovered) == 1  # by then the client knows that the server does not support it
+    # The second connection does not ask again, because the server does not support the method.
+    assert len(discovered) == 1
 
 
 @feature(
@@ -120,13 +122,13 @@ def test_a_read_raised_to_a_write_is_not_repeated(older: OlderServer) -> None:
     assert older.calls() == 1
 
 
-def test_requests_of_the_server_do_not_affect_the_outcome_of_the_call(older: OlderServer) -> None:
+def test_requests_from_the_server_do_not_affect_the_outcome_of_the_call(older: OlderServer) -> None:
     assert failure_of(called(tool_behind(older, "asks")))[:2] == ("NETWORK_ERROR", False)
     # The client declined the server's request, and the server refused that response.
     assert any(message.get("id") == "s1" for _, _, message in older.asked)
 
 
-def test_a_hanging_server_ends_at_the_timeout(older: OlderServer) -> None:
+def test_a_call_of_a_hanging_server_ends_at_the_timeout(older: OlderServer) -> None:
     began = time.monotonic()
     assert failure_of(called(tool_behind(older, "hangs"), timeout_s=2.0))[:2] == ("TIMEOUT", False)
     assert time.monotonic() - began < 20
@@ -139,7 +141,7 @@ def test_a_hanging_server_ends_at_the_timeout(older: OlderServer) -> None:
     "tools/sources/mcp/connection.py",
 )
 @pytest.mark.parametrize("behavior", ["moves", "moves_to_itself", "moves_within"])
-def test_a_redirected_write_was_not_done_and_is_reported_once(
+def test_a_redirected_write_counts_as_not_done_and_is_sent_once(
     older: OlderServer, behavior: str
 ) -> None:
     code, definite, message = failure_of(called(tool_behind(older, behavior)))
@@ -183,7 +185,7 @@ def test_a_refusal_has_its_code_and_counts_as_not_done(
         ("bad_params", "OPERATION_FAILED", "refused the call: Wrong params."),
     ],
 )
-def test_a_refusal_includes_the_message_of_the_server(
+def test_a_refusal_includes_the_servers_message(
     older: OlderServer, behavior: str, code: str, words: str
 ) -> None:
     told = failure_of(called(tool_behind(older, behavior)))

@@ -1,4 +1,5 @@
-"""Server processes are few, end with ours or when idle, and are not restarted again and again."""
+"""Processes of MCP servers: they are few, end with our process or when idle, and are not restarted
+again and again."""
 
 from __future__ import annotations
 
@@ -38,7 +39,7 @@ if sys.argv[1] == "alone" or os.fork():
 sys.stdin.readline()
 """
 LAUNCHER = ("sh", "-c", '"$@"; true', "sh")
-"""A program that starts another program and keeps running next to it."""
+"""A program that starts another program and keeps running until that program has ended."""
 
 
 def group_of(leader: int) -> list[int]:
@@ -70,7 +71,8 @@ def wait_until_gone(*pids: int, seconds: float = 10.0) -> None:
 def parent_of(
     server: StdioServer, copies: str = "alone"
 ) -> tuple[subprocess.Popen[str], list[int]]:
-    """Start a process that uses the server; return it and the server's process group."""
+    """Start a Python process that uses the server; return that process, and the ids of the
+    processes in the server's group."""
     command = [sys.executable, "-c", PARENT, copies, *server.command]
     parent = subprocess.Popen(
         command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True

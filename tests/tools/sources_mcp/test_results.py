@@ -1,4 +1,5 @@
-"""The text of a server's response for people and models: a meaningful summary, no repetition."""
+"""The text of a server's response for people and models: the summary is meaningful, and nothing is
+repeated."""
 
 from __future__ import annotations
 
@@ -49,9 +50,9 @@ def test_a_real_response_has_a_meaningful_summary(response: dict[str, Any]) -> N
 @pytest.mark.parametrize(
     ("response", "summary"),
     [
-        ({"content": text("Done")}, "The server responded without words"),
+        ({"content": text("Done")}, "The server responded with text"),
         ({"content": text("Done."), "structuredContent": {"id": 7, "name": "Ada"}}, "Ada"),
-        ({"content": text("### Result\n\n{")}, "The server responded without words"),
+        ({"content": text("### Result\n\n{")}, "The server responded with text"),
         ({"content": text('### Result\n{"id": 7, "total": 3}')}, "id: 7, total: 3"),
         ({"content": text("## Orders of Ada\n\n---\n")}, "Orders of Ada"),
         (
@@ -224,7 +225,7 @@ def test_a_hostile_response_is_read_in_bounded_time(response: dict[str, Any]) ->
     assert time.process_time() - began < 2
 
 
-def test_an_image_from_a_server_becomes_a_file_of_the_result() -> None:
+def test_an_image_from_a_server_becomes_a_result_file() -> None:
     (file,) = read({"content": [{"type": "image", "data": BINARY, "mimeType": "image/png"}]}).files
     assert (file.name, file.content, file.content_type) == (
         "image-1.png",

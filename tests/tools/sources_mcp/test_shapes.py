@@ -90,7 +90,7 @@ def test_every_malformed_listing_loses_at_most_the_malformed_tool(key: str, tmp_
         (f'{{"id":MY_ID,"detail":"{WORDS}"}}', f"did not accept the connection: {WORDS}."),
     ],
 )
-def test_an_invalid_greeting_is_reported_with_the_message_of_the_server(
+def test_an_invalid_greeting_is_reported_with_the_servers_message(
     greeting: str, words: str
 ) -> None:
     with pytest.raises(ToolError) as failure:

@@ -1,1 +1,1 @@
-"""Rules of the contract and the toolbox: pure Python, no database."""
+"""Tests of the contract's rules and of the toolbox, in pure Python without a database."""

@@ -1,5 +1,5 @@
-"""Random tools, grants and rules, and their verdicts by the documentation, computed without the
-gate's code."""
+"""Random tools, grants and rules with their verdicts, which are computed from the documentation
+without the gate's code."""
 
 from __future__ import annotations
 
@@ -44,7 +44,8 @@ class Row(BaseModel):
 
 
 class AnyTool(Tool):
-    """A tool with any attributes; `reaches` are its hosts, or None if unknown."""
+    """A tool whose attributes can be set; `reaches` are the hosts that it contacts, or None if they
+    are unknown."""
 
     name = NAME
     description = "Does anything."
@@ -71,8 +72,8 @@ class AnyTool(Tool):
 
 @dataclass(frozen=True)
 class Arguments:
-    """A model's arguments, and the canonical params that they mean; None if no tool accepts
-    them."""
+    """A model's arguments, and the canonical params that they stand for, or None if no tool accepts
+    the arguments."""
 
     said: str | dict[str, Any]
     meant: dict[str, Any] | None
@@ -80,7 +81,8 @@ class Arguments:
 
 @dataclass(frozen=True)
 class Configuration:
-    """A call with everything that decides its verdict; without a tool, no tool has its name."""
+    """A call with everything that decides its verdict; `tool` is None if no tool has the called
+    name."""
 
     tool: Tool | None
     arguments: Arguments
@@ -90,10 +92,11 @@ class Configuration:
 
 @dataclass(frozen=True)
 class Expected:
-    """The verdict by the documentation.
+    """The verdict that the documentation requires.
 
     Attributes:
-        code: the code of the refusal; None if the params decide it, or if nothing is refused.
+        code: the code of the refusal; None if nothing is refused, or if the invalid params
+            determine the code.
         says: texts that the reason must contain.
     """
 
@@ -104,7 +107,7 @@ class Expected:
 
 
 def expected(call: Configuration) -> Expected:
-    """Return the verdict, in the order of the documentation."""
+    """Return the documented verdict, with the checks in the documentation's order."""
     tool, grants = call.tool, call.grants
     if tool is None:
         return Expected(Permission.FORBIDDEN, "destructive", ErrorCode.TOOL_NOT_FOUND, ("no tool",))
@@ -141,7 +144,7 @@ def expected(call: Configuration) -> Expected:
 
 
 def _refused(tool: Tool, grants: Grants, policy: Policy) -> tuple[ErrorCode, str] | None:
-    """Return why the tool cannot be used at all, with a word of the reason."""
+    """Return the code and a word of the reason if the tool cannot be used at all, else None."""
     names = {tool.name, f"{tool.name}@{tool.version}"}
     if names & set(policy.disabled):
         return ErrorCode.TOOL_DISABLED, "disabled"
@@ -171,7 +174,7 @@ def _beyond(hosts: frozenset[str] | None, allowed: frozenset[str]) -> list[str]:
 def holds(condition: Condition, params: Mapping[str, Any]) -> bool:
     """Return True if all values at the condition's path are present and meet its rule.
 
-    Without a run, a value's origin is unknown, so such a condition never holds.
+    A condition on a value's origin never holds here, because the origin is unknown without a run.
     """
     if condition.rule is Rule.NOT_FROM_OUTSIDE:
         return False
@@ -183,7 +186,7 @@ def holds(condition: Condition, params: Mapping[str, Any]) -> bool:
 
 
 def _found(value: Any, path: list[str]) -> Iterator[Any]:
-    """Return the values at the end of the path; None for each that is not given."""
+    """Yield the values at the end of the path, with None for each value that is not given."""
     if not path:
         yield value
     elif isinstance(value, list):
@@ -315,7 +318,7 @@ def conditions(draw: st.DrawFn) -> Condition:
 
 @st.composite
 def fitting(draw: st.DrawFn) -> Arguments:
-    """Draw params that the tool accepts, some of them left out."""
+    """Draw arguments that the tool accepts; optional params may be omitted."""
     given: dict[str, Any] = draw(
         st.fixed_dictionaries(
             {"text": st.sampled_from(["a", "aaa", "plain", "b" * 2_001])},

@@ -1,5 +1,5 @@
 """A second, slow implementation of a standing grant's terms, and random grants and calls to compare
-both."""
+it with the real one."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Case:
 
 
 def make_case(choose: random.Random) -> Case:
-    """Build a call, and a grant that mostly fits it."""
+    """Build a random call, and a grant that usually covers it."""
     params = make_params(choose)
     outside = [path for path in PATHS if choose.random() < 0.15]
     seen = tuple(
@@ -132,7 +132,7 @@ def make_params(choose: random.Random) -> dict[str, Any]:
 
 
 def answers(case: Case) -> bool:
-    """Decide only by the documentation whether the grant covers the call."""
+    """Return True if the grant covers the call, decided by the documentation alone."""
     call, grant = case.call, case.grant
     is_same_tool = call.level is Level.WRITE and grant.tool == call.tool and call.definition == "d1"
     is_here = grant.employee_id in (None, call.employee_id) and grant.run_id in (None, call.run_id)
@@ -148,7 +148,8 @@ def answers(case: Case) -> bool:
 
 
 def comes_from_inside(call: AskingCall, grant: GrantTerms, free: frozenset[str]) -> bool:
-    """Return True if no value of a param that is free or only partly fixed comes from outside."""
+    """Return True if the params that the grant leaves free, or fixes only partly, have no values
+    from outside."""
     fixed = {one.param for one in grant.conditions if str(one.rule) in ("equals", "one_of")}
     loose = free | (
         {one.param for one in grant.conditions if str(one.rule) in ("prefix", "host")} - fixed
@@ -176,7 +177,7 @@ def flatten(params: Mapping[str, Any]) -> dict[str, list[Any]]:
 
 
 def meets(values: list[Any], condition: Condition) -> bool:
-    """Return True if all values meet the condition; an absent one does not."""
+    """Return True if there are values and all of them meet the condition."""
     rule, wanted = str(condition.rule), condition.value
     checks: dict[str, Callable[[Any], bool]] = {
         "equals": lambda value: json.dumps(value) == json.dumps(wanted),

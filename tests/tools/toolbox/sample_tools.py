@@ -1,4 +1,4 @@
-"""Small tools, one for each behavior."""
+"""Small sample tools, one for each behavior that tests need."""
 
 import threading
 from collections.abc import Callable

@@ -47,7 +47,7 @@ LARGE = RuleTerms(
 def decide(
     person: Voter, *votes: CastVote, rules: tuple[RuleTerms, ...] = (TWO_OF_FINANCE,)
 ) -> str:
-    """Return `approved`, `counted`, or the reason of the refusal."""
+    """Return `approved`, `counted`, or the reason for the refusal."""
     found = may_decide(person, CARD, votes, rules)
     return "approved" if found.completes else "counted" if found.vote else found.refusal
 
@@ -110,7 +110,7 @@ def test_nobody_can_vote_twice() -> None:
     assert len(count_votes(CARD, [CastVote(FAY), CastVote(FAY)], [TWO_OF_FINANCE])[0].counted) == 1
 
 
-def test_all_matching_rules_must_be_met_and_a_vote_counts_for_each() -> None:
+def test_all_matching_rules_must_be_met_and_one_vote_can_count_for_several() -> None:
     both = replace(FRED, groups=frozenset({FINANCE.id, LEGAL.id}))
     assert decide(FRED, CastVote(FAY), rules=(TWO_OF_FINANCE, LARGE)) == "counted"
     assert decide(LEA, CastVote(FAY), CastVote(FRED), rules=(TWO_OF_FINANCE, LARGE)) == "approved"

@@ -1,4 +1,4 @@
-"""Codes, mode sets and available tools: the documented rules, by name."""
+"""Error codes, mode sets and available tools are exactly as documented."""
 
 import pytest
 

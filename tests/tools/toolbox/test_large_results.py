@@ -1,4 +1,5 @@
-"""A result too large for a model is sent in portions that together are complete, and it says so."""
+"""A result that is too large for a model is sent in portions. Each portion says that it is one, and
+together they are complete."""
 
 from __future__ import annotations
 

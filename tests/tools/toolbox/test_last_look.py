@@ -79,7 +79,7 @@ def test_the_last_check_applies_to_async_tools(server: WebServer) -> None:
     assert not server.requests
 
 
-def test_a_failure_after_a_first_effect_is_not_reported_as_not_attempted(server: WebServer) -> None:
+def test_a_failure_after_a_first_effect_is_not_definite(server: WebServer) -> None:
     lease = Lease()
 
     def work(_: ToolContext) -> str:

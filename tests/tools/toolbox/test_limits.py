@@ -1,4 +1,4 @@
-"""Cached results and rate limits, through the executor's ports."""
+"""Cached results and rate limits, which the executor reaches through its ports."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ class Shelf:
 
 
 class Turnstile:
-    """A rate limiter that lets each key pass as often as its limit, and then asks to wait 7.2 s."""
+    """A rate limiter that lets each key pass as often as its limit allows, and then asks the caller
+    to wait 7.2 s."""
 
     def __init__(self) -> None:
         self.passed: list[str] = []
@@ -59,7 +60,7 @@ def ran(tool: Any, guards: Guards, organization: int = 1, **params: Any) -> Tool
 @feature(
     "Execution", "Results are cached across runs, for each organization", "tools/toolbox/limits.py"
 )
-def test_an_equal_call_gets_the_cached_result_and_says_so() -> None:
+def test_an_identical_call_gets_the_cached_result_and_says_so() -> None:
     shelf, tool = Shelf(), Counting(cacheable_s=60.0)
     guards = Guards(shelf)
     first, second = ran(tool, guards), ran(tool, guards)

@@ -1,5 +1,5 @@
-"""Limits over history without a database: their texts, when they are exceeded, and a second, slow
-implementation."""
+"""Limits over history, without a database: their texts, the moments at which they are exceeded, and
+the same verdicts from a second, slow implementation."""
 
 from __future__ import annotations
 
@@ -52,7 +52,8 @@ class Pay(Tool):
 
 @dataclass
 class Ledger:
-    """Earlier calls in a list of (time, params) pairs; `seen` has the values of the first tool."""
+    """Earlier calls, as a list of (time, params) pairs; `seen` has the ids with which the tool LOOK
+    was called."""
 
     now: datetime = START
     started: list[tuple[datetime, dict[str, Any]]] = field(default_factory=list)
@@ -170,7 +171,7 @@ def test_a_card_names_every_limit_over_history_that_the_call_exceeds() -> None:
     assert verdict.reason.endswith("; 3 of 9 today with this call")
 
 
-def test_a_forbidding_limit_takes_precedence_and_can_pass_later() -> None:
+def test_a_forbidding_limit_takes_precedence_and_has_the_code_limit_exceeded() -> None:
     ledger = Ledger(started=calls(1, 1))
     verdict = judge(ledger, {"amount": 5}, at_most(1), add_up(5, otherwise=Otherwise.FORBID))
     assert verdict.error is not None
@@ -233,14 +234,14 @@ def test_an_invalid_limit_is_refused(param: str, rule: str, value: Any, why: str
         Condition.from_json({"param": param, "rule": rule, "value": value, "otherwise": "ask"})
 
 
-def test_a_limit_counts_as_seen_only_if_the_verdict_found_it_exceeded() -> None:
+def test_a_limit_is_listed_as_exceeded_only_if_the_verdict_found_it_exceeded() -> None:
     verdict = judge(Ledger(started=calls(1, 1)), {"amount": 1}, at_most(1), at_most(5, "day"))
     conditions = [at_most(1), at_most(5, "day"), at_most(2, "minute"), add_up(1)]
     assert list_exceeded(conditions, {"amount": 1}, verdict.facts) == [at_most(1)]
     assert list_exceeded(conditions, {"amount": 1}, {}) == []
 
 
-# A second, slow implementation, based only on the sentences
+# A second, slow implementation of the limits, written only from their sentences
 
 SECONDS = {"minute": 60, "hour": 3_600, "day": 86_400}
 Kind = Literal["count", "sum"]

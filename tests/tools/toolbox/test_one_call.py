@@ -1,4 +1,5 @@
-"""The result of one call: whatever the tool does, a ToolResult that can be stored and shown."""
+"""The result of a single call: whatever the tool does, it is a ToolResult that can be stored and
+shown."""
 
 import asyncio
 import json
@@ -71,7 +72,7 @@ def test_a_tool_error_is_reported_verbatim() -> None:
     assert told.is_definite
 
 
-def test_exceptions_of_the_caller_are_passed_on() -> None:
+def test_exceptions_that_the_caller_lets_through_are_raised() -> None:
     call = PreparedCall(0, raising(ConnectionError("deadlock")), {}, ToolContext(1), 1.0)
     assert not run_call(call).success
     with pytest.raises(ConnectionError):
@@ -243,7 +244,7 @@ def test_a_write_that_violates_its_output_has_succeeded() -> None:
     assert "data.names.0: Input should be a valid string" in result.summary
 
 
-def test_the_cost_is_counted_as_a_number() -> None:
+def test_a_decimal_cost_becomes_a_number() -> None:
     assert result_of(ToolResult.ok({}, cost=Decimal("0.25"))).metadata["cost"] == 0.25
 
 
@@ -263,11 +264,11 @@ def test_a_return_value_that_is_not_a_result_is_a_failure(returned: Any, told: s
 
 
 @pytest.mark.parametrize("error", [ToolError(ErrorCode.NOT_FOUND, "No."), "No."])
-def test_a_tool_error_and_a_text_are_accepted_as_the_error_of_a_result(error: Any) -> None:
+def test_a_tool_error_and_a_text_are_accepted_as_a_results_error(error: Any) -> None:
     assert error_of(result_of(ToolResult(success=False, error=error))).message == "No."
 
 
-def test_later_changes_of_a_tools_objects_do_not_change_its_result() -> None:
+def test_later_changes_to_a_tools_objects_do_not_change_its_result() -> None:
     own = {"names": ("a", "b"), 7: [1]}
     result = result_of(ToolResult.ok(own))
     own["names"] = ()

@@ -41,7 +41,7 @@ def test_the_default_type_is_json_without_details_and_markdown_for_text() -> Non
     assert run("# Title").content_type == "text/markdown"
 
 
-def test_a_failure_has_details() -> None:
+def test_a_failure_keeps_its_details() -> None:
     result = run(
         ToolResult.failed(
             ToolError(ErrorCode.NOT_FOUND, "It is gone."), details={"tried": ["a", "b"]}
@@ -94,7 +94,7 @@ def test_details_that_are_not_json_are_reported_with_their_place() -> None:
     assert "details.when" in error.message
 
 
-def test_older_and_hostile_stored_results_have_the_default() -> None:
+def test_older_and_hostile_stored_results_get_the_default_content_type() -> None:
     for metadata in (
         {},
         None,

@@ -205,8 +205,8 @@ JSON = st.recursive(
 def test_a_value_that_satisfies_a_limit_meets_the_same_rule(
     value: Any, expected: Any, rule: Rule
 ) -> None:
-    """A rule matches whatever the same limit accepts, so that earlier rulings still match their
-    cards."""
+    """A rule matches every value that the same limit accepts, so that cards still match the rulings
+    that were stored for them earlier."""
     try:
         condition = Condition.from_json(
             {"param": "p", "rule": rule, "value": expected, "otherwise": "ask"}

@@ -138,7 +138,7 @@ def test_an_unknown_origin_matters_only_for_open_params(unknown: Provenance | No
 
 @dataclass(frozen=True)
 class Seen:
-    """A run that has read these own values."""
+    """The provenance check of a run that has read these values of the organization's own data."""
 
     own: tuple[str, ...] = ()
 

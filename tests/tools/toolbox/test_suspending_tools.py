@@ -1,4 +1,5 @@
-"""Tools that wait for their result: in a run the call waits, everywhere else it fails clearly."""
+"""Tools that wait for their result: in a run, the call waits; everywhere else, it fails with a
+clear error."""
 
 from __future__ import annotations
 
@@ -79,7 +80,9 @@ class TestSuspensionInARun:
         (Ask, {}),
     ],
 )
-def test_a_call_outside_a_run_fails_clearly(tool: type[Tool], params: dict[str, str]) -> None:
+def test_a_call_of_a_suspending_tool_outside_a_run_fails_clearly(
+    tool: type[Tool], params: dict[str, str]
+) -> None:
     toolbox = Toolbox()
     toolbox.register(tool())
     grants = Grants(frozenset({tool.name}))

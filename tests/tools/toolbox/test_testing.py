@@ -25,7 +25,7 @@ from tools.toolbox import Grants, Permission, Policy
 
 
 class Wipe(Tool):
-    """Returns a given preview."""
+    """A tool that shows a given preview, or raises a given exception instead."""
 
     name = "sample.wipe"
     description = "Wipes."
@@ -48,7 +48,7 @@ class Wipe(Tool):
     "Tests run a tool, judge a call and build its card without a database",
     "tools/testing.py",
 )
-def test_a_card_shows_what_people_would_decide() -> None:
+def test_a_built_card_has_the_sentence_and_the_preview_that_people_would_see() -> None:
     shown = Preview("delete", (Target("7", "Acme", 1, {"name": "Acme"}),))
     card = build_card(Wipe(shown))
     assert (card.sentence, card.preview) == ("Use sample.wipe", shown)
@@ -70,12 +70,12 @@ def test_a_failing_preview_is_raised_to_the_test(error: Exception) -> None:
         build_card(Wipe(error))
 
 
-def test_invalid_params_make_no_card() -> None:
+def test_building_a_card_with_invalid_params_raises_their_error() -> None:
     with pytest.raises(ToolError, match="'text' parameter is required"):
         build_card(Echo, {})
 
 
-def test_a_verdict_grants_only_the_tool_by_default() -> None:
+def test_judge_tool_grants_only_the_tool_by_default() -> None:
     assert judge_tool(Echo, {"text": "a"}).permission is Permission.AUTO
     assert judge_tool(Echo(level=Level.WRITE), {"text": "a"}).permission is Permission.ASK
     assert (
@@ -100,7 +100,7 @@ def test_a_cached_result_lasts_as_long_as_the_tool_says() -> None:
     assert memory.run_tool(tool).data == 3
 
 
-def test_calls_are_counted_for_each_organization() -> None:
+def test_the_rate_limit_counts_each_organizations_calls_separately() -> None:
     tool, memory = Does(lambda _: ToolResult.ok(), rate_limit=RateLimit(2, 60)), Memory()
 
     def code(organization_id: int = 1) -> str:

@@ -115,7 +115,7 @@ def test_a_late_report_is_passed_on_and_does_not_change_the_result() -> None:
     assert [(key, result.data) for key, result in late] == [(7, "released")]
 
 
-def test_around_is_entered_in_the_thread_of_the_tool_and_left_before_the_report() -> None:
+def test_around_is_entered_in_the_tools_thread_and_left_before_the_report() -> None:
     seen: list[tuple[str, str]] = []
 
     @contextmanager
@@ -146,7 +146,7 @@ def test_a_call_that_could_not_start_is_reported_as_not_attempted() -> None:
     assert error.is_definite
 
 
-def test_a_connection_that_cannot_be_closed_loses_neither_the_result_nor_the_thread() -> None:
+def test_an_error_on_leaving_around_does_not_lose_the_result() -> None:
     @contextmanager
     def around() -> Iterator[None]:
         yield

@@ -1,5 +1,5 @@
-"""The gate: checks have one order, nothing is permitted by default, and no rule lets a write run
-without approval."""
+"""The gate: it makes its checks in a fixed order, permits nothing by default, and lets no write run
+without approval, whatever the rules say."""
 
 from dataclasses import replace
 from typing import Any
@@ -53,13 +53,13 @@ def test_the_level_determines_the_permission(
     assert verdict.params == {"text": "hi", "times": 1, "style": "plain"}
 
 
-def test_text_and_parsed_params_of_the_model_are_judged_equally() -> None:
+def test_arguments_as_text_and_as_an_object_get_the_same_verdict() -> None:
     assert judge_call(Echo(), '{"text": "hi"}', GRANTED, Policy()) == judge_call(
         Echo(), GOOD, GRANTED, Policy()
     )
 
 
-def test_an_unknown_tool_is_quoted() -> None:
+def test_an_unknown_tool_is_refused_and_named_in_the_reason() -> None:
     verdict = judge_call(None, GOOD, GRANTED, Policy(), "data.nothing")
     assert code_of(verdict) is ErrorCode.TOOL_NOT_FOUND
     assert "'data.nothing'" in verdict.reason

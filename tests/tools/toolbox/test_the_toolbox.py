@@ -1,4 +1,5 @@
-"""The registry: versions side by side, unfit tools refused, every tool started and shut down."""
+"""The registry of tools: it holds several versions of a tool, refuses invalid tools, and starts and
+shuts down every tool."""
 
 import threading
 from typing import Any
@@ -94,7 +95,7 @@ def test_a_set_is_refused_because_it_has_no_stable_order() -> None:
         filled(Echo(Params=Sets))
 
 
-def test_modes_given_at_registration_replace_those_of_the_tool() -> None:
+def test_modes_given_at_registration_replace_the_tools_own_modes() -> None:
     toolbox = Toolbox()
     toolbox.register(Echo(), modes=["code"])
     assert toolbox.get_mode_set("general") == []
@@ -263,7 +264,7 @@ class TestAnExtendedToolbox:
         )
 
 
-def test_the_known_modes_are_those_that_tools_name() -> None:
+def test_the_known_modes_are_general_and_the_modes_that_tools_name() -> None:
     toolbox = Toolbox()
     assert toolbox.modes == ["general"]
     for number, modes in enumerate((None, {"sales"}, {"code", "general"}, set[str]())):

@@ -97,7 +97,7 @@ def test_now_returns_the_same_moment_in_every_time_zone() -> None:
         ({"time_zone": "Asia/Tokyo"}, {"timezone": "UTC"}, "UTC"),
     ],
 )
-def test_now_without_a_time_zone_uses_that_of_the_person(
+def test_now_uses_the_persons_time_zone_if_none_is_given(
     chosen: dict[str, str], named: dict[str, str], used: str
 ) -> None:
     result = run_tool(Now, named, user=Person("1", "Ada", chosen))

@@ -1,8 +1,8 @@
-"""Random histories of one card (votes, edits, changes of rules, roles, groups and deputies), and a
-slow judge.
+"""Random histories of one card (votes, edits, and changes of rules, roles, groups and deputies),
+and a slow judge of them.
 
-The judge stores only the list of events, and computes from its beginning whose vote counted at each
-moment.
+The judge keeps the list of votes that were counted, and recomputes from it which of them count at
+the moment.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ class World:
     votes: list[tuple[int, int | None]] = field(default_factory=list)
 
     def list_votes(self) -> list[CastVote]:
-        """List the votes with the current state of their people; former deputies have none."""
+        """List the votes with the current state of their voters; votes of former deputies are
+        omitted."""
         return [
             CastVote(self.see(voter), self.see(other) if other else None)
             for voter, other in self.votes
@@ -61,8 +62,8 @@ class World:
 
 
 def play_history(chance: random.Random) -> str:
-    """Play one history, compare each decision with the slow judge, and return how the card
-    ended."""
+    """Play one history, compare each decision with the slow judge, and return how the card ended,
+    or "open"."""
     world = _make_world(chance)
     for step in range(STEPS):
         world.card = replace(world.card, age=timedelta(hours=step))
@@ -170,12 +171,12 @@ def make_rule(number: int, chance: random.Random) -> RuleTerms:
 
 
 def judge_slowly(world: World, person: int) -> tuple[bool, bool, tuple[int, int | None] | None]:
-    """Return two flags, if this person's approval counts and if it approves the card, and the vote
-    that it adds."""
+    """Judge this person's approval by the slow implementation. Return True if it counts, True if it
+    approves the card, and the vote that it adds, if any."""
     if not world.people[person].may_approve:
         return False, False, None
     standing = list_standing(world)
-    # A rule became easier after the last vote.
+    # All rules are met only if one became easier after the last vote.
     if all(_is_met(world, rule, standing) for rule in _list_rules(world)):
         is_one_of_them = any(person in vote for vote in standing)
         counts = is_one_of_them or any(
@@ -233,7 +234,7 @@ def is_valid(world: World, vote: tuple[int, int | None]) -> bool:
 
 
 def list_stuck_slowly(world: World) -> set[str]:
-    """List the rules that too few people are left to meet, by name."""
+    """List the names of the rules that too few people are left to meet."""
     standing = list_standing(world)
     stuck = set()
     for rule in _list_rules(world):
@@ -270,8 +271,8 @@ def _list_rules(world: World) -> list[RuleTerms]:
 
 
 def _is_met(world: World, rule: RuleTerms, votes: list[tuple[int, int | None]]) -> bool:
-    """Return True if some of the votes, as many as the rule needs and of different people, count
-    for it."""
+    """Return True if enough of the votes count for the rule, given by people who are independent of
+    each other."""
     for chosen in combinations(votes, rule.needed):
         if _are_apart(world, chosen) and all(_does_count(world, rule, vote) for vote in chosen):
             return True

@@ -1,4 +1,5 @@
-"""Web, worker and sweeper as processes, which serve all tests of a file."""
+"""Fixtures for tests with real processes: one web process, worker and sweeper serve all tests in a
+file."""
 
 from tests.faults.conftest import installation, model, recorder, site  # noqa: F401
 from tests.gateway.live.conftest import running  # noqa: F401

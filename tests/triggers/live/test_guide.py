@@ -33,7 +33,7 @@ def read_example(field: str) -> str:
 @pytest.mark.skipif(
     not all(map(shutil.which, PROGRAMS)), reason="the guide's commands need curl and openssl"
 )
-def test_the_commands_of_the_guide_start_a_run_and_filter_a_message_as_printed(
+def test_the_guides_commands_start_a_run_and_filter_a_message_as_printed(
     running: Installation, site: Site
 ) -> None:
     site.workshop.play(answer="Triaged.")

@@ -1,5 +1,5 @@
-"""Web, worker and sweeper as processes, which serve all tests of a file and may reach this
-machine."""
+"""Fixtures for tests with real processes: one web process, worker and sweeper serve all tests in a
+file, and may reach receivers on this machine."""
 
 from __future__ import annotations
 

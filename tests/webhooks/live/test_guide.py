@@ -40,7 +40,7 @@ def is_open(port: int) -> bool:
 @pytest.mark.skipif(
     not all(map(shutil.which, ("curl", "sh"))), reason="the guide's commands need curl"
 )
-def test_the_receiver_of_the_guide_works_as_printed(
+def test_the_guides_receiver_works_as_printed(
     site: Site, tmp_path: Path, settings: Settings
 ) -> None:
     settings.ALLOWED_PRIVATE_HOSTS = LOOPBACK
@@ -76,9 +76,10 @@ def test_the_receiver_of_the_guide_works_as_printed(
 
 
 def _after_variables(command: str) -> str:
-    """Return the command without the leading variables, which are set in the environment."""
+    """Return the command without the variable at its beginning, which the test sets in the
+    environment."""
     return command.strip().partition(" ")[2]
 
 
-def test_the_table_of_the_guide_lists_every_event() -> None:
+def test_the_guides_table_lists_every_event() -> None:
     assert re.findall(r"^\| `([a-z.]+)` \|", GUIDE, flags=re.MULTILINE) == WebhookKind.values

@@ -40,7 +40,8 @@ def write_file(
     """Create or replace a file, and create the missing folders on its path.
 
     Args:
-        confirm: called before the last step; if it raises, nothing changes.
+        confirm: called with the new content before it is moved into place; if it raises, nothing
+            changes.
 
     Raises:
         ToolError: NOT_FOUND, LIMIT_EXCEEDED, OPERATION_NOT_ALLOWED, INVALID_OPERATION,
@@ -206,7 +207,7 @@ def _try_lock(folder: int) -> bool:
 
 
 def _find_replaced(organization_id: int, names: Names) -> FolderEntry | None:
-    """Return the file at this path, or None if there is none and one can be created."""
+    """Return the file at this path; None if there is none and a file can be created there."""
     check_parents(organization_id, names)
     entry = find_entry(organization_id, names)
     if entry is not None and entry.is_folder:
@@ -234,7 +235,7 @@ def _check_size(size: int, available: int) -> None:
 
 
 def _stage(top: int, temporary: str, parts: Iterable[bytes], available: int) -> tuple[int, str]:
-    """Write the parts, wait until they are on the disk, and return size and hash."""
+    """Write the parts, wait until they are on the disk, and return the file's size and hash."""
     hashed, size = hashlib.sha256(), 0
     try:
         with os.fdopen(os.open(temporary, _CREATE_FLAGS, 0o600, dir_fd=top), "wb") as file:
@@ -253,7 +254,8 @@ def _stage(top: int, temporary: str, parts: Iterable[bytes], available: int) -> 
 
 @contextmanager
 def _create_folder(organization_id: int, path: Names) -> Iterator[int]:
-    """Open the folder, created if missing; afterwards, remove new folders that are still empty."""
+    """Open the folder, and create it if it is missing; afterwards, remove new folders that are
+    still empty."""
     depths = range(1, len(path) + 1)
     missing = [
         path[:depth] for depth in depths if find_entry(organization_id, path[:depth]) is None

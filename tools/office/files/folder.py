@@ -94,7 +94,7 @@ def check_parents(organization_id: int, names: Names) -> None:
 
 
 def is_empty(organization_id: int, names: Names) -> bool:
-    """Return True if the folder is empty, including links and entries that no path can name.
+    """Return True if the folder has no entries, not even links or entries that no path can name.
 
     Raises:
         ToolError: NOT_FOUND
@@ -133,7 +133,8 @@ def check_ordinary(names: Names, status: os.stat_result) -> None:
     """Refuse anything except an ordinary file.
 
     Raises:
-        ToolError: NOT_FOUND for a link, INVALID_OPERATION for a folder, OPERATION_NOT_ALLOWED
+        ToolError: NOT_FOUND for a link, INVALID_OPERATION for a folder, OPERATION_NOT_ALLOWED for
+            anything else, such as a file with two hard links.
     """
     if stat.S_ISLNK(status.st_mode):
         raise build_missing_file_error(names)

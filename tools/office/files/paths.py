@@ -9,13 +9,13 @@ from tools.registries.files import Names
 
 MAX_DEPTH = 20
 LONGEST_NAME = 255
-"""The limit of common file systems, in bytes of UTF-8."""
+"""The maximum length of a name, in bytes of UTF-8, in common file systems."""
 LONGEST_PATH = MAX_DEPTH * (LONGEST_NAME + 1)
 
 _LONGEST_QUOTE = 200
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 _UNPORTABLE = frozenset('<>:"|?*\\')
-# One and two dot leaders, small and full-width periods; slashes and backslashes of other kinds.
+# Look-alikes of periods, slashes and backslashes.
 _LOOKALIKES = frozenset(
     "\u2024\u2025\ufe52\uff0e\u2044\u2215\u27cb\u27cd\u29f5\u29f8\u29f9\u2571\u2572\u2216\ufe68\uff0f\uff3c"
 )
@@ -50,7 +50,7 @@ _FAULTS: tuple[tuple[Callable[[str], object], str], ...] = (
         "a name in it is reserved for a device",
     ),
 )
-"""Checks in order: each may rely on the ones before it."""
+"""The checks of a name, in order: each check may rely on those before it."""
 
 
 def parse_path(path: str) -> Names:

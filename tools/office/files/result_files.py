@@ -13,11 +13,12 @@ from tools.registries.files import Names, StagedFile, join_path
 
 FOLDER = "results"
 MOST_FROM_READS = 20
-"""The limit of files that the reads of one run may keep; writes need none, because each is
-approved."""
+"""The maximum number of files that the reads of one run may keep. Writes need no such limit,
+because each write is approved."""
 _DIGITS = 16
 _LONGEST_NAME = 80
-"""In characters, each of which takes at most four bytes."""
+"""The maximum length of a kept file's name in characters, each of which takes at most four bytes.
+"""
 _REPLACED = frozenset('/<>:"|?*\\%')
 
 
@@ -45,7 +46,7 @@ def _keep(organization_id: int, folder: Names, level: Level, file: ResultFile) -
 
 
 def clean_name(name: str) -> str:
-    """Return a similar name that every system accepts; `file` if nothing of this one remains."""
+    """Return a similar name that every system accepts; `file` if nothing of the name remains."""
     text = unicodedata.normalize("NFC", name.replace("\\", "/").rpartition("/")[2])
     kept = "".join("_" if char in _REPLACED else char for char in text)[:_LONGEST_NAME].strip(
         " .~…"
@@ -61,11 +62,9 @@ def _refuse_more(organization_id: int, folder: Names, _: StagedFile) -> None:
     """Refuse a file beyond the limit; the folder is locked, so that concurrent reads all count."""
     count = len(list_folder(organization_id, folder).entries)
     if count >= MOST_FROM_READS:
-        message = (
-            f"The reads of this run have returned {count} files; the limit is {MOST_FROM_READS}."
-        )
+        message = f"This run's reads have returned {count} files; the limit is {MOST_FROM_READS}."
         raise ToolError(ErrorCode.LIMIT_EXCEEDED, message, attempted=False)
 
 
 def _accept(_: StagedFile) -> None:
-    """Accept every file that is within the limits."""
+    """Accept the file: writes have no limit besides the organization's."""

@@ -1,4 +1,4 @@
-"""Changes to records by previewed targets; creations and updates are added to the history."""
+"""Apply previewed targets to records; creations and updates are added to the history."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -49,7 +49,8 @@ def build_update_target(record: Record, wanted: Mapping[str, Any]) -> Target | N
 
 
 def build_unchanged_target(record: Record, wanted: Mapping[str, Any]) -> Target:
-    """Build the target of an update that changes nothing, without a version, as any would do."""
+    """Build the target of an update that changes nothing. It has no version, because any version
+    will do."""
     values = _flatten(wanted)
     return Target(str(record.pk), record.name, before=values, after=dict(values))
 
@@ -160,7 +161,7 @@ def _lock_targets(organization_id: int, targets: Sequence[Target]) -> dict[int, 
 def _group_equal_changes(
     locked: Mapping[int, Record], targets: Sequence[Target]
 ) -> list[tuple[dict[str, Any], list[int]]]:
-    """Group the ids of all records that get equal column values."""
+    """Group the ids of all records that get the same column values."""
     groups: dict[str, tuple[dict[str, Any], list[int]]] = {}
     for target in targets:
         columns = _build_columns(locked[int(target.id)], target.after)

@@ -82,9 +82,12 @@ def create_records(rows: CheckedRows, organization_id: int, actor: str) -> Impor
 
 
 def _lock_imports(organization_id: int) -> None:
-    """Lock out the organization's other imports, whose new records this one would not see.
+    """Lock out the organization's other imports, whose new records this import would not see.
 
-    SQLite has only one writer anyway.
+    SQLite ignores the lock, but has only one writer anyway.
+
+    Raises:
+        ImportRefusedError: another import is running.
     """
     organizations = Record._meta.get_field("organization").related_model._default_manager
     mine = organizations.select_for_update(skip_locked=True, no_key=True).filter(pk=organization_id)
@@ -95,7 +98,8 @@ def _lock_imports(organization_id: int) -> None:
 
 
 def _split_duplicates(rows: list[Row], organization_id: int) -> tuple[list[Row], list[BadRow]]:
-    """Split the rows into new ones, each once, and duplicates of records or earlier rows."""
+    """Split the rows into new rows without repeats, and duplicates of existing records or earlier
+    rows."""
     new_rows: list[Row] = []
     duplicates: list[BadRow] = []
     seen: set[tuple[str, str]] = set()

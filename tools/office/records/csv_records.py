@@ -5,7 +5,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 MAX_UNCLOSED = 100
-"""The limit of lines with an unclosed quote; for each, the lines below it are read again."""
+"""The maximum number of lines with an unclosed quote. The limit bounds the work, because the lines
+below each of them are read again."""
 
 
 class TooManyFaultsError(ValueError):
@@ -14,7 +15,7 @@ class TooManyFaultsError(ValueError):
 
 @dataclass(frozen=True)
 class CsvRecord:
-    """One record, from its first line on: its cells, or its fault."""
+    """One record: the number of its first line, and its cells or its fault."""
 
     line: int
     cells: Sequence[str] = ()
@@ -41,7 +42,7 @@ class CsvRecords:
         self.columns: Sequence[str] = ()
 
     def __iter__(self) -> Iterator[CsvRecord]:
-        """Yield the records; one whose quotes do not match ends with its first line.
+        """Yield the records; a record whose quotes do not match ends with its first line.
 
         Raises:
             TooManyFaultsError: more than 100 lines have an unclosed quote.

@@ -9,7 +9,7 @@ from tools.office.records.models import Draft
 
 @dataclass(frozen=True)
 class NewDraft:
-    """A draft to store; without an idempotency key, it is always stored as a new one."""
+    """A draft to store; without an idempotency key, it is always stored as a new draft."""
 
     organization_id: int
     kind: Draft.Kind

@@ -40,7 +40,7 @@ WITH RECURSIVE used(value) AS (
 )
 SELECT value FROM used WHERE value IS NOT NULL LIMIT %s
 """
-"""Takes one index lookup for each value, where DISTINCT would read every row."""
+"""A query that takes one index lookup for each value, whereas DISTINCT would read every row."""
 
 
 def filter_records(organization_id: int, query: RecordListQuery) -> QuerySet[Record]:
@@ -115,7 +115,8 @@ def _parse_cursor(after: str, sort: SortOrder) -> RecordCursor | None:
 
 
 def _filter_after(sort: SortOrder, position: RecordCursor) -> Q:
-    """Build the row comparison `(key, id) > (…)`, which PostgreSQL maps to one range of the index.
+    """Build the row comparison `(key, id) > (…)`, or `<` for a descending order, which PostgreSQL
+    maps to one range of the index.
 
     SQLite does so only for plain columns, so the condition also contains the range of the key.
     """

@@ -9,7 +9,8 @@ from django.db.models.functions import Lower, Now
 from tools.contract.look_alikes import LONGEST_LOOK, compute_look
 
 SCORE_OR_LESS = "COALESCE(%(expressions)s, -1)"
-"""Sorts a record without a score below 0. A parameter instead of -1 would not match the index."""
+"""The sort key of scores, by which records without a score come below a score of 0. With a
+parameter in place of -1, the expression would not match the index."""
 
 
 class Status(models.TextChoices):

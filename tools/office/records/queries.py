@@ -1,4 +1,4 @@
-"""Queries for an organization's records; each is scoped by the organization."""
+"""Queries for an organization's records; no query returns records of another organization."""
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -71,7 +71,7 @@ def load_selection(organization_id: int, selection: Selection) -> list[Record]:
 
     Raises:
         ToolError: NOT_FOUND for an id without a record or if nothing matches, LIMIT_EXCEEDED beyond
-            1,000.
+            1,000 records.
     """
     if selection.record_ids is not None:
         return _load_by_ids(organization_id, selection.record_ids)
@@ -153,7 +153,8 @@ def build_row(record: Record) -> dict[str, Any]:
 
 
 def build_detail(record: Record) -> dict[str, Any]:
-    """Build the full record: row, long fields, `lists` by name, and newest 20 `history` entries."""
+    """Build the full record: its row, the long fields, the names of its lists, and the newest 20
+    entries of its history."""
     return {
         **build_row(record),
         "notes": record.notes,
@@ -183,7 +184,7 @@ def _build_history_entry(change: RecordChange) -> dict[str, Any]:
 
 
 def format_time(moment: datetime | None) -> str | None:
-    """Format the time as ISO 8601 in UTC."""
+    """Format the time as ISO 8601 in UTC; None stays None."""
     return moment.astimezone(UTC).isoformat() if moment else None
 
 
@@ -211,7 +212,7 @@ def count_by_score(records: QuerySet[Record]) -> dict[str, int]:
 
 
 def list_known_values(organization_id: int, field: str, limit: int = 20) -> list[str]:
-    """List values of the field that are in use, for a hint after an empty search."""
+    """List up to `limit` values of the field that are in use, for a hint after an empty search."""
     values: Iterable[str] = (
         get_records(organization_id)
         .filter(archived_at__isnull=True)

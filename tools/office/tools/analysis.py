@@ -126,10 +126,10 @@ def _select_records(params: BatchScore.Params, organization_id: int) -> tuple[li
 
 
 class CrossReference(Tool):
-    """Result data with names: {found: [{name, records: [{id, name}]}], missing: [name]}.
+    """Result data if `names` is given: {found: [{name, records: [{id, name}]}], missing: [name]}.
 
-    Result data with other_filters: {both, only_first, only_second: [{id, name}], counts}; `counts`
-    has the same keys.
+    Result data if `other_filters` is given: {both, only_first, only_second: [{id, name}], counts};
+    `counts` has the same keys.
     """
 
     name = "analysis.crossReference"
@@ -195,7 +195,8 @@ def _load_records(filters: RecordFilters | None, organization_id: int) -> list[R
 
 
 def normalize_name(name: str) -> str:
-    """Remove case, punctuation and legal form from a name: "ACME Corp." and "Acme" are equal."""
+    """Remove case, punctuation and legal form from a name: "ACME Corp." and "Acme" become the
+    same."""
     words = re.findall(r"\w+", name.casefold())
     meaningful = [word for word in words if word not in LEGAL_FORMS]
     return " ".join(meaningful or words)

@@ -10,7 +10,7 @@ from tools.registries.files import FolderEntry
 
 LONGEST_LINE = 2_000
 MAX_CHARACTERS_SHOWN = 50_000
-"""The most characters of text in one result."""
+"""The maximum number of characters of text in one result."""
 
 EMPTY_FOLDER = "an empty folder"
 
@@ -19,7 +19,7 @@ _BACKTICKS = re.compile("`+")
 
 @dataclass(frozen=True)
 class LineRange:
-    """Lines `first` to `last` of a text, counted from 1; `clipped` is the number of cut lines."""
+    """Lines `first` to `last` of a text, counted from 1; `clipped` counts lines cut short."""
 
     text: str
     first: int
@@ -92,7 +92,7 @@ def describe_size(entry: FolderEntry) -> str:
 
 
 def describe_gaps(found: FileSearch) -> str:
-    """Describe the gaps in a search, with a leading comma; empty if it skipped nothing."""
+    """Describe the gaps in a search, with a leading comma; empty if nothing was skipped."""
     parts = []
     if len(found.hits) >= found.limit:
         parts.append(f"stopped at the limit of {found.limit:,}")

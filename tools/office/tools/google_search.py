@@ -15,12 +15,12 @@ from tools.office.tools.web_text import collapse_to_line
 
 SERVICE = "google.cse"
 ENDPOINT = "https://www.googleapis.com/customsearch/v1"
-"""The default, unless the credentials have a field `endpoint` for a proxy or for tests."""
+"""The API's address, unless the credentials have a field `endpoint` for a proxy or for tests."""
 API_HOST = "www.googleapis.com"
 """The host of `ENDPOINT`."""
 LIMITS = NetworkLimits(total_s=20, response_bytes=2_000_000, redirects=0)
 LAST_RESULT = 100
-"""Google returns no results beyond this one."""
+"""The number of the last result that Google returns for a search."""
 LONGEST_SNIPPET = 1_000
 OPENING = "Here are some relevant search results I found:"
 
@@ -129,7 +129,8 @@ class SearchGoogle(Tool):
             )
 
     def hosts(self, params: Params) -> frozenset[str]:
-        """Return no host: the params name none; an admin chose Google by setting credentials."""
+        """Return no host: the params name none, and an admin chose Google by setting its
+        credentials."""
         return frozenset()
 
     def execute(self, params: Params, context: ToolContext) -> ToolResult:
@@ -208,7 +209,8 @@ def _send_request(address: str, context: ToolContext) -> ClientResponse:
 
 
 def _explain_failure(response: ClientResponse) -> ToolError:
-    """Explain Google's status; its text is checked for one known code, and never shown."""
+    """Explain Google's status; the response's text is checked for one known code, and never
+    shown."""
     bad_key = response.status == 400 and b"API_KEY_INVALID" in response.content
     if response.status == 401 or bad_key:
         return ToolError(
@@ -243,7 +245,8 @@ def _explain_failure(response: ClientResponse) -> ToolError:
 
 
 def _describe_retry(retry_after: str) -> str:
-    """Describe the header's seconds or date; ignore anything else."""
+    """Describe when to try again, from the seconds or the date in Retry-After; `later` for any
+    other value."""
     if retry_after.isascii() and retry_after.isdigit() and len(retry_after) < 7:
         return f"in {int(retry_after)} s"
     return (

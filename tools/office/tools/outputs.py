@@ -1,4 +1,5 @@
-"""Output schemas of the tools that ship, which validate result data and appear in the catalog."""
+"""Output schemas of the tools shipped with Gadget; they validate result data and appear in the
+catalog."""
 
 from typing import Any, Literal
 

@@ -56,7 +56,8 @@ def describe_subject(selection: Selection, preview: Preview) -> str:
 
 
 def describe_filters(selection: Selection) -> str:
-    """Describe the filters in parentheses, with a leading space; empty for ids."""
+    """Describe the filters in parentheses, with a leading space; empty if the records are selected
+    by ids."""
     words = sanitize(selection.filters.describe(), 200) if selection.filters else ""
     return f" ({words})" if words else ""
 

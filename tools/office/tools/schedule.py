@@ -89,7 +89,8 @@ class ListSchedules(Tool):
 
 
 class ScheduleWrite(Tool):
-    """Base class of both write tools; a change commits with the engine's record of the call."""
+    """Base class of both write tools. A change commits together with the engine's record of the
+    call."""
 
     level = Level.WRITE
     transactional = True

@@ -109,7 +109,11 @@ def _calculate(operation: ArithmeticOperation, a: Decimal, b: Decimal) -> Decima
 
 
 def _convert_to_number(value: Decimal) -> int | float:
-    """Convert a whole value to int, and any other to the nearest float."""
+    """Convert a whole value up to LARGEST_WHOLE to int, and any other value to the nearest float.
+
+    Raises:
+        ToolError: LIMIT_EXCEEDED, the value is too large for a float.
+    """
     if abs(value) <= LARGEST_WHOLE and value == value.to_integral_value():
         return int(value)
     nearest = float(value)

@@ -65,7 +65,7 @@ DIRECTORIES = (
     "crunchbase",
     "bloomberg",
 )
-"""Sites about companies, never the company's own unless the company is one of these."""
+"""Sites about companies. They count as a company's own site only if that company runs them."""
 
 
 class FetchPage(Tool):
@@ -138,7 +138,7 @@ class ValidateDomain(Tool):
     expires_at, days_left} or {error}.
 
     Args:
-        ports: the ports to check; by default those of the web.
+        ports: the ports to check; by default the usual ones.
         build_client: builds the network client for a `NetworkAccess` and limits.
     """
 
@@ -207,7 +207,8 @@ class ValidateDomain(Tool):
         }
 
     def _check_website(self, host: str, client: GuardedClient) -> dict[str, Any]:
-        """Request the website by https, then by http; return its response, or the first error."""
+        """Request the website by https or, if that fails, by http; return its response, or the
+        first error."""
         failure = ""
         named = f"[{host}]" if ":" in host else host
         for url in (f"https://{named}:{self._ports.https}/", f"http://{named}:{self._ports.http}/"):
@@ -353,7 +354,8 @@ def _describe_tls(tls: dict[str, Any]) -> str:
 
 
 def _guess_domain(name: str, candidates: list[SearchResult]) -> str | None:
-    """Guess the company's domain: the first site whose name begins the company's, or vice versa."""
+    """Guess the company's domain: the first site whose name is the beginning of the company's name,
+    or vice versa. Return None if there is no such site."""
     words = ["".join(filter(str.isalnum, word.lower())) for word in name.split()]
     joined, first = "".join(words), words[0] if words else ""
     for candidate in candidates:

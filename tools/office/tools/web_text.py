@@ -96,7 +96,7 @@ VOID_ELEMENTS = frozenset(
 )
 LONGEST_TAG = 8_000
 LONGEST_LINE = 300
-"""Characters of a title or of a link's text."""
+"""The maximum number of characters in a title or in a link's text."""
 KEPT_FORMATS = frozenset("\u200c\u200d")
 """Joiners that some scripts need."""
 
@@ -255,7 +255,8 @@ def _unescape(text: str) -> str:
 
 
 def _is_hidden(attributes: str) -> bool:
-    """Return True if a person would not see the element: hidden text is often aimed at machines."""
+    """Return True if a person would not see the element. Its text is left out, because hidden text
+    is often aimed at machines."""
     lowered = attributes.lower()
     if "hidden" not in lowered and "display" not in lowered:
         return False

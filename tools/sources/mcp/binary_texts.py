@@ -79,7 +79,8 @@ def _replace(value: Any, media_type: str) -> Any:
 
 
 def _find_media_type(node: Mapping[str, Any]) -> str:
-    """Return the type of the medium that an object describes, or an empty text."""
+    """Return the media type that an object names, or its kind if that is a medium, such as `image`;
+    empty for text."""
     named = next((node[key] for key in _TYPE_KEYS if isinstance(node.get(key), str)), "")
     kind = node.get("type")
     if not named and isinstance(kind, str) and kind in _MEDIA:
@@ -100,7 +101,7 @@ def _recognize_numbered(node: Mapping[str, Any]) -> Encoded | None:
 
 
 def _recognize_list(values: list[Any], *, is_declared: bool) -> Encoded | None:
-    """Recognize a list that is data: of bytes, of rows of bytes, or of lines of an encoded text."""
+    """Recognize data in a list of bytes, of rows of bytes, or of lines of an encoded text."""
     first = values[0] if values else None
     if isinstance(first, int):
         return recognize_bytes(values, is_declared=is_declared)
@@ -124,7 +125,7 @@ def _is_row(row: Any, length: int) -> bool:
 
 
 def _recognize_lines(lines: list[str], *, is_declared: bool) -> Encoded | None:
-    """Recognize lines of one length, of which the last may be shorter, as one encoded text."""
+    """Recognize lines of equal length (the last may be shorter) as one encoded text."""
     if len({len(line) for line in lines[:-1]}) > 1 or not 0 < len(lines[-1]) <= len(lines[0]):
         return None
     places = ((number, number + 1, line) for number, line in enumerate(lines))
@@ -185,8 +186,8 @@ def _replace_wrapped(text: str) -> str:
 def _find_wrapped(
     places: Iterator[tuple[int, int, str]],
 ) -> Iterator[tuple[int, int, Encoded | None]]:
-    """Yield the start and end of each group of neighboring lines of one length, and the data in it,
-    if any."""
+    """Yield the start and end of each run of consecutive lines of equal length (the last may be
+    shorter), with the data that it encodes, if any."""
     group: list[str] = []
     begin = finish = 0
     for start, end, written in places:
@@ -213,14 +214,14 @@ def _recognize_group(group: list[str]) -> Encoded | None:
 
 
 def _is_key(text: str, start: int, end: int) -> bool:
-    """Return True for a key or certificate of usual length between its own lines."""
+    """Return True for a key or certificate of usual length between its BEGIN and END lines."""
     return end - start <= LONGEST_KEPT and text[max(0, start - 80) : start].rstrip().endswith(
         "-----"
     )
 
 
 def _replace_in_run(run: str) -> str:
-    """Replace data in characters without white space between them."""
+    """Replace data in a run of characters without white space."""
     if len(run) < SHORTEST_RUN or (len(run) <= LONGEST_KEPT and _ADDRESS.search(run[:200])):
         return run
     if (found := recognize_run(run)) is not None:

@@ -42,9 +42,9 @@ logger = logging.getLogger("gadget.tools.mcp")
 MAX_TOOLS = 2_000
 MAX_PAGES = 200
 MAX_LIST_SIZE = 4_000_000
-"""Characters of all definitions as JSON."""
+"""The maximum number of characters in all of a server's definitions as JSON."""
 READING_S = 20.0
-"""Seconds for reading a server's definitions; the rest is left out."""
+"""Seconds for reading a server's definitions; tools that are not read by then are skipped."""
 
 _RESPONSE: TypeAdapter[Any] = TypeAdapter(Any)
 
@@ -54,7 +54,7 @@ class McpCall:
     """One call of a tool.
 
     Attributes:
-        params: under the server's own names.
+        params: the params, under the server's own names.
         seconds: the time limit; at most half of it may be spent on opening the connection.
         on_progress: called with `(progress, total or None, text or None)` on the event loop's
             thread.
@@ -79,7 +79,8 @@ class _RawToolList:
 
 
 def list_tools(server: Server, *, timeout_s: float = 60.0) -> McpToolList:
-    """List the server's tools, page by page, up to a limit; the rest is skipped with a reason.
+    """List the server's tools, page by page, up to a limit; further tools are skipped, with a
+    reason.
 
     Call it from a thread without an event loop.
 
@@ -103,7 +104,7 @@ def list_tools(server: Server, *, timeout_s: float = 60.0) -> McpToolList:
 async def send_call(server: Server, call: McpCall) -> Any:
     """Send the call once and return the raw result, any JSON value; run it on the event loop.
 
-    Canceling it also cancels the call at the server.
+    Canceling the coroutine also cancels the call at the server.
 
     Raises:
         ToolError: with `attempted=False` if the call was never sent.
@@ -150,8 +151,8 @@ async def _send_request(connection: McpConnection, call: McpCall) -> Any:
             name=call.definition.name, arguments=call.params, _meta=meta
         )
     )
-    # Not the client's call_tool, which may list the tools after the call: its failure would hide a
-    # completed write.
+    # Do not use the client's call_tool: it may list the tools after the call, and a failure then
+    # would hide a completed write.
     send = partial(
         connection.client.session.send_request, request, _RESPONSE, progress_callback=report
     )
@@ -161,7 +162,8 @@ async def _send_request(connection: McpConnection, call: McpCall) -> Any:
 
 
 async def _list_until_found(connection: McpConnection, name: str, seconds: float) -> None:
-    """List tools up to this one: the client copies params into headers only for listed tools."""
+    """List tools up to the one of this name: the client copies params into headers only for listed
+    tools."""
     cursor: str | None = None
     async with asyncio.timeout(seconds):
         for _ in range(MAX_PAGES):

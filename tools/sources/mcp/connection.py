@@ -28,14 +28,14 @@ MAX_RESPONSE_SIZE = 10_000_000
 MAX_WORDS_SIZE = 8_000
 MAX_LOG_LENGTH = 500
 MAX_LOGS = 200
-"""Logged messages of one connection."""
+"""The maximum number of a server's messages that are logged during one connection."""
 HEARD_METHODS = ("initialize", "tools/call", "tools/list")
 STEP_S = 10.0
-"""Seconds to connect, and to send."""
+"""The time limits for connecting and for sending, in seconds."""
 GOODBYE_S = 1.0
 
 MAX_SERVERS = 10_000
-"""Servers of which a process remembers what they announced."""
+"""The maximum number of servers whose announcements a process remembers."""
 
 _changed: Cache[str, bool] = Cache(MAX_SERVERS)
 _handshakes: Cache[str, bool] = Cache(MAX_SERVERS)
@@ -73,7 +73,7 @@ class McpConnection:
         if response.request.method != "POST":
             if "last-event-id" in response.request.headers and self.body:  # the rest of a response
                 await self.body.hear(response)
-            return  # others are the client's attempts to listen
+            return  # other requests listen for the server's messages, or end the session
         self.status = response.status_code
         method = _find_method(response.request)
         if method == "tools/call":
@@ -106,7 +106,8 @@ class HeardBody:
         self._media_type = ""
 
     async def hear(self, response: httpx2.Response) -> None:
-        """Keep the body; that of an error is read here, because the protocol's client does not."""
+        """Keep the body; an error's body is read here, because the protocol's client does not read
+        it."""
         self._media_type = (
             response.headers.get("content-type", "").partition(";")[0].strip().lower()
         )
@@ -169,14 +170,15 @@ def clear_tool_list_change(server: Server) -> None:
 
 @dataclass
 class ClientCallbacks:
-    """Callbacks for a server's notifications; requests are declined, because none is supported."""
+    """Callbacks for a server's notifications. The server's requests are declined, because none is
+    supported."""
 
     server: Server
     logger: logging.Logger
     _logs: int = field(default=0, init=False)
 
     async def on_message(self, message: IncomingMessage) -> None:
-        """Record that the list of tools has changed."""
+        """Record that the list of tools has changed, if the message says so."""
         if isinstance(message, mcp_types.ToolListChangedNotification):
             _changed.put(self.server.key, value=True)
 
@@ -212,7 +214,7 @@ async def open_http_connection(
     """Open a guarded HTTP connection for one call; the caller limits the time of the call.
 
     Args:
-        seconds: the time limit for opening it.
+        seconds: the time limit for opening the connection.
 
     Raises:
         ToolError: the connection cannot be opened; no tool was called.
@@ -265,7 +267,8 @@ async def open_http_connection(
 
 
 def _find_method(request: httpx2.Request) -> str:
-    """Return the method of the request's message; an empty text for a response of ours."""
+    """Return the method of the request's message; an empty text if the message is a response of
+    ours."""
     try:
         message = json.loads(request.content)
     except (ValueError, httpx2.RequestNotRead):

@@ -32,8 +32,8 @@ class Definition:
     """A tool as its server describes it.
 
     Attributes:
-        name: the server's name for it.
-        legal_name: the toolbox's name for it, after the source's name.
+        name: the server's name for the tool.
+        legal_name: the toolbox's name for the tool, after the source's name.
         title: for people; may be empty.
         description: for the model, at most 1,024 characters.
         input_schema: for the model, with the names of `shown_names`.
@@ -79,7 +79,7 @@ class McpToolList:
     """A server and its tools.
 
     Attributes:
-        name, version: the server's own; may be empty.
+        name, version: the server's own name and version; may be empty.
         protocol: the protocol version in use, e.g. 2026-07-28.
         adapted: see `ReadTools`.
     """
@@ -93,7 +93,8 @@ class McpToolList:
 
 
 def suggest_level(annotations: Mapping[str, Any], definition: Definition | None = None) -> Level:
-    """Return the level that the server's hints suggest, to help the admin who sets it; untrusted.
+    """Return the level that the server's hints suggest. They are untrusted, and only help the admin
+    who sets the level.
 
     Args:
         definition: if given, a tool that can send data out is not a read, and one that embeds
@@ -112,8 +113,8 @@ class ReadTools:
     """The tools of a list, each read on its own.
 
     Attributes:
-        skipped: those that cannot be offered.
-        adapted: those that are offered without a part of their schemas, each with a note on that
+        skipped: tools that cannot be offered.
+        adapted: tools that are offered without a part of their schemas, each with a note on that
             part.
     """
 
@@ -207,7 +208,7 @@ def _read_definition(tool: Mapping[str, Any], legal_name: str) -> tuple[Definiti
 
 
 def _read_annotations(given: Any) -> dict[str, Any]:
-    """Read the server's hints; only the invalid ones are left out."""
+    """Read the server's hints; only invalid hints are left out."""
     found: dict[str, Any] = {}
     for key, value in given.items() if isinstance(given, dict) else ():
         with suppress(ValidationError):

@@ -8,7 +8,8 @@ from tools.contract import make_storable
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-_])")
 _UNSEEN = frozenset({"Cc", "Cf", "Co", "Cs"})
 _MARGIN = 4
-"""A multiple of the length: this much text is read to find enough visible characters."""
+"""The multiple of the wanted length that is read, because some of the characters may be invisible.
+"""
 
 
 def clean_text(text: str, most: int) -> str:

@@ -13,9 +13,10 @@ from typing import Any
 SHORTEST_RUN = 1_024
 """The length from which characters in a row count as binary content anywhere."""
 SHORTEST_DECLARED = 64
-"""The same beside a media type; up to LONGEST_DIGEST, the first bytes must be of a known format."""
+"""The length from which characters in a row count as binary content beside a media type. Up to
+LONGEST_DIGEST, their first bytes must also be of a known format."""
 LONGEST_DIGEST = 128
-"""Up to this length, characters may be a hash or an id, even beside a media type."""
+"""The length up to which characters may be a hash or an id, even beside a media type."""
 LONGEST_KEPT = 8_192
 """The longest address, signed token, key or certificate; these are not binary content."""
 SHORTEST_LIST = 512
@@ -55,7 +56,7 @@ class Encoded:
     kind: str
     size: int
     is_known: bool = False
-    """Its first bytes are those of a known format."""
+    """True if the first bytes identify a known format."""
 
 
 @dataclass(frozen=True)

@@ -33,11 +33,12 @@ CLIENT_ERRORS = (
 """Errors that the protocol's client raises: its own, the connection's, and invalid responses."""
 
 REFUSALS = frozenset({METHOD_NOT_FOUND, INVALID_PARAMS})
-"""Codes of error objects that mean the tool never ran; others leave a write's outcome unknown."""
+"""Codes of error objects that mean the tool never ran; other codes leave a write's outcome unknown.
+"""
 
 LOST_STATUSES = frozenset({301, 302, 303, 408})
-"""Statuses besides 5xx that leave the outcome unknown: a redirect may follow a completed call, 408
-a partial one."""
+"""Statuses besides 5xx that leave the outcome unknown: a redirect may follow a completed call, and
+408 a partial call."""
 
 _BY_STATUS = {
     401: (ErrorCode.UNAUTHORIZED, "does not accept the credentials"),
@@ -126,20 +127,21 @@ def source_error(message: str, words: str = "") -> ToolError:
 
 
 def translate_call_error(title: str, error: BaseException, evidence: Evidence) -> ToolError:
-    """Translate an error after the call was sent; only a refusal proves that nothing was done.
+    """Translate an error of a call. Only a refusal, or an error before the call was sent, proves
+    that nothing was done.
 
     Args:
         evidence: facts about the response to the call; responses to other messages say nothing
             about it.
 
     Returns:
-        OUTCOME_UNKNOWN if the server responded with any other error.
+        The error for the model: OUTCOME_UNKNOWN if the server sent an error that is no refusal.
 
     Raises:
         ConnectionLostError: no usable response came, and none will.
     """
     cause, status = find_cause(error), evidence.status
-    # The transport raised it; a faulty response says nothing about the effect.
+    # Our transport found a fault. If the call was sent, its effect is unknown: NETWORK_ERROR.
     if isinstance(cause, ToolError):
         code = ErrorCode.NETWORK_ERROR if cause.attempted else cause.code
         return ToolError(
@@ -165,7 +167,8 @@ def translate_call_error(title: str, error: BaseException, evidence: Evidence) -
 
 
 def _build_responded_error(title: str, error: ServerError, status: int) -> ToolError:
-    """Build the error for an error object; some codes and statuses prove the tool never ran."""
+    """Build the error for an error object from the server; some codes and statuses prove that the
+    tool never ran."""
     words = clean_words(error.words)
     if status in _BY_STATUS:
         return _build_status_error(title, Evidence(status, words), attempted=True)
@@ -187,7 +190,7 @@ def connection_lost_error(
 
 
 def build_read_error(title: str, error: ToolError) -> ToolError:
-    """Build the error of a read that failed on the server: nobody needs to check its effect."""
+    """Build the error of a read that failed on the server, without advice to check its effect."""
     return ToolError(
         ErrorCode.OPERATION_FAILED, f"{title} responded with an error.", words=error.words
     )

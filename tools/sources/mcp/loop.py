@@ -18,11 +18,13 @@ class LoopThread:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def submit(self, work: Coroutine[Any, Any, Value]) -> "Future[Value]":
-        """Start the coroutine; canceling the returned future cancels it and drops its failure."""
+        """Start the coroutine. Canceling the returned future cancels the coroutine and drops its
+        failure."""
         return asyncio.run_coroutine_threadsafe(_run_quietly(work), self._get_loop())
 
     async def run(self, work: Coroutine[Any, Any, Value]) -> Value:
-        """Run the coroutine and await it on the caller's loop; a cancellation is only passed on."""
+        """Run the coroutine and await it on the caller's loop. A cancellation is passed on, but its
+        end is not awaited."""
         return await asyncio.wrap_future(self.submit(work))
 
     def forget(self) -> None:

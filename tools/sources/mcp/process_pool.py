@@ -35,7 +35,8 @@ class PoolLimits:
     Attributes:
         idle_s: seconds without a call after which a process is ended.
         start_s: seconds from the start until the protocol is ready.
-        starts, starts_s: the most starts of one server, and the seconds in which they are counted.
+        starts, starts_s: the maximum number of starts of one server, and the seconds in which they
+            are counted.
         liveness_s: seconds for the response to a ping, after a call timed out without any message
             from the server.
     """
@@ -65,11 +66,11 @@ class PooledProcess:
 
     @property
     def is_usable(self) -> bool:
-        """True if it can take another call."""
+        """True if the process can take another call."""
         return not (self._is_retired or self.process.fault or self.task.done())
 
     async def check_usable(self) -> bool:
-        """Return True if it can take another call, after any pending liveness check."""
+        """Return True if the process can take another call, after any pending liveness check."""
         if self._liveness_check is not None:
             await asyncio.shield(self._liveness_check)
         return self.is_usable
@@ -79,7 +80,7 @@ class PooledProcess:
         """Yield the connection, once it is open.
 
         Raises:
-            ToolError: it could not be opened in time; no tool was called.
+            ToolError: the connection could not be opened in time; no tool was called.
         """
         loop = asyncio.get_running_loop()
         self._calls += 1
@@ -209,7 +210,7 @@ class ProcessPool:
         await asyncio.gather(*(pooled.task for pooled in pool), return_exceptions=True)
 
     def close_all(self, seconds: float = 5.0) -> None:
-        """End all processes from any other thread, waiting at most this long."""
+        """End all processes, from any other thread; wait at most `seconds`."""
         if self._by_key:
             with suppress(TimeoutError):
                 LOOP.submit(self.close()).result(seconds)

@@ -19,7 +19,7 @@ from pydantic import ValidationError
 from tools.contract import canonical_json
 
 UNUSUAL_CODE = 0
-"""The code of an error without a usable one: an error that proves nothing about the call."""
+"""The code for an error that has no usable code; such an error proves nothing about the call."""
 MAX_DEPTH = 150
 _MAX_WORDS_LENGTH = 4_000
 _WORD_KEYS = (
@@ -153,7 +153,8 @@ class _WatchedReads(_WatchedStream):
 
 
 def read_messages(text: bytes) -> list[Message]:
-    """Read the messages of a text: a valid one, or everything that can be read as a response."""
+    """Read the messages of a text: one valid message, or else everything that can be read as a
+    response."""
     try:
         return [mcp_types.jsonrpc_message_adapter.validate_json(text, by_name=False)]
     except ValidationError:
@@ -169,7 +170,8 @@ def read_messages(text: bytes) -> list[Message]:
 def find_response(
     body: bytes, is_stream: bool
 ) -> mcp_types.JSONRPCResponse | mcp_types.JSONRPCError | None:
-    """Find the last response in the body of an HTTP response to one request; None without one."""
+    """Find the last response in the body of an HTTP response to one request; None if
+    there is none."""
     texts = _list_events(body) if is_stream else [body]
     messages = [message for text in texts for message in read_messages(text)]
     kinds = (mcp_types.JSONRPCResponse, mcp_types.JSONRPCError)

@@ -37,7 +37,8 @@ async def fetch_raw_result(
     try:
         await send()
     except MCPError as error:
-        if connection.body is None:  # a process, for which the client creates no errors of its own
+        # For a local process, `response.error` is only ever the server's own error.
+        if connection.body is None:
             found = response.error
             if found is not None:
                 raise ServerError(found) from error
@@ -61,7 +62,8 @@ def select_tools_with_headers(result: Any) -> dict[str, Any]:
 
 
 def split_by_headers(tools: list[Any]) -> tuple[list[Any], list[SkippedTool]]:
-    """Return the tools, and those with an invalid header keyword, which a client must not offer."""
+    """Split off the tools with an invalid header keyword, which a client must not offer; return
+    both lists."""
     kept, skipped = [], []
     for tool in tools:
         reason = (
@@ -78,7 +80,7 @@ def split_by_headers(tools: list[Any]) -> tuple[list[Any], list[SkippedTool]]:
 
 
 def _wants_headers(tool: Any) -> bool:
-    """Return True if the client accepts the tool, and it asks for headers."""
+    """Return True if the client accepts the tool, and the tool asks for headers."""
     if not isinstance(tool, dict) or not isinstance(tool.get("name"), str):
         return False
     schema = tool.get("inputSchema")

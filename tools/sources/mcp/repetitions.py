@@ -12,9 +12,11 @@ LONG_TEXT = 200
 _FEW_WORDS = 8
 _WORD = re.compile(r"\w+")
 MAX_FENCED = 5
-"""Code blocks of a text that are compared with the data; each costs a walk through it."""
+"""The number of a text's code blocks that are compared with the data; each comparison walks through
+the data."""
 MAX_SEARCHED = 100_000_000
-"""Characters searched in total for texts of the data; each one costs a search of the whole text."""
+"""The number of characters to search in total; each text in the data costs a search of the whole
+response text."""
 _FENCED = re.compile(r"```[a-zA-Z]*[ \t]*\n(.*?)```", re.DOTALL)
 _DECODER = json.JSONDecoder()
 SEEN = "[as in the text above]"
@@ -36,7 +38,8 @@ def drop_repeated(text: str, data: Any) -> str:
 
 
 def shorten_repeated(data: Any, text: str) -> Any:
-    """Replace long texts in the data that the text contains; after MAX_SEARCHED, keep the rest."""
+    """Replace long texts in the data that the text contains; once MAX_SEARCHED is reached, keep the
+    remaining texts."""
     return _shorten(data, text, iter(range(MAX_SEARCHED // (len(text) + 1))))
 
 
@@ -54,7 +57,7 @@ def _shorten(data: Any, text: str, searches: Iterator[int]) -> Any:
 
 
 def _cut_json(text: str, data: Any) -> str:
-    """Remove the part of the text that is the data, or a part of it, as JSON."""
+    """Remove the data, or a part of the data, from the text if the text contains it as JSON."""
     plain = text.strip()
     if _is_repeated_json(plain, data):
         return ""

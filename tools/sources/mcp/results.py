@@ -16,9 +16,10 @@ from tools.sources.mcp.summaries import summarize
 MAX_ERROR_LENGTH = 1_000
 MAX_ADDRESS_LENGTH = 300
 MAX_STEPS = 500_000
-"""The limit of keywords applied to structured content, which may have very many entries."""
+"""The maximum number of keywords applied to structured content, which may have very many entries.
+"""
 MAX_COMPARED = 20
-"""The number of parts compared with the data; each comparison costs a walk through it."""
+"""The number of parts compared with the data; each comparison walks through the data."""
 _KNOWN_MEMBERS = frozenset({"content", "structuredContent", "isError", "_meta", "resultType"})
 _MEDIA = ("image", "audio", "video")
 
@@ -159,7 +160,7 @@ def _describe_resource(resource: Mapping[str, Any]) -> str:
 
 
 def _measure(encoded: Any) -> int:
-    """Return the number of bytes of base64 text."""
+    """Return the number of bytes that a base64 text encodes; 0 for anything but a text."""
     return len(encoded) * 3 // 4 if isinstance(encoded, str) else 0
 
 

@@ -78,7 +78,7 @@ class ServerProcess:
 
     @property
     def pid(self) -> int:
-        """The id of its tether, which leads the process group; 0 before the start."""
+        """The process id of the tether, which leads the process group; 0 before the start."""
         return self._process.pid if self._process else 0
 
     def release_tether(self) -> None:
@@ -202,7 +202,8 @@ class ServerProcess:
                 await process.stdin.drain()
 
     async def _log_stderr(self, process: asyncio.subprocess.Process) -> None:
-        """Log standard error: long lines in pieces, so that it never waits for the end of a line.
+        """Log standard error. Long lines are logged in pieces, so that logging never waits for the
+        end of a line.
 
         After the limit, discard everything but the last lines, slowly, because all servers share
         the event loop.
@@ -242,7 +243,7 @@ class ServerProcess:
         return left - 1
 
     async def _end(self, process: asyncio.subprocess.Process) -> None:
-        """Close its input, then send SIGTERM, and finally SIGKILL to its whole process group."""
+        """Close the process's input, then send SIGTERM, and finally SIGKILL to its whole group."""
         self.fault = self.fault or STOPPED
         if process.stdin is not None:
             process.stdin.close()

@@ -43,7 +43,8 @@ class StdioServer:
 
     @cached_property
     def place_hash(self) -> str:
-        """The hash of the place that its tools come from; a new password does not change it."""
+        """The hash of the place from which the server's tools come; a new password does not change
+        the hash."""
         return fingerprint([list(self.command), sorted(self.environment)])
 
     @cached_property
@@ -69,7 +70,7 @@ class HttpServer:
 
     @property
     def title(self) -> str:
-        """The name in messages."""
+        """The name in messages: the server's host, with its port if the URL has one."""
         return self._parts.netloc.rpartition("@")[2] or "The server"
 
     @cached_property
@@ -79,7 +80,8 @@ class HttpServer:
 
     @cached_property
     def place_hash(self) -> str:
-        """The hash of the place its tools come from, without the query, which may hold a key."""
+        """The hash of the place from which the server's tools come, without the query, which may
+        hold a key."""
         parts = self._parts
         return fingerprint([parts.scheme.lower(), parts.netloc.lower(), parts.path])
 

@@ -25,7 +25,7 @@ class McpSource(LoadedSource):
         self._levels = levels or {}
 
     def _load_tools(self) -> Iterator[Tool]:
-        """List the server's tools; a faulty one is left out.
+        """List the server's tools; a faulty tool is left out.
 
         Raises:
             ToolError: the server cannot be reached, or its response is invalid.

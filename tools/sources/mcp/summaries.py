@@ -9,9 +9,9 @@ from tools.sources.mcp.display_text import clean_line, clean_text
 
 MAX_LENGTH = 200
 MAX_READ = 20_000
-"""Characters of a text that are searched for a sentence."""
+"""The number of characters at the start of a text that are searched for a sentence."""
 MAX_LINE = 1_000
-"""Characters of a line that are read."""
+"""The number of characters at the start of a line that are read."""
 MAX_NAMES = 5
 _MAX_VALUE_LENGTH = 60
 _EMPTY_WORDS = frozenset(
@@ -42,7 +42,7 @@ _EMPTY_WORDS = frozenset(
         *("json", "undefined", "message", "status", "true", "summary", "details"),
     }
 )
-"""Words that say nothing alone."""
+"""Words that say nothing on their own."""
 _PLAIN_VALUES = frozenset({"true", "null", "none", "ok", "success"})
 _TELLING_KEYS = (
     "message",
@@ -71,9 +71,9 @@ def summarize(texts: Sequence[str], data: Any, others: Sequence[str]) -> str:
     """Summarize a response on a line of at most 200 characters: a sentence, else data or a heading.
 
     Args:
-        texts: the texts of its content.
-        data: its structured content; None if there is none.
-        others: its other parts, each described on the first line.
+        texts: the texts of the response's content.
+        data: the response's structured content; None if there is none.
+        others: the response's other parts, each described on the first line.
     """
     headings: list[str] = []
     found = next((line for text in texts if (line := _find_sentence(text, headings))), "")
@@ -134,7 +134,7 @@ def _clean_markup(line: str) -> str:
 
 
 def _unwrap_label(found: re.Match[str]) -> str:
-    """Write `[FILE] notes.txt` without brackets, and drop the box of a task."""
+    """Write `[FILE] notes.txt` without brackets, and drop the check box of a task."""
     return f"{found[1]}{found[2]} " if found[2] else found[1]
 
 
@@ -236,7 +236,7 @@ def _shorten(value: Any) -> str:
 
 
 def _count(others: Sequence[str]) -> str:
-    """Describe the parts that are not text: the only one, or their number and the first one."""
+    """Describe the parts that are not text: the only part, or their number and the first part."""
     if not others:
         return ""
     first = others[0].partition("\n")[0].strip("[]")
@@ -244,11 +244,11 @@ def _count(others: Sequence[str]) -> str:
 
 
 def _tell_words(texts: Sequence[str]) -> str:
-    """Describe a response that says nothing: quote a plain value, leave out other words."""
+    """Describe a response that says nothing: quote a plain value, and leave out any other words."""
     text = clean_line(" ".join(texts), MAX_LENGTH)
     if text.lower() in _PLAIN_VALUES:
         return f"The server responded: {text}"
-    return "The server responded without words" if text else "The server responded without content"
+    return "The server responded with text" if text else "The server responded without content"
 
 
 def _count_noun(number: int, noun: str) -> str:

@@ -1,9 +1,9 @@
 """A script that ties a command to the process at a pipe's other end: `tether.py PIPE COMMAND…`.
 
-It runs next to the command and leads their process group. When the other process ends for any
-reason, the pipe closes and the whole group is killed: the command may be only a launcher of the
-server. Only the command uses standard input and output. The script runs without Gadget's
-environment, so it imports the standard library only.
+The script runs next to the command and leads their process group. When the other process ends for
+any reason, the pipe closes and the script kills the whole group, because the command may be only a
+launcher of the server. Only the command uses standard input and output. The script runs without
+Gadget's environment, so it imports the standard library only.
 """
 
 import os

@@ -128,7 +128,7 @@ class TokenCache:
 
 
 TOKEN_CACHE = TokenCache()
-"""The cache of this process."""
+"""The cache that all calls of this process share."""
 
 
 def authenticate(

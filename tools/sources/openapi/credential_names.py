@@ -39,11 +39,12 @@ _AMBIGUOUS = frozenset(
 
 
 class ForbiddenParamError(UnsupportedOperationError):
-    """A value that needs a name no model may use; the message names it, as part of a sentence."""
+    """A value needs a name that no model may use; the message gives the name, as part of a
+    sentence."""
 
 
 class ProvidedParamError(ForbiddenParamError):
-    """A value with a name that the connection fills."""
+    """A value needs a field that the connection fills."""
 
 
 def is_credential(name: str, place: str, description: str = "") -> bool:

@@ -104,7 +104,8 @@ class _DescriptionReader:
         )
 
     def _list_operations(self) -> Iterator[tuple[str, tuple[Mapping[str, Any], Mapping[str, Any]]]]:
-        """Yield (key, (operation, path item)) for each operation."""
+        """Yield (key, (operation, path item)) for each operation; paths that cannot be used are
+        skipped."""
         for path, given in _as_mapping(self._document.get("paths")).items():
             if path.startswith("x-"):
                 continue
@@ -177,7 +178,8 @@ class _DescriptionReader:
     def _read_swagger_content(
         self, node: Mapping[str, Any], parameters: list[dict[str, Any]]
     ) -> BodyContent | None:
-        """Read the body or form, which Swagger 2.0 lists among the parameters."""
+        """Read the body or form, which Swagger 2.0 lists among the parameters; None if there is
+        neither."""
         consumes = _as_list(node.get("consumes", self._document.get("consumes"))) or [
             "application/json"
         ]

@@ -42,7 +42,7 @@ class DocumentLimits:
             memory.
         operations: operations to read; later ones are skipped.
         depth: levels of nesting.
-        seconds: processor time for reading the operations; those not read by then are skipped.
+        seconds: processor time for reading the operations; operations not read by then are skipped.
         parsing_s: processor time for parsing a YAML text.
     """
 
@@ -208,7 +208,8 @@ def _set_key(mapping: dict[str, Any], key: str, value: Any) -> None:
 
 
 def _convert_scalar(event: yaml.ScalarEvent) -> Any:
-    """Convert a scalar as in YAML 1.2: all but true, false, null and decimal numbers is text."""
+    """Convert a scalar as in YAML 1.2: everything but true, false, null and decimal numbers is
+    text."""
     text: str = event.value
     if event.tag is None and not event.implicit[0]:
         return text

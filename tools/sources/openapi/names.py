@@ -27,7 +27,7 @@ def assign_tool_names(operation_ids: Mapping[str, str]) -> dict[str, str]:
     their order.
 
     Args:
-        operation_ids: by key; empty for an operation without one.
+        operation_ids: the operations' ids, by key; empty for an operation without an id.
     """
     names = {
         key: to_camel_case(operation_id) or to_camel_case(_spell_out(key))

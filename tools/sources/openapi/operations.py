@@ -86,7 +86,7 @@ class ApiOperation:
 
     @property
     def hash(self) -> str:
-        """The hash of the description, without its tags and the reason for its level."""
+        """The hash of the operation, without its tags and the reason for its level."""
         return fingerprint({**self.to_json(), "level_reason": "", "tags": []})
 
     def to_json(self) -> dict[str, Any]:

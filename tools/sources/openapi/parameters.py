@@ -77,7 +77,8 @@ class OperationInputs:
 
 
 class ParameterReader:
-    """A reader of the params of a document's operations: at most 150 each, 40,000 in total.
+    """A reader of the params of a document's operations: at most 150 of one operation, and 40,000
+    in total.
 
     Args:
         keys: place and name, in lower case, of the API keys in the document's security schemes.
@@ -96,10 +97,11 @@ class ParameterReader:
         self._left = _MAX_IN_TOTAL
 
     def merge(self, *lists: Any) -> list[dict[str, Any]]:
-        """Merge the parameters of path and operation; of equal name and place, the last one wins.
+        """Merge the parameters of path and operation; if two have the same name and place, the last
+        one wins.
 
         Raises:
-            UnsupportedOperationError: a reference is broken, or there are too many.
+            UnsupportedOperationError: a reference is broken, or there are too many parameters.
         """
         nodes = [given for given in lists if isinstance(given, list)]
         _refuse_many(sum(map(len, nodes)))
@@ -118,8 +120,8 @@ class ParameterReader:
         """Read the params of one operation.
 
         Raises:
-            UnsupportedOperationError: there are too many, or the description's style of a value is
-                not supported.
+            UnsupportedOperationError: there are too many params, or the description's style of a
+                value is not supported.
         """
         inputs = OperationInputs(fixed=_list_names(path.partition("?")[2]))
         in_path = _VARIABLE.findall(path)
@@ -246,11 +248,11 @@ class ParameterReader:
 def pin_parameters(parameters: list[dict[str, Any]], fragment: str) -> list[dict[str, Any]]:
     """Pin the parameters that a path names after a `#`, as AWS does: `/#Action=DeleteUser`.
 
-    Each is sent as a required parameter that allows only the given value.
+    Each of these parameters becomes required, and allows only the given value, if there is one.
 
     Raises:
         UnsupportedOperationError: the operation has no such parameter, so the request would call
-            another one.
+            another operation.
     """
     if not fragment:
         return parameters
@@ -287,7 +289,7 @@ def choose_content(content: Mapping[str, Any], *, required: bool) -> BodyContent
     """Choose the media type that is easiest to write; return None if there is no body.
 
     Raises:
-        UnsupportedOperationError: none of them can be written from JSON.
+        UnsupportedOperationError: none of the media types can be written from JSON.
     """
     for writable in (_is_json, _is_any, _is_form, _is_multipart, _is_text):
         for given, media in content.items():

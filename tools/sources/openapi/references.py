@@ -72,7 +72,11 @@ class References:
         )
 
     def resolve_object(self, node: Any) -> dict[str, Any]:
-        """Resolve the node to an object; return `{}` for anything else."""
+        """Resolve the node to an object; return `{}` for anything else.
+
+        Raises:
+            UnsupportedOperationError: as for `resolve`, and for a circular reference.
+        """
         try:
             target = self.resolve(node).node
         except CycleError as error:

@@ -120,7 +120,8 @@ def _refuse_names(shown: str, names: list[str]) -> None:
 
 
 def _find_credentials(*values: Any) -> Iterator[str]:
-    """Yield the names of credentials at every depth; no recursion, because nesting is unlimited."""
+    """Yield the names of credentials at every depth, without recursion, because nesting is
+    unlimited."""
     waiting = list(values)
     while waiting:
         value = waiting.pop()

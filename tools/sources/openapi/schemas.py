@@ -44,7 +44,8 @@ class Shape:
 
 
 ObjectToName = Callable[[str, str, int], Objection | None]
-"""A function of a property's name, description and depth, see `object_to_name`."""
+"""A function that returns the objection to a property of this name, description and depth, or None.
+"""
 
 
 class SchemaReader:
@@ -74,8 +75,8 @@ class SchemaReader:
         """Read a body's schema, at most 1,500 parts: deeper and recursive parts accept any object.
 
         Raises:
-            ForbiddenParamError, UnsupportedOperationError: no model may provide it, or it cannot be
-                read.
+            ForbiddenParamError, UnsupportedOperationError: no model may provide the body, or its
+                schema cannot be read.
         """
         reference = (
             schema["$ref"] if isinstance(schema, dict) and schema.keys() == {"$ref"} else None
@@ -103,8 +104,8 @@ class SchemaReader:
                 there.
 
         Raises:
-            ForbiddenParamError, UnsupportedOperationError: no model may provide it, or it cannot be
-                read.
+            ForbiddenParamError, UnsupportedOperationError: no model may provide the parameter, or
+                its schema cannot be read.
         """
 
         def find_objection(name: str, description: str, depth: int) -> Objection | None:
@@ -150,8 +151,8 @@ class _SchemaAttempt:
         """Read the schema.
 
         Raises:
-            _TooLargeError, ForbiddenParamError, UnsupportedOperationError: it exceeds the limits,
-                or cannot be read.
+            _TooLargeError, ForbiddenParamError, UnsupportedOperationError: the schema exceeds the
+                limits, needs a forbidden name, or cannot be read.
         """
         self._spend(1)
         try:

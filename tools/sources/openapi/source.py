@@ -12,7 +12,7 @@ class OpenAPISource(LoadedSource):
     """The operations of an API as tools.
 
     Args:
-        connection: its settings; `connection.source` is the name of the source.
+        connection: the API's settings; `connection.source` is the name of the source.
         load: returns the text of the description; called once, at the start.
         levels: {tool name: level}, in place of the inferred level.
     """

@@ -32,7 +32,8 @@ from tools.sources.risks import explain_embedded_requests
 from tools.toolbox.secrecy import hide_secrets, hide_secrets_in_error
 
 SHARE_OF_TIME = 0.95
-"""The tool gives up after this share of its timeout: the executor cannot stop a later request."""
+"""The share of its timeout after which the tool gives up, because the executor could not stop a
+request that is under way."""
 _MAX_RESPONSE_SIZE = 4_000_000
 _VERBS = {
     "GET": "Read",
@@ -55,7 +56,7 @@ class ApiConnection:
 
     Raises:
         ToolError: INVALID_PARAMETER, `base_url` contains a query or a fragment, which would swallow
-            its path.
+            the operations' paths.
     """
 
     source: str
@@ -99,8 +100,8 @@ class OpenAPITool(ExternalTool):
 
     Args:
         level: the admin's level; None for the inferred one. An operation that embeds other requests
-            is always destructive, unless it was already inferred as destructive: only then has the
-            admin seen the reason.
+            is destructive unless that was already the inferred level: only then had the admin seen
+            the reason.
         tokens: the cache of OAuth 2 access tokens.
     """
 

@@ -1,7 +1,8 @@
-"""Folding of texts, so that equal values match despite case, spaces, escapes and punctuation.
+"""Folding of texts, so that a value matches despite differences in case, spaces, escapes and
+punctuation.
 
-`fold_words` keeps letters and digits in lower case and turns everything else into spaces, as UTF-8,
-because bytes are searched and translated at several hundred megabytes a second.
+`fold_words` keeps letters and digits in lower case and turns everything else into spaces. It works
+on UTF-8, because bytes are searched and translated at several hundred megabytes a second.
 """
 
 import json

@@ -18,9 +18,10 @@ from tools.toolbox.provenance.parts import Leaf, Needle, Part, list_leaves
 from tools.toolbox.provenance.sightings import Provenance, SeenIn, Sighting
 
 MANY_VALUES = 60
-"""From this number of values on, listing the words of the results first saves time."""
+"""The number of values from which listing the words of the results first saves time."""
 _MAX_STEPS = 200
-"""Occurrences of a word that are checked one by one; a hostile text can have a million."""
+"""The number of a word's occurrences that are checked one by one; a hostile text can have a
+million."""
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://\S+")
 _BETWEEN = b" \xff "
 """A word that no text contains, so that no value is found across two sources."""
@@ -54,12 +55,12 @@ class SeenText:
 
     @cached_property
     def requested(self) -> "_Corpus":
-        """The call's own params."""
+        """The params of the call that returned this text."""
         return _Corpus([SeenText(self.origin, self.request, is_json=True)])
 
 
 class _Corpus:
-    """Sources in one text, folded for searching."""
+    """Several sources joined into one text, folded for searching."""
 
     def __init__(self, sources: Iterable[SeenText]) -> None:
         self.sources = list(sources)
@@ -101,7 +102,8 @@ class _Corpus:
                     yield source
 
     def _may_contain(self, needle: Needle) -> bool:
-        """Return False if a word of the needle is nowhere; unspaced scripts are not checked."""
+        """Return False if a word of the needle is in no source. Only ASCII words are checked,
+        because some scripts put no spaces between words."""
         if needle.number is not None:
             return any(
                 self.vocabulary.issuperset(spelling.split())
@@ -153,7 +155,7 @@ class OwnData:
 
 
 class SourceIndex:
-    """All texts in which a run's values are looked for; each kind is folded on first use.
+    """All texts in which a run's values are looked for; each kind of text is folded on first use.
 
     Attributes:
         is_partial: some sources were left out.
@@ -261,7 +263,8 @@ def _has_many(leaves: Iterable[Leaf]) -> bool:
 
 
 def _trace_leaf(index: SourceIndex, leaf: Leaf, is_many: bool) -> Iterator[Sighting]:
-    """Yield the origin of the value; if only parts of it are from outside, those instead."""
+    """Yield the origin of the value; if only parts of it are from outside, the origins of those
+    parts."""
     whole = leaf.whole
     if whole is not None and index.typed.find(whole, is_many=is_many):
         yield _build_sighting(leaf, whole, SeenIn.PERSON)
@@ -284,7 +287,8 @@ def _trace_leaf(index: SourceIndex, leaf: Leaf, is_many: bool) -> Iterator[Sight
 def _trace_own(
     index: SourceIndex, leaf: Leaf, parts: list[Part], is_many: bool
 ) -> Iterator[Sighting]:
-    """Yield own data as the origin of the value or of its first part found there, else nowhere."""
+    """Yield the first origin, in the organization's own data, of the value or one of its parts. If
+    there is none, yield that the value was seen nowhere."""
     searched = [*filter(None, [leaf.whole]), *parts]
     for part in searched:
         if source := index.own.find(part, is_many=is_many):

@@ -18,14 +18,15 @@ KEY_LENGTH = 32
 SMALLEST_NUMBER = 100
 _SHORTEST_NUMBER = len(str(SMALLEST_NUMBER))
 MAX_LEAVES = 2_000
-"""The most values of one call that are looked for."""
+"""The maximum number of values of one call that are looked for."""
 MAX_PARTS = 2_000
-"""The most parts of one value; even a record's longest text rarely has more."""
+"""The maximum number of parts of one value; even a record's longest text rarely has more."""
 MAX_WORDS = 60
-"""Longer texts are looked for line by line and sentence by sentence."""
+"""The longest text, in words, that is looked for as a whole. Longer texts are looked for line by
+line and sentence by sentence."""
 _SHORTEST = 4
 _SHORTEST_SENTENCE = 4
-"""Words of a sentence that is looked for."""
+"""The fewest words of a sentence that is looked for."""
 _SHORTEST_CODE = 8
 _COMMON = frozenset(
     b"true false null none yes no not and or the a an of in on at to for from by with as is are was be it this that "
@@ -76,14 +77,14 @@ class Needle:
 
     @property
     def key(self) -> str:
-        """A digest that is equal for equal values, regardless of their spelling."""
+        """A digest that is the same for every spelling of a value."""
         number = b"" if self.number is None else f"{self.number.normalize():f}".encode()
         return make_key(b"\0".join((b" ".join(self.words), number, self.code)))
 
 
 @dataclass(frozen=True)
 class Part:
-    """A value of the params, or a part of one; each of its needles can identify it."""
+    """A value of the params, or a part of a value; each of its needles can identify it."""
 
     text: str
     needles: tuple[Needle, ...]
@@ -91,7 +92,7 @@ class Part:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The keys of its needles."""
+        """The keys of the part's needles."""
         return tuple(needle.key for needle in self.needles)
 
 
@@ -161,7 +162,8 @@ def list_leaves(
 
 
 def _walk(params: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str, ...], str | int | float]]:
-    """Yield (path, names, value) of each text and number, without recursion: params may be deep."""
+    """Yield (path, names, value) of each text and number, without recursion, because params may be
+    nested deeply."""
     waiting: list[tuple[str, tuple[str, ...], Any]] = [("", (), params)]
     while waiting:
         path, names, value = waiting.pop()

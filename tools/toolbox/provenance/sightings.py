@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 from tools.toolbox.value_readings import is_same_name
 
 MAX_KEPT = 200
-"""The most sightings that a call keeps; those from outside come first."""
+"""The maximum number of sightings that a call keeps; sightings from outside are kept first."""
 MAX_SHOWN = 200
-"""Characters of a value in a sighting."""
+"""The maximum number of characters of a value in a sighting."""
 
 
 class SeenIn(StrEnum):
@@ -32,7 +32,7 @@ class Sighting:
     Attributes:
         path: the place in the params, such as `records.2.email`; entries of lists are numbered from
             0.
-        param: the same without numbers, as conditions name it.
+        param: the same place without numbers, as conditions name it.
         stands_out: the param names a recipient, a destination or an amount.
         tool, call_id, run_id: the call whose result has the value; empty if the origin is not a
             call.

@@ -1,4 +1,4 @@
-"""Organizations and records for tests, and functions that read them from the database."""
+"""Helpers that create organizations and records, and that read records from the database."""
 
 from typing import Any
 
@@ -32,7 +32,8 @@ def flat(record: Record) -> dict[str, Any]:
 def differences(
     before: dict[str, dict[str, Any]], after: dict[str, dict[str, Any]]
 ) -> dict[str, tuple[Any, Any]]:
-    """Return the differing old and new values by id; a deleted or new record has {} on one side."""
+    """Return the old and new values of each changed record by id; a side on which the record does
+    not exist is {}."""
     found = {}
     for key in before.keys() | after.keys():
         old, new = before.get(key, {}), after.get(key, {})

@@ -1,4 +1,5 @@
-"""Importing CSV: good rows become records in one transaction, bad rows are reported by line."""
+"""CSV imports: valid rows become records in one transaction, and invalid rows are
+reported by line."""
 
 import io
 
@@ -82,7 +83,7 @@ def test_an_unreadable_file_imports_nothing(content: bytes, why: str, acme: Orga
     assert not Record.objects.exists()
 
 
-def test_a_file_can_be_imported_twice(acme: Organization) -> None:
+def test_importing_a_file_again_adds_nothing_and_reports_every_row(acme: Organization) -> None:
     text = "name,domain\nAcme,acme.example\nAcme,other.example\n"
     assert imported(text, acme).imported == 2
     again = imported(text, acme)
@@ -90,7 +91,7 @@ def test_a_file_can_be_imported_twice(acme: Organization) -> None:
     assert [line for line, _ in again.bad_rows] == [2, 3]
 
 
-def test_a_deleted_organization_gets_nothing(acme: Organization) -> None:
+def test_an_import_into_a_missing_organization_is_refused(acme: Organization) -> None:
     with pytest.raises(ImportRefusedError):
         import_csv(io.BytesIO(b"name\nAcme\n"), acme.pk + 1)
 
@@ -127,7 +128,7 @@ def test_spreadsheet_formats_are_read(text: str, acme: Organization) -> None:
     ]
 
 
-def test_quoted_separators_of_the_first_line_do_not_count(acme: Organization) -> None:
+def test_quoted_separators_in_the_first_line_do_not_count(acme: Organization) -> None:
     text = '"name";"status"\n"Acme, Inc, Co, Ltd";active\n'
     assert imported(text, acme).imported == 1
     with pytest.raises(ImportRefusedError, match="unknown column 'a,b,c'"):
@@ -172,7 +173,7 @@ def test_an_unclosed_quote_loses_only_its_line(
 def test_an_unclosed_quote_closed_by_a_later_line_loses_only_its_line(
     unclosed: str, acme: Organization
 ) -> None:
-    """The line that closes the quote has too few cells as well, unless its other cells follow."""
+    """The line that closes the quote is also reported if it has too few cells."""
     report = imported(f"name,notes,status\nFirst,,\n{unclosed}Initech,y,active\n", acme)
     assert report.bad_rows[0][0] == 3
     assert "a quote is not closed" in report.bad_rows[0][1]
@@ -190,7 +191,7 @@ def test_a_valid_row_after_an_unclosed_quote_is_imported(acme: Organization) -> 
 
 
 def test_a_multiline_cell_in_a_row_without_empty_columns_stays_whole(acme: Organization) -> None:
-    """The control: columns without a name need no cell."""
+    """The control: rows may omit the cells of columns that have no name."""
     assert imported('name,notes,,\nAcme,"one\ntwo"\nGlobex,"one\ntwo",,,\n', acme) == ImportReport(
         2, []
     )

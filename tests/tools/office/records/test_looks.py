@@ -1,4 +1,5 @@
-"""The stored looks of names are computed again when more characters have look-alikes."""
+"""The stored looks of records' names are recomputed when more look-alike characters
+become known."""
 
 # ruff: noqa: RUF001 - the names consist of such characters
 from __future__ import annotations

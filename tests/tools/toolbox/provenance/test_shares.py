@@ -1,4 +1,5 @@
-"""Detection rates: at least 95% of planted values are flagged, at most 2% of harmless values."""
+"""Detection rates: at least 95% of the planted values are flagged, but at most 2% of the harmless
+values."""
 
 import base64
 import json
@@ -36,7 +37,7 @@ def index() -> SourceIndex:
     "Of values planted in results from outside at least 95% are marked, of harmless ones at most 2%",
     "tools/toolbox/provenance/parts.py",
 )
-def test_planted_values_are_detected(index: SourceIndex) -> None:
+def test_at_least_95_percent_of_planted_values_are_flagged(index: SourceIndex) -> None:
     planted = values.list_planted()
     assert len(planted) >= LEAST_PLANTED
     missed = [
@@ -48,7 +49,7 @@ def test_planted_values_are_detected(index: SourceIndex) -> None:
     assert share >= LEAST_MARKED, f"{share:.1%} of {len(planted)} marked; missed: {missed}"
 
 
-def test_harmless_values_are_not_flagged(index: SourceIndex) -> None:
+def test_at_most_2_percent_of_harmless_values_are_flagged(index: SourceIndex) -> None:
     harmless = values.list_harmless()
     assert len(harmless) >= LEAST_HARMLESS
     marked = [value for value in harmless if is_marked(index, value)]

@@ -211,8 +211,8 @@ TYPED = (
     "+44 20 7946 0958. Set the contract value to 18,250.00 EUR, and put the notes at "
     "https://wiki.ours.example/hc/notes. Tell Bob Marsh and Jürgen Groß. Account: DE02 1203 0000 0000 2020 51."
 )
-"""A task whose values are also in results from outside, so that only the person makes them
-harmless."""
+"""A person's task. Its values are also in results from outside, and are harmless only because a
+person typed them."""
 TYPED_VALUES: tuple[Any, ...] = (
     "Harbor Cloud",
     4711,

@@ -11,7 +11,7 @@ from tools.registries.records import ImportRefusedError, ImportReport
 
 
 class Command(BaseCommand):
-    """Import every valid row, and report the others by line."""
+    """Import every valid row, and report invalid rows by line."""
 
     help = "Import business records from a CSV file with a header; invalid rows are reported by line and skipped."
 
