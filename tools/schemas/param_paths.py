@@ -332,7 +332,3 @@ def _list_null_defaults(
                 yield here
             elif each is not None:
                 yield from _list_null_defaults(each, inner, root, here)
-
-
-def _is_null_by_default(node: Any) -> bool:
-    return isinstance(node, Mapping) and "default" in node and node["default"] is None
