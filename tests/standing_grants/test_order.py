@@ -13,6 +13,7 @@ from agents.approvals import decisions
 from agents.approvals.dismissals import dismiss
 from agents.employees.models import Grant
 from agents.runs.models import Approval, ApprovalStatus, CallStatus, Run, RunStatus
+from agents.runs.queries.due import STARTABLE_RUNS
 from agents.standing_grants import making
 from agents.worker.sweeper import sweep_once
 from gadget_site.backup.restored import recover_runs
@@ -23,7 +24,17 @@ from tests.standing_grants.granting import (
     equals,
     grant,
 )
-from tests.workshop import Workshop, again, asking, call, calls, expire_card, make_due, statuses
+from tests.workshop import (
+    Workshop,
+    again,
+    asking,
+    call,
+    calls,
+    die_while_executing,
+    expire_card,
+    make_due,
+    statuses,
+)
 from tests.workshop.invariants import assert_invariants
 from tools.office.records.models import Record
 from tools.toolbox.conditions import Condition, Otherwise, Rule
@@ -272,6 +283,25 @@ def test_a_dismissed_earlier_write_leaves_the_call_to_the_grant(
 
 
 class TestAHeldCall:
+    @pytest.mark.parametrize("is_first", [True, False])
+    def test_is_held_by_the_commit_that_records_it(
+        self, workshop: Workshop, recorder: Recorder, is_first: bool
+    ) -> None:
+        grant_second(workshop)
+        workshop.play(asking(*((SECOND, FIRST) if is_first else (FIRST, SECOND))))
+        run = workshop.submit()
+        die_while_executing(run)
+        first, _ = calls(run)
+        assert find_held(run).after_id == (None if is_first else first.pk)
+
+    def test_is_looked_for_by_the_sweeper_only_once_it_could_start(
+        self, workshop: Workshop, recorder: Recorder, run: Run
+    ) -> None:
+        assert not STARTABLE_RUNS.fetch_all()
+        Approval.objects.filter(run=run).update(after=None)
+        assert [row.pk for row in STARTABLE_RUNS.fetch_all()] == [run.pk]
+        Approval.objects.filter(pk=find_held(run).pk).update(after=calls(run)[0])
+
     def test_is_neither_woken_nor_asked_again_however_long_it_waits(
         self, workshop: Workshop, recorder: Recorder, run: Run
     ) -> None:
