@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 
 from agents.approvals import decisions
-from agents.runs.models import Approval
+from agents.approvals.unstarted_cards import replace_unstarted_card
+from agents.runs.models import Approval, CallStatus
 from agents.web.cards.differences import MAX_CHANGES, NOT_CHANGED, Change, find_differences
 from tests.approvals.test_drift import Loud
 from tests.probes import Effect
-from tests.workshop import Workshop, asking, call
+from tests.recorder import Recorder
+from tests.workshop import Workshop, asking, call, statuses
 from tools.contract import Preview, Target
 from tools.office.records.models import Record
 from tools.toolbox.toolbox import Toolbox
@@ -184,10 +186,9 @@ class TestADriftedCard:
         assert list_rows(old, new) == [row]
         assert (new.preview["effect"] == "refused") == new.sentence.startswith("No longer possible")
 
-    def test_that_was_undone_shows_the_params_of_its_sentence(
-        self,
-        workshop: Workshop,
-        toolbox: Toolbox,
+    @pytest.mark.parametrize("is_undone", [True, False], ids=["undone", "not started in time"])
+    def test_that_never_started_shows_the_params_of_its_sentence(
+        self, workshop: Workshop, toolbox: Toolbox, recorder: Recorder, is_undone: bool
     ) -> None:
         """The tool reads its params in another way since."""
         workshop.play(asking(call("probe.effect", name="a")))
@@ -195,6 +196,12 @@ class TestADriftedCard:
         workshop.approve(card, grace_s=60)
         toolbox.unregister(Effect.name)
         toolbox.register(type("Effect", (Effect,), {"Params": Loud})())
-        new = decisions.undo(workshop.approver, card.pk)
+        if is_undone:
+            decisions.undo(workshop.approver, card.pk)
+        else:
+            assert replace_unstarted_card(card.pk, "The approval was not used in time.")
+        new = workshop.card(card.run)
         assert (new.params, new.sentence) == ({"name": "A"}, 'Use probe.effect: {"name":"A"}')
         assert ("name", "a", "A") in list_rows(card, new)
+        workshop.approve(new)
+        assert statuses(workshop.drive(card.run)) == [CallStatus.SUCCEEDED]

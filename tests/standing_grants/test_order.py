@@ -3,16 +3,19 @@ waits; if that write has no effect, a person is asked."""
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
 from django.db.models.functions import Now
+from django.test import Client
 
 from agents.approvals import decisions
 from agents.approvals.dismissals import dismiss
 from agents.employees.models import Grant
 from agents.runs.models import Approval, ApprovalStatus, CallStatus, Run, RunStatus
+from agents.runs.queries.due import STARTABLE_RUNS
 from agents.standing_grants import making
 from agents.worker.sweeper import sweep_once
 from gadget_site.backup.restored import recover_runs
@@ -23,7 +26,17 @@ from tests.standing_grants.granting import (
     equals,
     grant,
 )
-from tests.workshop import Workshop, again, asking, call, calls, expire_card, make_due, statuses
+from tests.workshop import (
+    Workshop,
+    again,
+    asking,
+    call,
+    calls,
+    die_while_executing,
+    expire_card,
+    make_due,
+    statuses,
+)
 from tests.workshop.invariants import assert_invariants
 from tools.office.records.models import Record
 from tools.toolbox.conditions import Condition, Otherwise, Rule
@@ -272,6 +285,42 @@ def test_a_dismissed_earlier_write_leaves_the_call_to_the_grant(
 
 
 class TestAHeldCall:
+    @pytest.mark.parametrize("is_first", [True, False])
+    def test_is_held_by_the_commit_that_records_it(
+        self, workshop: Workshop, recorder: Recorder, is_first: bool
+    ) -> None:
+        grant_second(workshop)
+        workshop.play(asking(*((SECOND, FIRST) if is_first else (FIRST, SECOND))))
+        run = workshop.submit()
+        die_while_executing(run)
+        first, _ = calls(run)
+        assert find_held(run).after_id == (None if is_first else first.pk)
+
+    @pytest.mark.parametrize("is_held", [True, False])
+    def test_names_the_earlier_write_over_rest_and_says_so_on_its_card(
+        self, workshop: Workshop, recorder: Recorder, run: Run, is_held: bool
+    ) -> None:
+        if not is_held:
+            Approval.objects.filter(pk=find_held(run).pk).update(after=None)
+        client, pk = Client(), find_held(run).pk
+        client.force_login(workshop.approver.user)
+        shown = client.get(f"/api/approvals/{pk}").json()["after"]
+        assert shown == (str(calls(run)[0].pk) if is_held else None)
+        html = client.get(f"/approvals/{pk}/").content.decode()
+        assert ("Waits for an earlier change." in html, "Not started yet." in html) == (
+            is_held,
+            not is_held,
+        )
+        Approval.objects.filter(pk=pk).update(after=calls(run)[0])
+
+    def test_is_looked_for_by_the_sweeper_only_once_it_could_start(
+        self, workshop: Workshop, recorder: Recorder, run: Run
+    ) -> None:
+        assert not STARTABLE_RUNS.fetch_all()
+        Approval.objects.filter(run=run).update(after=None)
+        assert [row.pk for row in STARTABLE_RUNS.fetch_all()] == [run.pk]
+        Approval.objects.filter(pk=find_held(run).pk).update(after=calls(run)[0])
+
     def test_is_neither_woken_nor_asked_again_however_long_it_waits(
         self, workshop: Workshop, recorder: Recorder, run: Run
     ) -> None:
@@ -329,6 +378,45 @@ class TestAHeldCall:
             assert_waits_for(run, 0)
         else:
             assert statuses(run) == [CallStatus.SUCCEEDED] * 2
+
+
+def test_random_passes_keep_their_order(workshop: Workshop, recorder: Recorder) -> None:
+    """After each decision, in any order, no preapproved call has overtaken an earlier write, or
+    started after one without its effect."""
+    grant(workshop, "probe.effect", Condition("name", Rule.ONE_OF, list("abcdefgh")), max_uses=1000)
+    chance = random.Random(11)
+    for _ in range(12):
+        names = [
+            chance.choice("abcdefgh" if chance.random() < 0.5 else "stuvwxyz") for _ in "12345"
+        ]
+        workshop.play(asking(*(call("probe.effect", name=name) for name in names)))
+        run = workshop.work()
+        while cards := workshop.cards(run):
+            assert_planned_order(run)
+            assert_invariants()
+            decide = chance.choice([workshop.approve, workshop.approve, workshop.deny])
+            decide(chance.choice(cards))
+            run = workshop.drive(run)
+        assert_planned_order(run)
+        assert run.status == RunStatus.SUCCEEDED
+
+
+def assert_planned_order(run: Run) -> None:
+    """Check each call that a standing grant approved, slowly, from the statuses of all."""
+    rows = calls(run)
+    preapproved = {
+        card.tool_call_id: card.status
+        for card in Approval.objects.filter(run=run, standing_grant__isnull=False)
+    }
+    for number, row in enumerate(rows):
+        before = {(each.duplicate_of or each).status for each in rows[:number]}
+        if preapproved.get(row.pk) == ApprovalStatus.CONSUMED:
+            assert before <= {CallStatus.SUCCEEDED}
+        elif preapproved.get(row.pk) == ApprovalStatus.APPROVED:
+            assert CallStatus.AWAITING_APPROVAL in before
+            assert CallStatus.DENIED not in before
+        elif preapproved.get(row.pk) == ApprovalStatus.SUPERSEDED:
+            assert CallStatus.DENIED in before
 
 
 class TestARecipe:
