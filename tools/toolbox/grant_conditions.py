@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, NamedTuple, Protocol
 
-from tools.toolbox.conditions import Condition, Rule
+from tools.toolbox.conditions import OF_GRANTS, Condition, Rule
 from tools.toolbox.grant_sources import (
     Source,
     allows_null,
@@ -131,6 +131,10 @@ class _Reading:
     ) -> Objection | None:
         origins: list[_Origin] = []
         for condition in conditions:
+            if condition.rule not in OF_GRANTS and not allows_null(condition):
+                if (broken := condition.find_violation(params)) is not None:
+                    return broken
+                continue
             for place in _list_places(params, condition):
                 if (broken := self._compare(condition, place.value)) is not None:
                     return broken

@@ -140,8 +140,7 @@ def unpack(condition: Condition) -> Condition:
     """Return the condition on each entry, for EACH; any other condition itself."""
     if condition.rule is not Rule.EACH:
         return condition
-    rule, value = Rule(condition.value["rule"]), condition.value["value"]
-    return Condition(condition.param, rule, value)
+    return replace(condition, rule=Rule(condition.value["rule"]), value=condition.value["value"])
 
 
 def is_also(condition: Condition, value: Any) -> bool:
