@@ -106,7 +106,7 @@ class GrantPreapproval:
 
     @property
     def seen(self) -> SeenFacts | None:
-        """What the run had seen, by which the call was compared."""
+        """The facts that the run had seen, by which the call was compared."""
         facts = self.call.facts
         return facts if isinstance(facts, SeenFacts) else None
 
