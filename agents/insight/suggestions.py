@@ -22,6 +22,7 @@ from agents.runs.models import Approval, ApprovalKind, ApprovalStatus
 from agents.standing_grants.making import list_usable
 from agents.standing_grants.models import MAX_DAYS, StandingGrant
 from agents.standing_grants.past_calls import CallColumns, GrantMatcher, PastCall, read_past_call
+from agents.standing_grants.preapprovals import find_default_nulls
 from agents.standing_grants.proposals import (
     ProposedGrant,
     check_terms,
@@ -31,7 +32,8 @@ from agents.standing_grants.proposals import (
 from tools.contract import Level, Tool, canonical_json, find_named_hosts
 from tools.toolbox import Toolbox
 from tools.toolbox.conditions import Condition, Rule
-from tools.toolbox.standing_grants import list_destinations, list_paths
+from tools.toolbox.grant_conditions import list_value_paths
+from tools.toolbox.standing_grants import list_destinations
 
 LEAST_APPROVALS = 5
 PERIOD = timedelta(days=30)
@@ -253,13 +255,23 @@ def _propose_narrowest(calls: Sequence[CallColumns], tool: Tool) -> ProposedGran
         Invalid: a param cannot be named.
     """
     first = propose_equal(calls[0].tool_call__tool, calls[0].run__employee_id, calls[0].params)
-    paths = sorted(set().union(*(list_paths(call.params) or () for call in calls)))
+    present = [
+        list_value_paths(call.params, find_default_nulls(tool, call.params)) or frozenset()
+        for call in calls
+    ]
+    paths = sorted(set().union(*present))
     destinations = list_destinations(paths, tool.destination_params | tool.address_params)
     conditions = [
         condition
         for path in paths
         for condition in _narrow(
-            path, [read_value(call.params, path) for call in calls], path in destinations
+            path,
+            [
+                read_value(call.params, path)
+                for call, mine in zip(calls, present, strict=True)
+                if path in mine
+            ],
+            path in destinations,
         )
     ]
     return replace(
@@ -268,9 +280,8 @@ def _propose_narrowest(calls: Sequence[CallColumns], tool: Tool) -> ProposedGran
 
 
 def _narrow(path: str, values: Iterable[Any], is_destination: bool) -> list[Condition]:
-    """Return the narrowest conditions that all values of a param meet; none if the values vary
-    freely."""
-    present = [value for value in values if value is not None]
+    """Return the narrowest conditions that all values of a param meet; none if it varies freely."""
+    present = list(values)
     different = {canonical_json(value): value for value in present}
     if len(different) == 1:
         return [Condition(path, Rule.EQUALS, present[0])]

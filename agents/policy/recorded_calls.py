@@ -261,8 +261,9 @@ class RecordedJudge:
             verdict = judge_recorded(
                 call, rules, self._change.rebuild_history(row) if self._change else None
             )
-            is_preapproved = verdict.permission is Permission.ASK and _is_preapproved(
-                call, verdict, row, grants, self._results
+            asks = verdict.permission is Permission.ASK and bool(grants)
+            is_preapproved = asks and _is_preapproved(
+                self._read_past_call(row, call, verdict), grants
             )
         except MissingFact as missing:
             return Judged(
@@ -275,6 +276,19 @@ class RecordedJudge:
             after,
             verdict.reason,
             tuple(list_differences(call, verdict)),
+        )
+
+    def _read_past_call(self, row: CallRow, call: RecordedCall, verdict: Verdict) -> PastCall:
+        is_nested = row.parent_call_id is not None
+        return PastCall(
+            row.tool,
+            verdict.level,
+            row.employee_id,
+            row.run_id,
+            verdict.params,
+            verdict.causes,
+            Provenance.from_json(call.provenance) if call.provenance else None,
+            PastFacts(row.run_id, row.pass_number, row.created_at, is_nested, self._results),
         )
 
     def _load_rules(
@@ -297,30 +311,15 @@ class RecordedJudge:
         return self._change.apply(rules.read_as(TODAY), scope) if self._change else rules
 
 
-def _is_preapproved(
-    call: RecordedCall,
-    verdict: Verdict,
-    row: CallRow,
-    grants: Sequence[GrantMatcher],
-    results: RunResults,
-) -> bool:
-    """Return True if one of these standing grants approves a call for which the gate requires
-    approval.
+def _is_preapproved(past: PastCall, grants: Sequence[GrantMatcher]) -> bool:
+    """Return True if one of these standing grants approves a call that the gate asks about.
 
     Raises:
         MissingFact: the result depends on the origin of values, which was not recorded.
     """
-    if not grants:
-        return False
-    provenance = Provenance.from_json(call.provenance) if call.provenance else None
-    is_nested = row.parent_call_id is not None
-    facts = PastFacts(row.run_id, row.pass_number, row.created_at, is_nested, results)
-    past = PastCall(
-        row.tool, verdict.level, row.employee_id, row.run_id, verdict.params, verdict.causes, provenance, facts
-    )  # fmt: skip
     if any(grant.covers(past) for grant in grants):
         return True
-    if provenance is None and any(
+    if past.provenance is None and any(
         grant.covers(replace(past, provenance=Provenance())) for grant in grants
     ):
         raise MissingFact("provenance")

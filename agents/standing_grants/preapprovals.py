@@ -32,7 +32,7 @@ from agents.standing_grants.makers import MakerRights, PreapprovedCall, find_rig
 from agents.standing_grants.models import StandingGrant
 from agents.standing_grants.run_facts import SeenFacts
 from tools.contract import Level, Tool
-from tools.schemas.param_paths import list_null_defaults
+from tools.schemas.param_paths import find_unset_params
 from tools.sources.external_tool import ExternalTool
 from tools.toolbox.approval_rules import RuledCard
 from tools.toolbox.objections import Objection
@@ -107,7 +107,7 @@ class GrantPreapproval:
 
     @property
     def seen(self) -> SeenFacts | None:
-        """What the run had seen, by which the call was compared."""
+        """The facts that the run had seen, by which the call was compared."""
         facts = self.call.facts
         return facts if isinstance(facts, SeenFacts) else None
 
@@ -140,7 +140,7 @@ def find_default_nulls(tool: Tool, params: Mapping[str, Any]) -> frozenset[str]:
     does that, so each of its nulls was asked for."""
     if isinstance(tool, ExternalTool):
         return frozenset()
-    return list_null_defaults(tool.schema, params)
+    return find_unset_params(tool.schema, params)
 
 
 def build_ruled(asking: AskingCard) -> RuledCard:

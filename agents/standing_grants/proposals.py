@@ -21,6 +21,7 @@ from tools.contract import Level, Tool
 from tools.schemas.param_paths import find_closed_object
 from tools.toolbox.conditions import Condition, Rule
 from tools.toolbox.grant_conditions import list_value_paths
+from tools.toolbox.grant_sources import unpack
 from tools.toolbox.objections import Objection
 from tools.toolbox.permissions import Cause, CauseKind, Grants
 from tools.toolbox.standing_grants import (
@@ -214,8 +215,8 @@ def _check_params(tool: Tool, proposal: ProposedGrant) -> None:
                 "conditions",
                 f"A standing grant cannot have the condition {condition.rule.value!r}.",
             )
-        if condition.rule is Rule.PREFIX:
-            complete_grant_prefix(condition.param, condition.value)
+        if (inner := unpack(condition)).rule is Rule.PREFIX:
+            complete_grant_prefix(condition.param, inner.value)
     free = set(proposal.params) - conditioned
     if destinations := list_destinations(free, tool.destination_params | tool.address_params):
         what = "names a recipient, a destination or an amount, so it needs a condition"

@@ -16,7 +16,7 @@ from tools.schemas.param_paths import find_closed_object
 from tools.schemas.result_paths import list_schema_paths, list_value_paths
 from tools.toolbox.conditions import Condition
 from tools.toolbox.grant_sources import (
-    Source,
+    ValueSource,
     is_fixing,
     list_sources,
     read_sources,
@@ -85,13 +85,15 @@ def _pin(condition: Condition, find_tool: FindTool) -> Condition:
     return replace_sources(condition, sources) if sources else condition
 
 
-def _pin_source(source: Source, find_tool: FindTool) -> Source:
+def _pin_source(source: ValueSource, find_tool: FindTool) -> ValueSource:
     tool = find_tool(source.tool)
     where = tuple(_pin(each, find_tool) for each in source.where)
     return replace(source, where=where, definition=tool.definition_hash if tool else "")
 
 
-def _check_field(organization_id: int, tool: Tool, source: Source, find_tool: FindTool) -> None:
+def _check_field(
+    organization_id: int, tool: Tool, source: ValueSource, find_tool: FindTool
+) -> None:
     found = find_tool(source.tool)
     if found is None or not is_same_source(found, tool):
         raise Invalid(
@@ -107,7 +109,7 @@ def _check_field(organization_id: int, tool: Tool, source: Source, find_tool: Fi
         )
 
 
-def _check_where(source: Source, find_tool: FindTool) -> None:
+def _check_where(source: ValueSource, find_tool: FindTool) -> None:
     tool = find_tool(source.tool)
     assert tool is not None, "_check_field has found it"
     known = tool.schema.get("properties", {})

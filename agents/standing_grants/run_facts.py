@@ -127,7 +127,7 @@ class Edge:
 
 
 class SeenFacts:
-    """What a run has seen up to now, or up to an edge; rows are loaded on first use."""
+    """The facts that a run has seen up to now, or up to an edge; rows are loaded on first use."""
 
     def __init__(self, run_id: int, edge: Edge | None = None) -> None:
         self._run_id, self._results = run_id, RunResults()
@@ -163,7 +163,7 @@ class SeenFacts:
 
 @dataclass(frozen=True)
 class PastFacts:
-    """What a run had seen when a past call was recorded.
+    """The facts that a run had seen when a past call was recorded.
 
     Attributes:
         pass_number, created_at: those of the call.
@@ -197,7 +197,7 @@ class PastFacts:
 
 
 def list_typed(run_id: int, last_message: int, is_seen: Any) -> list[str]:
-    """List the messages and the free answers that people typed in a run.
+    """List the messages and the free replies that people typed in a run.
 
     The texts of outside agents, of triggers and of schedules that an employee made are not typed.
     """
@@ -209,8 +209,8 @@ def list_typed(run_id: int, last_message: int, is_seen: Any) -> list[str]:
     ).order_by("pk")
     if not has_typed_task(run):
         messages = messages.exclude(number=1)
-    answers = _load_results([run_id], ASK).get(run_id, [])
+    replies = _load_results([run_id], ASK).get(run_id, [])
     return [
         *messages.values_list("text", flat=True),
-        *(text for row in answers if is_seen(row) for text in read_answer(row.params, row.result)),
+        *(text for row in replies if is_seen(row) for text in read_answer(row.params, row.result)),
     ]

@@ -17,9 +17,9 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, NamedTuple, Protocol
 
-from tools.toolbox.conditions import Condition, Rule
+from tools.toolbox.conditions import OF_GRANTS, Condition, Rule
 from tools.toolbox.grant_sources import (
-    Source,
+    ValueSource,
     allows_null,
     is_also,
     read_sources,
@@ -63,7 +63,7 @@ class RecordedWrite(NamedTuple):
 
 
 class EarlierFacts(Protocol):
-    """What a run had seen when a call was requested."""
+    """The facts that a run had seen when a call was requested."""
 
     def list_results(self, tool: str) -> Sequence[RecordedResult]:
         """List the successful results of the tool in earlier passes, newest first."""
@@ -106,12 +106,12 @@ class _Place(NamedTuple):
     value: Any
 
 
-class _Origin(NamedTuple):
+class _Wanted(NamedTuple):
     """A condition on one value that must stand in a result."""
 
     param: str
     place: _Place
-    sources: tuple[Source, ...]
+    sources: tuple[ValueSource, ...]
 
 
 _Entries = tuple[tuple[str, int], ...]
@@ -129,15 +129,19 @@ class _Reading:
     def find_broken(
         self, conditions: tuple[Condition, ...], params: Mapping[str, Any]
     ) -> Objection | None:
-        origins: list[_Origin] = []
+        origins: list[_Wanted] = []
         for condition in conditions:
+            if condition.rule not in OF_GRANTS and not allows_null(condition):
+                if (broken := condition.find_violation(params)) is not None:
+                    return broken
+                continue
             for place in _list_places(params, condition):
                 if (broken := self._compare(condition, place.value)) is not None:
                     return broken
                 inner = unpack(condition)
                 if inner.rule is Rule.COMES_FROM and not is_also(condition, place.value):
                     sources = tuple(read_sources(inner))
-                    origins.append(_Origin(condition.param, place, sources))
+                    origins.append(_Wanted(condition.param, place, sources))
         return self._find_unseen(origins)
 
     def _compare(self, condition: Condition, value: Any) -> Objection | None:
@@ -165,7 +169,7 @@ class _Reading:
             return None
         return Objection(f"no person typed {param} in this run")
 
-    def _find_unseen(self, origins: list[_Origin]) -> Objection | None:
+    def _find_unseen(self, origins: list[_Wanted]) -> Objection | None:
         """Find a value that no allowed result has; values of one entry must come together."""
         if not origins:
             return None
@@ -183,11 +187,11 @@ class _Reading:
                 return Objection(_describe_unseen(together, self))
         return None
 
-    def stands_somewhere(self, origin: _Origin) -> bool:
+    def stands_somewhere(self, origin: _Wanted) -> bool:
         """Return True if the value stands in a result, whatever else the call says."""
         return self._can_bind([origin], {})
 
-    def _can_bind(self, origins: Sequence[_Origin], bound: _Bound) -> bool:
+    def _can_bind(self, origins: Sequence[_Wanted], bound: _Bound) -> bool:
         if not origins:
             return True
         first, *others = origins
@@ -202,7 +206,7 @@ class _Reading:
         return False
 
     def _find_results(
-        self, source: Source, value: Any
+        self, source: ValueSource, value: Any
     ) -> Iterator[tuple[RecordedResult, _Entries]]:
         """Yield the results that count and have the value at the source's path, each with the
         number of the entry in its lists."""
@@ -237,7 +241,7 @@ class _Reading:
             for leaf in _list_leaves(write.params)
         )
 
-    def _meets_where(self, source: Source, result: RecordedResult) -> bool:
+    def _meets_where(self, source: ValueSource, result: RecordedResult) -> bool:
         """Return True if conditions cover each param of the call, and the call meets them all; null
         is absent there, because a read does nothing to it."""
         covered = {condition.param for condition in source.where}
@@ -291,29 +295,32 @@ def _list_paths(node: Any, path: str, empty: frozenset[str]) -> Iterator[str | N
 
 def _list_places(params: Mapping[str, Any], condition: Condition) -> list[_Place]:
     """List the values of a condition's param, with `_NO_VALUE` where there is none."""
-    return list(_find_places(params, condition.param.split("."), "", (), condition))
+    return list(_find_places(params, condition.param.split("."), _Place((), ""), condition))
 
 
-def _find_places(
-    node: Any, path: list[str], so_far: str, where: tuple[tuple[str, int], ...], asked: Condition
-) -> Iterator[_Place]:
+def _find_places(node: Any, path: list[str], trail: _Place, asked: Condition) -> Iterator[_Place]:
+    """Yield the values at the path.
+
+    Args:
+        trail: the way so far: the numbers of list entries, and the path as its value.
+    """
     is_each = asked.rule is Rule.EACH and not path
     if isinstance(node, list) and (path or is_each) and not (not path and is_also(asked, node)):
         for number, entry in enumerate(node):
-            here = (*where, (so_far, number))
+            here = _Place((*trail.where, (trail.value, number)), trail.value)
             if path:
-                yield from _find_places(entry, path, so_far, here, asked)
+                yield from _find_places(entry, path, here, asked)
             else:
-                yield _Place(here, _NO_VALUE if isinstance(entry, list) else entry)
+                yield here._replace(value=_NO_VALUE if isinstance(entry, list) else entry)
         if not node:
-            yield _Place(where, _NO_VALUE)
+            yield trail._replace(value=_NO_VALUE)
     elif not path:
-        yield _Place(where, _NO_VALUE if is_each and not is_also(asked, node) else node)
+        yield trail._replace(value=_NO_VALUE if is_each and not is_also(asked, node) else node)
     elif isinstance(node, Mapping) and path[0] in node:
-        longer = f"{so_far}.{path[0]}" if so_far else path[0]
-        yield from _find_places(node[path[0]], path[1:], longer, where, asked)
+        longer = f"{trail.value}.{path[0]}" if trail.value else path[0]
+        yield from _find_places(node[path[0]], path[1:], trail._replace(value=longer), asked)
     else:
-        yield _Place(where, _NO_VALUE)
+        yield trail._replace(value=_NO_VALUE)
 
 
 def _walk(node: Any, path: list[str], so_far: str = "") -> Iterator[tuple[_Entries, Any]]:
@@ -386,9 +393,11 @@ def _goes_on(rest: str) -> bool:
 def _reads_as(digits: str, number: Any) -> bool:
     """Return True if the digits, in which the last dot or comma may be a decimal one, are this
     number."""
-    head, mark, tail = re.sub(r"[' ]", "", digits).replace(",", ".").rpartition(".")
+    head, point, tail = re.sub(r"[' ]", "", digits).replace(",", ".").rpartition(".")
     whole = head.replace(".", "")
-    return bool(mark) and len(tail) <= 2 and Decimal(f"{whole or 0}.{tail}") == Decimal(str(number))
+    return (
+        bool(point) and len(tail) <= 2 and Decimal(f"{whole or 0}.{tail}") == Decimal(str(number))
+    )
 
 
 def _drop_nulls(node: Any) -> Any:
@@ -397,7 +406,7 @@ def _drop_nulls(node: Any) -> Any:
     return [_drop_nulls(each) for each in node] if isinstance(node, list) else node
 
 
-def _describe_unseen(together: Sequence[_Origin], reading: _Reading) -> str:
+def _describe_unseen(together: Sequence[_Wanted], reading: _Reading) -> str:
     for origin in together:
         if not reading.stands_somewhere(origin):
             tools = ", ".join(sorted({source.tool for source in origin.sources}))

@@ -29,7 +29,7 @@ _DEEPEST_JSON = 60
 
 
 @dataclass(frozen=True)
-class Source:
+class ValueSource:
     """A field of a tool's results.
 
     Attributes:
@@ -45,7 +45,7 @@ class Source:
     only: bool = False
 
     @classmethod
-    def from_json(cls, stored: Any) -> Source:
+    def from_json(cls, stored: Any) -> ValueSource:
         """Load and check a source.
 
         Raises:
@@ -99,7 +99,7 @@ def read_grant_condition(stored: Any) -> Condition:
     return condition
 
 
-def list_sources(conditions: Iterable[Condition]) -> Iterator[Source]:
+def list_sources(conditions: Iterable[Condition]) -> Iterator[ValueSource]:
     """Yield the sources of these conditions, and of the calls in them."""
     for condition in conditions:
         inner = unpack(condition)
@@ -109,14 +109,14 @@ def list_sources(conditions: Iterable[Condition]) -> Iterator[Source]:
                 yield from list_sources(source.where)
 
 
-def read_sources(condition: Condition) -> list[Source]:
+def read_sources(condition: Condition) -> list[ValueSource]:
     """Return the sources of a COMES_FROM condition, or of one in EACH; none for other rules."""
     inner = unpack(condition)
     stored = inner.value["sources"] if inner.rule is Rule.COMES_FROM else ()
-    return [Source.from_json(each) for each in stored]
+    return [ValueSource.from_json(each) for each in stored]
 
 
-def replace_sources(condition: Condition, sources: Sequence[Source]) -> Condition:
+def replace_sources(condition: Condition, sources: Sequence[ValueSource]) -> Condition:
     """Return the condition with these sources."""
     if condition.rule is Rule.EACH:
         inner = replace_sources(unpack(condition), sources)
@@ -140,8 +140,7 @@ def unpack(condition: Condition) -> Condition:
     """Return the condition on each entry, for EACH; any other condition itself."""
     if condition.rule is not Rule.EACH:
         return condition
-    rule, value = Rule(condition.value["rule"]), condition.value["value"]
-    return Condition(condition.param, rule, value)
+    return replace(condition, rule=Rule(condition.value["rule"]), value=condition.value["value"])
 
 
 def is_also(condition: Condition, value: Any) -> bool:
@@ -191,7 +190,7 @@ def _check_value(condition: Condition) -> None:
         if not isinstance(sources, list) or not 1 <= len(sources) <= MAX_SOURCES:
             raise ValueError(f"{param} comes from: choose 1 to {MAX_SOURCES} fields of results")
         for source in sources:
-            Source.from_json(source)
+            ValueSource.from_json(source)
 
 
 _KEYS: Mapping[Rule, frozenset[str]] = {

@@ -20,6 +20,7 @@ from agents.web.grants.origin_rows import (
     ORIGIN_CHOICES,
     FindTool,
     OriginPart,
+    OriginSentence,
     build_condition,
     check_depth,
     is_origin_rule,
@@ -340,7 +341,7 @@ def _parse_origin(row: SentenceRow, lookups: Sequence[SentenceRow], depth: int) 
     value: Any = row.value.strip()
     if row.rule == f"{EACH}{Rule.ONE_OF}":
         value = [_parse_value(row, line) for line in row.value.split("\n") if line.strip()]
-    return build_condition(row.path, row.rule, value, row.origin, wheres)
+    return build_condition(OriginSentence(row.path, row.rule, value, row.origin), wheres)
 
 
 def _check(condition: Condition) -> Condition:

@@ -12,7 +12,7 @@ from agents.platform.refusals import Invalid
 from agents.standing_grants.result_fields import is_same_source, list_fields
 from tools.contract import Tool
 from tools.toolbox.conditions import Condition, Rule
-from tools.toolbox.grant_sources import DEEPEST, Source, read_sources
+from tools.toolbox.grant_sources import DEEPEST, ValueSource, read_sources
 
 EACH = "each."
 ORIGIN_CHOICES = (
@@ -61,18 +61,32 @@ def offers_fields(rule: str) -> bool:
     return rule.removeprefix(EACH) == Rule.COMES_FROM
 
 
+class OriginSentence(NamedTuple):
+    """A sentence about the origin of a param.
+
+    Attributes:
+        rule: one of `ORIGIN_CHOICES`.
+        value: the value to compare with, for a rule on each entry that needs one.
+    """
+
+    param: str
+    rule: str
+    value: Any
+    part: OriginPart
+
+
 def build_condition(
-    param: str, rule: str, value: Any, part: OriginPart, wheres: Mapping[str, Sequence[Condition]]
+    sentence: OriginSentence, wheres: Mapping[str, Sequence[Condition]]
 ) -> Condition:
     """Build the condition of a sentence.
 
     Args:
-        value: the value to compare with, for a rule on each entry that needs one.
         wheres: by tool, the conditions on its calls.
 
     Raises:
         Invalid: no field is chosen.
     """
+    param, rule, value, part = sentence
     inner = Rule(rule.removeprefix(EACH))
     is_each = rule.startswith(EACH)
     empty: Any = [] if is_each else None
@@ -95,7 +109,7 @@ def _build_source(
     field: str, part: OriginPart, wheres: Mapping[str, Sequence[Condition]]
 ) -> dict[str, Any]:
     tool, _, path = field.partition(" ")
-    return Source(tool, path, tuple(wheres.get(tool, ())), only=part.only).as_json()
+    return ValueSource(tool, path, tuple(wheres.get(tool, ())), only=part.only).as_json()
 
 
 def read_part(condition: Condition) -> OriginPart:

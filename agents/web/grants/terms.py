@@ -20,7 +20,7 @@ from agents.standing_grants.models import StandingGrant
 from agents.standing_grants.pauses import Pause, find_pauses
 from tools.contract import Tool, canonical_json
 from tools.toolbox.conditions import OF_GRANTS, Condition, Rule
-from tools.toolbox.grant_sources import Source, read_grant_condition, read_sources
+from tools.toolbox.grant_sources import ValueSource, read_grant_condition, read_sources
 
 MAX_SHOWN = 5
 USED_UP = "Used up"
@@ -123,7 +123,7 @@ def _describe_term(condition: Condition) -> Term:
     return Term(condition.param, "comes from", f"{sources}{allowed}")
 
 
-def describe_source(source: Source) -> str:
+def describe_source(source: ValueSource) -> str:
     """Describe a field of results: `order.id of shop.getOrder, whose id was typed`."""
     only = "the only " if source.only else ""
     where = "; ".join(
