@@ -7,8 +7,10 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models.functions import Now
 
+from agents.accounts.models.organization_languages import LearnedLanguages, record_languages
 from agents.accounts.models.organization_versions import record_versions
 from agents.platform.refusals import Forbidden
+from tools.contract.languages import get_main_code
 
 
 class Organization(models.Model):
@@ -19,6 +21,9 @@ class Organization(models.Model):
             theirs.
         tools_version: incremented with every change of sources of tools or allowed hosts, for the
             same reason.
+        languages: the codes of the languages that an admin named, such as `fa`; see
+            `written_languages`.
+        learned_languages: a `LearnedLanguages` as JSON; None before the first learning.
         restored_at: the time of the last restored backup; older cards may have been decided since
             it was made.
         stopped_at, stopped_by: the time since which nothing runs, and the person who stopped
@@ -78,6 +83,14 @@ class Organization(models.Model):
         validators=[MinValueValidator(0)],
         help_text="Monthly cost limit for all employees together. Empty means no limit.",
     )
+    languages = models.JSONField(default=list, null=True, blank=True)
+    learns_languages = models.BooleanField(
+        "learn languages",
+        default=True,
+        db_default=True,
+        help_text="Also count the languages that members chose and in which people type tasks.",
+    )
+    learned_languages = models.JSONField(null=True, editable=False)
     credentials_version = models.PositiveIntegerField(default=0, editable=False)
     tools_version = models.PositiveIntegerField(default=0, editable=False)
     stopped_at = models.DateTimeField(null=True, editable=False)
@@ -93,11 +106,22 @@ class Organization(models.Model):
 
     @classmethod
     def from_db(cls, *args: Any, **options: Any) -> Self:
-        """Record the versions of each row that is read: they may be the newest."""
+        """Record the versions of each row that is read, which may be the newest, and its
+        languages."""
         row = super().from_db(*args, **options)
         if {"tools_version", "credentials_version"} <= row.__dict__.keys():
             record_versions(row.pk, row.tools_version, row.credentials_version)
+        if {"languages", "learns_languages", "learned_languages"} <= row.__dict__.keys():
+            record_languages(row.pk, row.written_languages)
         return row
+
+    @property
+    def written_languages(self) -> frozenset[str]:
+        """The codes of the languages that the organization writes: those that an admin named, and
+        those that it learned."""
+        learned = LearnedLanguages.from_json(self.learned_languages)
+        named = frozenset(map(get_main_code, self.languages or ()))
+        return named | learned.languages if self.learns_languages else named
 
 
 class Role(models.TextChoices):
