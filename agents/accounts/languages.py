@@ -9,9 +9,9 @@ from django.conf.locale import LANG_INFO
 from agents.accounts.models import Organization
 from agents.accounts.models.organization_languages import LearnedLanguages, get_read_languages
 from agents.platform.log_context import get_logged_organization
-from tools.contract.languages import SCRIPTS, get_main_code
+from tools.contract.languages import CJK, get_main_code
 
-MAX_NAMED = 3
+SCRIPT_NAMES = {CJK: "Chinese, Japanese or Korean"}
 LANGUAGE_CODE = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8}){0,3}")
 
 
@@ -41,14 +41,6 @@ def name_language(code: str) -> str:
     return f"{name} ({code})" if name else code
 
 
-def name_writing(script: str) -> str:
-    """Name a script by its languages: `Greek (el)`, `Arabic (ar), Persian (fa) and 6 more`."""
-    codes = [code for code, name in SCRIPTS.items() if name == script]
-    shown = ", ".join(map(name_language, codes[:MAX_NAMED]))
-    more = len(codes) - MAX_NAMED
-    return f"{shown} and {more} more" if more > 0 else shown
-
-
 def describe_learned(organization: Organization) -> list[str]:
     """Describe each language that the organization learned, and why."""
     learned = LearnedLanguages.from_json(organization.learned_languages)
@@ -57,7 +49,7 @@ def describe_learned(organization: Organization) -> list[str]:
         for code, count in sorted(learned.members.items())
     ]
     tasks = [
-        f"{name_writing(script)}: the letters of {count:,} of the newest tasks that people typed"
+        f"{SCRIPT_NAMES.get(script, script.capitalize())} letters: {count:,} of the newest tasks that people typed"
         for script, count in sorted(learned.tasks.items())
     ]
     return [*members, *tasks]
