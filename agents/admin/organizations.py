@@ -128,13 +128,13 @@ class OrganizationAdmin(ConfigurationAdmin):
     def get_readonly_fields(
         self, request: HttpRequest, obj: Model | None = None
     ) -> tuple[str, ...]:
-        learned = ("learned",) if obj is not None else ()
+        learned = ("show_learned",) if obj is not None else ()
         if get_user(request).is_superuser:
             return learned
         return ("slug", "plan_features", "break_glass_address", *learned)
 
     @admin.display(description="Learned languages")
-    def learned(self, obj: Organization) -> str:
+    def show_learned(self, obj: Organization) -> str:
         """Show each language that the organization learned, and why."""
         return (
             format_html_join(mark_safe("<br>"), "{}", ((one,) for one in describe_learned(obj)))

@@ -14,7 +14,7 @@ _read: Cache[int, frozenset[str]] = Cache(MAX_ORGANIZATIONS)
 
 @dataclass(frozen=True)
 class LearnedLanguages:
-    """What an organization has learned about the languages that it writes.
+    """The languages that an organization has learned to write, and the reasons.
 
     Attributes:
         members: the number of members who chose each language, by its code.

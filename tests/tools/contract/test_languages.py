@@ -99,7 +99,9 @@ def test_a_host_in_a_language_is_mixed_only_where_it_is_not_written(
     assert is_mixed_host(host, {"ko" if language != "ja" else "ru"})
 
 
-@pytest.mark.parametrize("host", ["сор.com", "раypal.com", "ｐａｙｐａｌ.com", "例e.jp", "xn--cme-7cd.com"])
+@pytest.mark.parametrize(
+    "host", ["сор.com", "раypal.com", "ｐａｙｐａｌ.com", "例e.jp", "xn--cme-7cd.com"]
+)
 def test_a_host_that_passes_for_a_latin_one_is_mixed_in_every_language(host: str) -> None:
     assert is_mixed_host(host, set(SCRIPTS))
 
