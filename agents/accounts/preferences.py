@@ -1,6 +1,5 @@
 """Members' language, units and time zone, which tools read from the context of a call."""
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -8,6 +7,7 @@ from functools import cached_property
 from django.db import transaction
 
 from agents.accounts import audit
+from agents.accounts.languages import LANGUAGE_CODE
 from agents.accounts.models import Membership, Preferences, Units
 from agents.platform.database_threads import beside_event_loop
 from agents.platform.refusals import Invalid
@@ -15,8 +15,6 @@ from agents.platform.refusals import Invalid
 TIME_ZONES: list[Callable[[int, int], str]] = []
 """Functions that take an organization id and a user id, and return the time zone that the user
 chose, or an empty text. `notices`, which stores time zones, adds its own function."""
-
-_LANGUAGE = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8}){0,3}")
 
 
 @dataclass(frozen=True)
@@ -59,7 +57,7 @@ def save_preferences(member: Membership, language: str, units: str) -> Preferenc
     Raises:
         Invalid: the text is not a language code, or these units do not exist.
     """
-    if language and not _LANGUAGE.fullmatch(language):
+    if language and not LANGUAGE_CODE.fullmatch(language):
         raise Invalid("language", f"{language[:40]!r} is not a language code such as en or de-CH.")
     if units and units not in Units.values:
         raise Invalid("units", f"{units[:40]!r} is not one of {', '.join(Units.values)}.")

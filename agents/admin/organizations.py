@@ -15,10 +15,12 @@ from django.core.exceptions import PermissionDenied, ValidationError
 from django.db.models import Model
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import redirect
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import mark_safe
 from unfold.widgets import UnfoldAdminPasswordWidget, UnfoldAdminTextInputWidget
 
 from agents.accounts import members
+from agents.accounts.languages import LANGUAGE_CODE, describe_learned, name_language
 from agents.accounts.models import Membership, Organization, Role
 from agents.admin.configuration import ConfigurationAdmin
 from agents.admin.confirmation import ConfirmationForm
@@ -33,6 +35,11 @@ class OrganizationForm(ConfirmationForm):
     """The form for an organization; only superusers can change its plan."""
 
     plan_features = LinesField(help_text="Features of the plan, one per line.", longest=60)
+    languages = LinesField(
+        help_text="Codes of the languages that you write, one per line, such as tr, fa or ja. "
+        "Cards don't warn of what is ordinary in them, such as the joiners of Persian.",
+        longest=35,
+    )
 
     class Meta:
         model = Organization
@@ -45,6 +52,8 @@ class OrganizationForm(ConfirmationForm):
                 "currency",
                 "month_tokens",
                 "month_cost",
+                "languages",
+                "learns_languages",
             ),
         )
 
@@ -57,9 +66,19 @@ class OrganizationForm(ConfirmationForm):
             )
         return code
 
+    def clean_languages(self) -> list[str]:
+        """Return the codes of the languages."""
+        codes: list[str] = self.cleaned_data["languages"]
+        for code in codes:
+            if not LANGUAGE_CODE.fullmatch(code):
+                raise ValidationError(
+                    f"{code!r} is not a language code. Enter a code such as fa or zh-Hant."
+                )
+        return codes
+
     def list_consequences(self, cleaned: dict[str, Any]) -> Iterator[str]:
-        """List weaker rules for approval, a new currency, and employees that a new cost limit does
-        not cover."""
+        """List weaker rules for approval, fewer warnings, a new currency, and employees that a new
+        cost limit does not cover."""
         if self.instance.pk and "four_eyes" in self.changed_data and not cleaned["four_eyes"]:
             yield "From now on, people can decide the cards of runs that they started themselves."
         if self.instance.pk and "break_glass" in self.changed_data and cleaned["break_glass"]:
@@ -71,6 +90,10 @@ class OrganizationForm(ConfirmationForm):
         ]
         if self.instance.pk and raised:
             yield "From now on, larger changes can be approved without typing a confirmation."
+        added = set(cleaned.get("languages", ())) - set(self.initial.get("languages") or ())
+        if self.instance.pk and added:
+            names = ", ".join(map(name_language, sorted(added)))
+            yield f"From now on, cards don't warn of letters that are ordinary in: {names}."
         if self.instance.pk and "currency" in self.changed_data:
             yield f"From now on, all prices and budgets are in {cleaned['currency']}. No amount is converted."
         if (
@@ -105,10 +128,17 @@ class OrganizationAdmin(ConfigurationAdmin):
     def get_readonly_fields(
         self, request: HttpRequest, obj: Model | None = None
     ) -> tuple[str, ...]:
+        learned = ("show_learned",) if obj is not None else ()
+        if get_user(request).is_superuser:
+            return learned
+        return ("slug", "plan_features", "break_glass_address", *learned)
+
+    @admin.display(description="Learned languages")
+    def show_learned(self, obj: Organization) -> str:
+        """Show each language that the organization learned, and why."""
         return (
-            ()
-            if get_user(request).is_superuser
-            else ("slug", "plan_features", "break_glass_address")
+            format_html_join(mark_safe("<br>"), "{}", ((one,) for one in describe_learned(obj)))
+            or "None yet"
         )
 
     def has_add_permission(self, request: HttpRequest) -> bool:

@@ -207,6 +207,8 @@ KINDS = (
             LimitField("confirm_count", "confirm above (objects)", take_lower),
             LimitField("confirm_percent", "confirm above (percent)", take_lower),
             LimitField("plan_features", "plan features", take_common),
+            LimitField("languages", "languages", take_common, lambda row: row.languages or []),
+            LimitField("learns_languages", "learn languages", take_off),
             _budget("month_tokens", "monthly token limit"),
             _budget("month_cost", "monthly cost limit"),
         ),

@@ -63,6 +63,7 @@ class Submission:
         trigger: the name of the trigger that starts the run, also for the run's first event.
         attachment: text from outside that follows the task; with it, no part of the message counts
             as typed by a person.
+        is_typed: a person typed the task on a page; another program may have sent any other one.
     """
 
     employee_id: int
@@ -75,6 +76,7 @@ class Submission:
     missed: int | None = None
     trigger: str | None = None
     attachment: str = ""
+    is_typed: bool = False
 
 
 def submit(member: Membership, submission: Submission) -> tuple[Run, bool]:
@@ -135,6 +137,7 @@ def _describe_start(member: Membership, submission: Submission) -> RunStarted:
         scheduled_for=submission.scheduled_for,
         missed=submission.missed,
         trigger=submission.trigger,
+        is_typed=submission.is_typed or None,
     )
 
 

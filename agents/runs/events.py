@@ -41,7 +41,7 @@ class RunEvent:
 @dataclass(frozen=True)
 class RunStarted(RunEvent):
     """A run was submitted; optional fields name the trigger, schedule, agent or run that started
-    it."""
+    it, and say that a person typed the task on a page."""
 
     type = EventType.RUN_STARTED
     by: str
@@ -51,6 +51,7 @@ class RunStarted(RunEvent):
     schedule_id: str | None = None
     scheduled_for: str | None = None
     missed: int | None = None
+    is_typed: bool | None = None
 
 
 @dataclass(frozen=True)

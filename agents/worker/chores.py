@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from agents.platform.error_boundary import log_and_continue
 from agents.policy.shadow import compare_all
+from agents.runs.language_learning import LanguageLearner
 from agents.runs.schedule_watch import correct_times
 from agents.standing_grants.changes import end_changed
 from agents.worker.clock_watch import correct_waits
@@ -34,5 +35,6 @@ def build_chores() -> list[Chore]:
         Chore("comparing drafts in shadow mode", compare_all, 30),
         Chore("correcting late schedules", correct_times, 60),
         Chore("correcting late waits", correct_waits, 60),
+        Chore("learning languages", LanguageLearner().learn, 60),
         Chore("ending changed standing grants", end_changed, 30),
     ]

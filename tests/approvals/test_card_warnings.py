@@ -7,9 +7,16 @@ from typing import Any
 
 import pytest
 
+from agents.accounts.models.organization_languages import record_languages
 from agents.approvals.warnings.card_reading import find_card_warnings, read_card
 from agents.approvals.warnings.imitations import find_imitation
 from agents.runs.models import Approval, ApprovalKind, ToolCall
+
+
+@pytest.fixture(autouse=True)
+def _read_organization() -> None:
+    """Let the organization of the cards, which is not stored, count as read."""
+    record_languages(1, frozenset())
 
 
 def make_card(

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Collection
 from functools import lru_cache
+
+from tools.contract.languages import name_scripts
 
 # Invisible characters that Unicode classifies as letters, marks or symbols, such as fillers.
 BLANKS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0")
@@ -17,9 +20,26 @@ EMOJI = (
 )
 # A variation selector is legitimate after an emoji and in a keycap, and hidden anywhere else.
 HIDDEN_SELECTOR = re.compile(f"[{SELECTORS}](?<![{EMOJI}].)(?<![0-9#*]\ufe0f(?=\u20e3))")
-# A joiner is legitimate between two emoji, such as those in a family emoji.
-JOINER = "\u200d"
-HIDDEN_JOINER = re.compile(f"{JOINER}(?<![{EMOJI}{SELECTORS}🏻-🏿].)|{JOINER}(?![{EMOJI}])")
+_SOMETIMES_ORDINARY = "\u200b\u200c\u200d\U000e0067"
+_NOTHING = re.compile("(?!)")
+_ORDINARY_EVERYWHERE = (
+    f"(?<=[{EMOJI}{SELECTORS}🏻-🏿])\u200d(?=[{EMOJI}])"  # such as those of a family
+    "|(?<=🏴)\U000e0067\U000e0062(?:\U000e0065\U000e006e\U000e0067|\U000e0073\U000e0063\U000e0074"
+    "|\U000e0077\U000e006c\U000e0073)\U000e007f"  # the flags of England, Scotland and Wales
+)
+_JOINED_LETTERS = {
+    "ARABIC": "\u0610-\u061a\u0620-\u065f\u066e-\u06d3\u06d5-\u06dc\u06fa-\u06ff\u0750-\u077f\u08a0-\u08e1",
+    "DEVANAGARI": "\u0900-\u0963\u0971-\u097f", "BENGALI": "\u0980-\u09e3\u09f0\u09f1", "GURMUKHI": "\u0a00-\u0a5f",
+    "GUJARATI": "\u0a80-\u0ae3", "ORIYA": "\u0b00-\u0b63", "TAMIL": "\u0b80-\u0bd7", "TELUGU": "\u0c00-\u0c63",
+    "KANNADA": "\u0c80-\u0ce3", "MALAYALAM": "\u0d00-\u0d63", "SINHALA": "\u0d80-\u0ddf",
+}  # fmt: skip
+"""The letters and vowel signs between which a joiner or non-joiner belongs to the spelling."""
+_VIRAMAS = "\u094d\u09cd\u0a4d\u0acd\u0b4d\u0bcd\u0c4d\u0ccd\u0d4d\u0dca"
+"""The signs after which a joiner may end a word."""
+_WRITTEN_WITHOUT_SPACES = {
+    "THAI": "\u0e01-\u0e4e", "LAO": "\u0e81-\u0ecd", "MYANMAR": "\u1000-\u109f", "KHMER": "\u1780-\u17d3"
+}  # fmt: skip
+"""The letters between which a zero width space separates words."""
 HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 ODD_SPACES = frozenset(
     "\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f"
@@ -50,16 +70,46 @@ def is_hidden(char: str, keep: str = "\n\t") -> bool:
     return is_selector or char in BLANKS or unicodedata.category(char) in HIDDEN_CATEGORIES
 
 
-def find_hidden_characters(text: str, keep: str = "\n\t") -> frozenset[str]:
-    """Return the text's hidden characters, except for odd spaces and the joiners in emoji."""
+def find_hidden_characters(
+    text: str, keep: str = "\n\t", languages: Collection[str] = ()
+) -> frozenset[str]:
+    """Return the text's hidden characters, without odd spaces and what is ordinary in its place.
+
+    Args:
+        languages: codes of the languages in which such texts are ordinarily written, as `fa`.
+    """
     if text.isascii() and text.isprintable():
         return frozenset()
-    found = {char for char in set(text) if is_hidden(char, keep)}
-    if any(selector in text for selector in SELECTORS):
-        found |= set(HIDDEN_SELECTOR.findall(text))
-    if JOINER in text and not HIDDEN_JOINER.search(text):
-        found.discard(JOINER)
-    return frozenset(found)
+    rest = remove_ordinary(text, languages)
+    found = {char for char in set(rest) if is_hidden(char, keep)}
+    return frozenset(found | set(HIDDEN_SELECTOR.findall(text)))
+
+
+def remove_ordinary(text: str, languages: Collection[str]) -> str:
+    """Remove the hidden characters that are ordinary in their place."""
+    return choose_ordinary_pattern(text, languages).sub("", text)
+
+
+def choose_ordinary_pattern(text: str, languages: Collection[str]) -> re.Pattern[str]:
+    """Return the pattern of the text's hidden characters that are ordinary in their place; one that
+    matches nothing if it has none of them."""
+    if not any(char in text for char in _SOMETIMES_ORDINARY):
+        return _NOTHING
+    return _build_ordinary_pattern(name_scripts(languages))
+
+
+@lru_cache(maxsize=256)
+def _build_ordinary_pattern(scripts: frozenset[str]) -> re.Pattern[str]:
+    """Build the pattern of hidden characters that are ordinary in their place: in joined emoji and
+    flags, and between letters of these scripts."""
+    patterns = [_ORDINARY_EVERYWHERE]
+    for script in sorted(scripts):
+        if letters := _JOINED_LETTERS.get(script):
+            patterns.append(f"(?<=[{letters}])[\u200c\u200d](?=[{letters}])")
+            patterns.append(f"(?<=[{letters}])(?<=[{_VIRAMAS}])\u200d(?!\\w)")
+        if letters := _WRITTEN_WITHOUT_SPACES.get(script):
+            patterns.append(f"(?<=[{letters}])\u200b(?=[{letters}])")
+    return re.compile("|".join(patterns))
 
 
 def name_character(char: str) -> str:

@@ -116,6 +116,17 @@ def name_alphabet(char: str) -> str:
     return STYLED if is_styled and plain.isascii() else "" if is_numeral else first
 
 
+@lru_cache(maxsize=4096)
+def passes_for_latin(word: str) -> bool:
+    """Return True if every letter has a Latin twin; a single Greek letter belongs to a formula."""
+    alphabets = _list_alphabets(word)
+    if len(alphabets) != 1 or alphabets & {LATIN, STYLED} or (GREEK in alphabets and len(word) < 2):
+        return False
+    return all(
+        LOOKS.get(char, "").isalpha() and char not in WEAK for char in word if char.isalpha()
+    )
+
+
 def _find_odd_words(text: str) -> Iterator[OddPart]:
     """Find words that mix alphabets, and words that imitate Latin ones among Latin words."""
     if len({name_alphabet(char) for char in set(text)} - {""}) < 2:
@@ -123,10 +134,7 @@ def _find_odd_words(text: str) -> Iterator[OddPart]:
     words = [(found.start(), found.end(), found.group()) for found in WORD.finditer(text)]
     is_among_latin = any(LATIN in _list_alphabets(word) for _, _, word in words)
     plain_scripts = {
-        name
-        for _, _, word in words
-        if not _passes_for_latin(word)
-        for name in _list_alphabets(word)
+        name for _, _, word in words if not passes_for_latin(word) for name in _list_alphabets(word)
     }
     for start, end, word in words:
         if word.isascii():
@@ -138,7 +146,7 @@ def _find_odd_words(text: str) -> Iterator[OddPart]:
             is_disguised = _is_word_of_numerals(word) or (
                 is_among_latin
                 and len(set(word.casefold())) > 1  # a company form: three equal letters
-                and _passes_for_latin(word)
+                and passes_for_latin(word)
                 and not alphabets & plain_scripts
             )
             letters = frozenset(word) if is_disguised else frozenset()
@@ -155,18 +163,6 @@ def _is_word_of_numerals(word: str) -> bool:
 
 def _list_alphabets(word: str) -> frozenset[str]:
     return frozenset(name for name in map(name_alphabet, word) if name)
-
-
-@lru_cache(maxsize=4096)
-def _passes_for_latin(word: str) -> bool:
-    """Return True if the word has one alphabet, not the Latin one, and every letter has a Latin
-    twin. A single Greek letter does not count, because it belongs to a formula."""
-    alphabets = _list_alphabets(word)
-    if len(alphabets) != 1 or alphabets & {LATIN, STYLED} or (GREEK in alphabets and len(word) < 2):
-        return False
-    return all(
-        LOOKS.get(char, "").isalpha() and char not in WEAK for char in word if char.isalpha()
-    )
 
 
 def _find_odd_letters(word: str, alphabets: frozenset[str]) -> frozenset[str]:

@@ -10,19 +10,12 @@ from collections.abc import Collection, Iterator
 from functools import lru_cache
 from itertools import pairwise
 
+from tools.contract.languages import find_main_script, name_scripts
 from tools.contract.look_alikes import LOOKS
 
 ASCII, RAISED, ENCLOSED, LETTER = "ASCII", "RAISED", "ENCLOSED", "LETTER"
 DIGIT_SCRIPTS = {"ARABIC-INDIC": "ARABIC", "EXTENDED": "ARABIC", "FULLWIDTH": "CJK"}
 """The scripts of digits whose names begin otherwise than those of their letters."""
-SCRIPTS = {
-    "ar": "ARABIC", "fa": "ARABIC", "ur": "ARABIC", "ps": "ARABIC", "hi": "DEVANAGARI", "mr": "DEVANAGARI",
-    "ne": "DEVANAGARI", "bn": "BENGALI", "as": "BENGALI", "pa": "GURMUKHI", "gu": "GUJARATI", "ta": "TAMIL",
-    "te": "TELUGU", "kn": "KANNADA", "ml": "MALAYALAM", "th": "THAI", "lo": "LAO", "my": "MYANMAR", "km": "KHMER",
-    "bo": "TIBETAN", "zh": "CJK", "ja": "CJK", "ko": "CJK",
-}  # fmt: skip
-"""The script of a language's digits, by its code."""
-_EAST_ASIAN = frozenset({"CJK", "HIRAGANA", "KATAKANA", "HANGUL", "BOPOMOFO", "FULLWIDTH"})
 _DIGIT_LOOKS = frozenset("0123456789OolI")
 _ZERO_LOOKS = frozenset("Oo")
 _RAISED_FORMS = ("<super>", "<sub>", "<fraction>")
@@ -48,7 +41,7 @@ def find_odd_numbers(
         yield found.start(), found.end(), frozenset(found[0]) & _ZERO_LOOKS
     if text.isascii():
         return
-    usual = {_find_main_script(text), *(SCRIPTS.get(each, "") for each in languages)}
+    usual = {find_main_script(text), *name_scripts(languages)}
     odd_figures = "".join(sorted(char for char in set(text) if get_kind(char) not in {"", ASCII}))
     if odd_figures:
         figures = f"[0-9{re.escape(odd_figures)}]"
@@ -134,15 +127,3 @@ def _passes_for_separator(char: str) -> bool:
     return bool(looks & {".", ",", "'"}) or not _SEPARATOR_NAMES.isdisjoint(
         unicodedata.name(char, "").split()
     )
-
-
-def _find_main_script(text: str) -> str:
-    """Find the script of most of the text's letters; that of Chinese, Japanese and Korean is
-    CJK."""
-    counts: dict[str, int] = {}
-    for char in text:
-        if char.isalpha():
-            script = unicodedata.name(char, "UNKNOWN").partition(" ")[0]
-            script = "CJK" if script in _EAST_ASIAN else script
-            counts[script] = counts.get(script, 0) + 1
-    return max(counts, key=lambda name: counts[name], default="")

@@ -7,19 +7,25 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models.functions import Now
 
+from agents.accounts.models.organization_languages import LearnedLanguages, record_languages
 from agents.accounts.models.organization_versions import record_versions
 from agents.platform.refusals import Forbidden
+from tools.contract.languages import get_main_code
 
 
 class Organization(models.Model):
     """A tenant: its data and employees are kept apart from those of all other organizations.
 
     Attributes:
-        credentials_version: incremented whenever credentials change, so that processes load them
-            again.
-        tools_version: incremented whenever sources of tools or allowed hosts change, for the same
-            reason.
-        restored_at: the time of the last restore, which may have lost decisions on older cards.
+        credentials_version: incremented with every change of credentials, so that processes reload
+            theirs.
+        tools_version: incremented with every change of sources of tools or allowed hosts, for the
+            same reason.
+        languages: the codes of the languages that an admin named, such as `fa`; see
+            `written_languages`.
+        learned_languages: a `LearnedLanguages` as JSON; None before the first learning.
+        restored_at: the time of the last restored backup; older cards may have been decided since
+            it was made.
         stopped_at, stopped_by: the time since which nothing runs, and the person who stopped
             everything.
     """
@@ -77,6 +83,14 @@ class Organization(models.Model):
         validators=[MinValueValidator(0)],
         help_text="Monthly cost limit for all employees together. Empty means no limit.",
     )
+    languages = models.JSONField(default=list, null=True, blank=True)
+    learns_languages = models.BooleanField(
+        "learn languages",
+        default=True,
+        db_default=True,
+        help_text="Also count the languages that members chose and in which people type tasks.",
+    )
+    learned_languages = models.JSONField(null=True, editable=False)
     credentials_version = models.PositiveIntegerField(default=0, editable=False)
     tools_version = models.PositiveIntegerField(default=0, editable=False)
     stopped_at = models.DateTimeField(null=True, editable=False)
@@ -92,12 +106,22 @@ class Organization(models.Model):
 
     @classmethod
     def from_db(cls, *args: Any, **options: Any) -> Self:
-        """Load the row, and record its versions of tools and credentials, in case they are newer
-        than those that this process has seen."""
+        """Record the versions of each row that is read, which may be the newest, and its
+        languages."""
         row = super().from_db(*args, **options)
         if {"tools_version", "credentials_version"} <= row.__dict__.keys():
             record_versions(row.pk, row.tools_version, row.credentials_version)
+        if {"languages", "learns_languages", "learned_languages"} <= row.__dict__.keys():
+            record_languages(row.pk, row.written_languages)
         return row
+
+    @property
+    def written_languages(self) -> frozenset[str]:
+        """The codes of the languages that the organization writes: those that an admin named, and
+        those that it learned."""
+        learned = LearnedLanguages.from_json(self.learned_languages)
+        named = frozenset(map(get_main_code, self.languages or ()))
+        return named | learned.languages if self.learns_languages else named
 
 
 class Role(models.TextChoices):

@@ -4,12 +4,12 @@ approved in bulk."""
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from agents.accounts.languages import get_languages
 from agents.approvals.warnings.folding import folds_parts
 from agents.approvals.warnings.imitations import find_imitation
 from agents.approvals.warnings.similar_names import CardNames, read_names
@@ -38,7 +38,9 @@ from tools.contract.hidden_characters import (
     count_lines,
     find_hidden_characters,
     name_character,
+    remove_ordinary,
 )
+from tools.contract.mixed_hosts import is_mixed_host
 from tools.contract.odd_letters import MIXED, find_odd_parts
 from tools.registries.records import RECORD_STORE
 from tools.toolbox.asked_actions import NOT_RUN_HERE
@@ -129,21 +131,25 @@ class CardReading:
 
 
 MAX_CACHED = 4_000
-_READINGS: Cache[tuple[int, str], CardReading] = Cache(MAX_CACHED)
-"""The readings of cards, by organization and digest."""
+_Key = tuple[int, str, frozenset[str]]
+_READINGS: Cache[_Key, CardReading] = Cache(MAX_CACHED)
+"""The readings of cards, by organization, digest and the languages that the organization writes."""
 
 
 def find_card_warnings(approval: Approval) -> tuple[CardWarning, ...]:
-    """Find the warnings on a card from its sealed content alone, without queries; the result is
-    cached by digest."""
+    """Find the warnings on a card, from its sealed content and the organization's languages, as
+    `read_card` does."""
     return read_card(approval).warnings
 
 
 def read_card(approval: Approval) -> CardReading:
-    """Read the card's sealed content; the result is cached by digest."""
-    return _READINGS.get_or_load(
-        (approval.organization_id, approval.digest), lambda: _read(approval)
-    )
+    """Read the card's sealed content; cached by digest and the organization's languages.
+
+    Runs a query only in a process that has not read the organization's row yet.
+    """
+    languages = get_languages(approval.organization_id)
+    key = (approval.organization_id, approval.digest, languages)
+    return _READINGS.get_or_load(key, lambda: _read(approval, languages))
 
 
 def read_cards(organization_id: int, digests: Mapping[int, str]) -> dict[int, CardReading]:
@@ -152,7 +158,10 @@ def read_cards(organization_id: int, digests: Mapping[int, str]) -> dict[int, Ca
     Args:
         digests: the digests loaded with a list, by card id.
     """
-    found = {pk: _READINGS.get((organization_id, digest)) for pk, digest in digests.items()}
+    languages = get_languages(organization_id)
+    found = {
+        pk: _READINGS.get((organization_id, digest, languages)) for pk, digest in digests.items()
+    }
     unread = [pk for pk, reading in found.items() if reading is None]
     rows = (
         Approval.objects.filter(organization_id=organization_id)
@@ -229,7 +238,7 @@ def is_done(preview: dict[str, Any]) -> bool:
         return False  # somebody changed the preview in the database
 
 
-def _read(approval: Approval) -> CardReading:
+def _read(approval: Approval, languages: frozenset[str]) -> CardReading:
     targets = get_targets(approval)
     written = [
         approval.params,
@@ -242,7 +251,7 @@ def _read(approval: Approval) -> CardReading:
     shown = [*written, *(each.get("before") for each in targets)]
     texts = dict.fromkeys(walk_texts(shown))
     for name, text in texts:
-        for kind, detail in _inspect_text(name, text):
+        for kind, detail in _inspect_text(name, text, languages):
             found.setdefault(kind, []).append(detail)
     each_written = _list_written(targets, contacts)
     found.setdefault(LIKENESS, []).extend(_compare_contacts(targets, each_written))
@@ -289,14 +298,14 @@ def _has_outside_destination(approval: Approval) -> bool:
     return any(sighting.stands_out for sighting in known.list_outside())
 
 
-def _inspect_text(field: str, text: str) -> Iterator[tuple[str, str]]:
+def _inspect_text(field: str, text: str, languages: frozenset[str]) -> Iterator[tuple[str, str]]:
     where = f"{field}: " if field else ""
     is_plain = text.isascii() and text.isprintable()
     if not is_plain:
-        yield from ((HIDDEN, where + detail) for detail in _describe_hidden(text))
+        yield from ((HIDDEN, where + detail) for detail in _describe_hidden(text, languages))
     yield from ((SPACES, where + detail) for detail in _describe_spaces(text, is_plain=is_plain))
     if not is_plain:
-        for part in find_odd_parts(text):
+        for part in find_odd_parts(text, languages):
             excerpt = quote_excerpt(text[max(0, part.start - 10) : part.end + 10])
             is_mixed = part.kind == MIXED
             detail = excerpt if is_mixed else f"{part.kind} in {excerpt}"
@@ -308,14 +317,16 @@ def _inspect_text(field: str, text: str) -> Iterator[tuple[str, str]]:
             for one in (list_contacts(text) if PUNYCODE in text.lower() else ())
             if PUNYCODE in one.value
         )
-        yield from ((ALPHABETS, where + detail) for detail in _describe_mixed_hosts(text))
+        yield from (
+            (ALPHABETS, where + detail) for detail in _describe_mixed_hosts(text, languages)
+        )
     if len(text) <= MAX_SHORT and (words := find_imitation(text)):
         yield IMITATION, f"{where}{quote_excerpt(words)}"
 
 
-def _describe_hidden(text: str) -> Iterator[str]:
-    counts = Counter(text)
-    for char in sorted(find_hidden_characters(text.replace("\r\n", "\n"))):
+def _describe_hidden(text: str, languages: frozenset[str]) -> Iterator[str]:
+    counts = Counter(remove_ordinary(text, languages))
+    for char in sorted(find_hidden_characters(text.replace("\r\n", "\n"), languages=languages)):
         yield f"{name_character(char)} U+{ord(char):04X}, {_count_times(counts[char])}"
     if found := MARKS_ON_ONE_LETTER.search(text):
         yield f"{len(found[1]) + len(found[2]):,} combining marks on one letter"
@@ -338,27 +349,11 @@ def _describe_spaces(text: str, *, is_plain: bool) -> Iterator[str]:
             yield f"spaces at the {side} of {quote_excerpt(text.strip())}: {len(found[0]):,}"
 
 
-def _describe_mixed_hosts(text: str) -> Iterator[str]:
+def _describe_mixed_hosts(text: str, languages: frozenset[str]) -> Iterator[str]:
     for contact in list_contacts(text):
         host = decode_host(contact.value.rpartition("@")[2])
-        if contact.kind in (HOST, EMAIL) and is_mixed(host):
+        if contact.kind in (HOST, EMAIL) and is_mixed_host(host, languages):
             yield quote_excerpt(host)
-
-
-def is_mixed(word: str) -> bool:
-    """Return True if the word has letters of several scripts."""
-    if word.isascii():
-        return False
-    return (
-        len(
-            {
-                unicodedata.name(char, "UNKNOWN").partition(" ")[0]
-                for char in set(word)
-                if char.isalpha()
-            }
-        )
-        > 1
-    )
 
 
 def _compare_contacts(

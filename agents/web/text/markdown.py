@@ -19,6 +19,7 @@ from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
 from typing_extensions import override
 
+from agents.accounts.languages import get_current_languages
 from agents.web.text.safe_text import flag_odd_letters, replace_hidden_characters
 from tools.caches import Cache
 
@@ -56,7 +57,8 @@ NOTE = "Too complex to format. Shown as written."
 CUT_NOTE = "Too complex to format and too long to show. Only the beginning is shown, as written."
 MAX_CACHED = 8_000_000
 _HTML: Cache[bytes, SafeString] = Cache(MAX_CACHED, weigh=len)
-"""The HTML of texts, by the hash of the text and the heading level; source texts are not stored."""
+"""Characters of HTML, by the hash of the text, the heading level and the languages; source texts
+are not stored."""
 
 
 class _TooComplex(Exception):
@@ -99,12 +101,14 @@ PARSER.core.ruler.at("inline", _parse_inlines)
 def render_markdown(text: str, under: int = 2) -> SafeString:
     """Render Markdown as sanitized HTML, with links to http and https only, which send no referrer.
 
-    A text that is too complex to render quickly is shown as written. The HTML is cached.
+    A text that is too complex to render quickly is shown as written. The HTML is cached, by the
+    languages that are ordinary to the reader, too.
 
     Args:
         under: the level of the heading above the text, 1 to 6.
     """
-    key = hashlib.sha256(f"{under}:{text}".encode("utf-8", "surrogatepass")).digest()
+    languages = " ".join(sorted(get_current_languages()))
+    key = hashlib.sha256(f"{under}:{languages}:{text}".encode("utf-8", "surrogatepass")).digest()
     return _HTML.get_or_load(key, lambda: render_uncached(text, under))
 
 

@@ -1,5 +1,8 @@
-"""Safe display of text that others wrote: escaped, with hidden characters made visible and long
-values folded."""
+"""Safe display of text that others wrote: escaped, with visible hidden characters, long values
+folded.
+
+What is ordinary in the languages of the reader's organization is shown as it is.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ from typing import Any
 from django.utils.html import escape, format_html, format_html_join
 from django.utils.safestring import SafeString
 
+from agents.accounts.languages import get_current_languages
 from agents.platform.value_text import MAX_LENGTH, format_json_value, is_long
 from tools.contract.contacts import PUNYCODE, decode_host, list_contacts
 from tools.contract.hidden_characters import (
@@ -22,10 +26,12 @@ from tools.contract.hidden_characters import (
     MANY_SPACES,
     MARKS_ON_ONE_LETTER,
     ODD_SPACES,
+    choose_ordinary_pattern,
     count_lines,
     is_hidden,
     name_character,
 )
+from tools.contract.mixed_hosts import is_mixed_host
 from tools.contract.odd_letters import MIXED, OddPart, find_odd_parts
 
 HEAD_LINES, TAIL_LINES = 5, 2
@@ -58,9 +64,18 @@ def replace_hidden_characters(text: str, *, keep: str = "\n\t") -> str:
             box.
     """
     text = text.replace("\r\n", "\n")
-    shown = HIDDEN_SELECTOR.sub(lambda found: _build_token(found.group()), text)
     if text.isascii() and text.isprintable():
-        return shown
+        return text
+    ordinary = choose_ordinary_pattern(text, get_current_languages())
+    pieces, at = [], 0
+    for found in ordinary.finditer(text):
+        pieces += [_replace_hidden(text[at : found.start()], keep), found[0]]
+        at = found.end()
+    return "".join([*pieces, _replace_hidden(text[at:], keep)])
+
+
+def _replace_hidden(text: str, keep: str) -> str:
+    shown = HIDDEN_SELECTOR.sub(lambda found: _build_token(found.group()), text)
     tokens = {ord(char): _build_token(char) for char in set(text) if is_hidden(char, keep)}
     return shown.translate(tokens) if tokens else shown
 
@@ -82,8 +97,9 @@ def render_text(text: str, *, keep: str = "\n\t") -> SafeString:
         return SafeString(html.escape(text))  # most texts hide nothing and have one alphabet
     text = text.replace("\r\n", "\n")
     pieces, at = [], 0
-    for odd in _find_odd_parts(text)[:MAX_HIGHLIGHTED]:
-        pieces += [escape(text[at : odd.start]), _flag_part(text, odd)]
+    languages = get_current_languages()
+    for odd in _find_odd_parts(text, languages)[:MAX_HIGHLIGHTED]:
+        pieces += [escape(text[at : odd.start]), _flag_part(text, odd, languages)]
         at = odd.end
     return SafeString(_reveal("".join([*pieces, escape(text[at:])]), keep))
 
@@ -96,8 +112,11 @@ def _reveal(shown: str, keep: str) -> str:
         lambda found: found[1] + _render_note(f"{len(found[2])} more marks"), shown
     )
     if hidden := [char for char in set(shown) if char in ODD_SPACES or is_hidden(char, keep)]:
-        run = re.compile(f"([{re.escape(''.join(hidden))}])\\1*")
-        shown = run.sub(lambda found: _render_token(found[1], len(found[0])), shown)
+        ordinary = choose_ordinary_pattern(shown, get_current_languages()).pattern
+        run = re.compile(f"{ordinary}|([{re.escape(''.join(hidden))}])\\1*")
+        shown = run.sub(
+            lambda found: _render_token(found[1], len(found[0])) if found[1] else found[0], shown
+        )
     shown = BLANK_LINES.sub(
         lambda found: f"\n{_render_note(f'{count_lines(found[0])} blank lines')}\n", shown
     )
@@ -128,23 +147,24 @@ def flag_odd_letters(text: str) -> str:
     if text.isascii() and PUNYCODE not in text.lower():
         return text
     pieces, at = [], 0
-    for odd in _find_odd_parts(text):
-        is_odd = odd.letters or is_mixed_host(text[odd.start : odd.end])
+    languages = get_current_languages()
+    for odd in _find_odd_parts(text, languages):
+        is_odd = odd.letters or is_mixed_host(text[odd.start : odd.end], languages)
         pieces += [text[at : odd.end], f" {FLAG.format(odd.kind)}" if is_odd else ""]
         at = odd.end
     return "".join([*pieces, text[at:]])
 
 
-def _find_odd_parts(text: str) -> list[OddPart]:
-    """Find hosts that mix alphabets or are encoded, and odd parts outside these hosts, from left to
+def _find_odd_parts(text: str, languages: frozenset[str]) -> list[OddPart]:
+    """Find hosts that mix alphabets or are encoded, and odd parts outside them, from left to
     right."""
     hosts = [
         OddPart(found.start(), found.end(), frozenset(), MIXED)
         for found in HOST.finditer(text)
-        if PUNYCODE in found.group().lower() or is_mixed_host(found.group())
+        if PUNYCODE in found.group().lower() or is_mixed_host(found.group(), languages)
     ]
     host_places = {place for host in hosts for place in range(host.start, host.end)}
-    parts = [part for part in find_odd_parts(text) if part.start not in host_places]
+    parts = [part for part in find_odd_parts(text, languages) if part.start not in host_places]
     return sorted([*hosts, *parts], key=lambda odd: odd.start)
 
 
@@ -238,25 +258,11 @@ def quote_employee(text: str) -> str:
     return plain if len(plain) <= MAX_QUOTE_LENGTH else plain[: MAX_QUOTE_LENGTH - 1] + "…"
 
 
-def is_mixed_host(host: str) -> bool:
-    """Return True if the host mixes letters of several scripts, as look-alike addresses do."""
-    if PUNYCODE in host.lower():
-        host = decode_host(host)
-    return (
-        not host.isascii() and len({_get_script(char) for char in set(host) if char.isalpha()}) > 1
-    )
-
-
-@functools.lru_cache(maxsize=4096)
-def _get_script(char: str) -> str:
-    return unicodedata.name(char, "UNKNOWN").partition(" ")[0]
-
-
-def _flag_part(text: str, odd: OddPart) -> str:
+def _flag_part(text: str, odd: OddPart, languages: frozenset[str]) -> str:
     """Render the host or odd part with its odd letters marked, followed by a warning."""
     part = text[odd.start : odd.end]
     if not odd.letters:
-        return _flag_host(part)
+        return _flag_host(part, languages)
     letters = "".join(
         _mark_letter(each) if each[0] in odd.letters else escape(each)
         for each in CHARACTER_CLUSTER.findall(part)
@@ -269,13 +275,12 @@ def _flag_part(text: str, odd: OddPart) -> str:
     )
 
 
-def _flag_host(host: str) -> str:
-    """Render a host with its odd letters marked; an encoded host is followed by its decoded
-    form."""
+def _flag_host(host: str, languages: frozenset[str]) -> str:
+    """Render a host with its odd letters marked; an encoded one is followed by its decoded form."""
     readable = decode_host(host)
-    odd = {char for part in find_odd_parts(readable) for char in part.letters}
+    odd = {char for part in find_odd_parts(readable, languages) for char in part.letters}
     letters = "".join(_mark_letter(char) if char in odd else escape(char) for char in readable)
-    flag = HOST_FLAG if is_mixed_host(host) else ""
+    flag = HOST_FLAG if is_mixed_host(host, languages) else ""
     if readable == host:
         return letters + flag
     return f'{escape(host)} <span class="decoded">reads {letters}</span>{flag}'

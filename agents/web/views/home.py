@@ -69,6 +69,7 @@ def home(request: HttpRequest, member: Membership) -> HttpResponseBase:
             employee_id=parse_row_id(request.POST.get("employee", "")),
             task=request.POST.get("task", "").replace("\r\n", "\n").strip(),
             client_request_id=request.POST.get("client_request_id", "")[:200],
+            is_typed=True,
         )
         run, _created = actions.submit(member, submission)
     except ValueError:

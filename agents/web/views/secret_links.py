@@ -20,7 +20,7 @@ from agents.accounts.membership import hash_secret, switch_organization
 from agents.accounts.models import Invitation, Membership
 from agents.notices.channels import add_email
 from agents.platform.refusals import Conflict, Invalid, NotFound, Refusal
-from agents.web.text.safe_text import is_mixed_host
+from tools.contract.mixed_hosts import is_mixed_host
 
 INVITATION_KEY = "joining"
 RESET_KEY = "resetting"

@@ -1,0 +1,54 @@
+"""The languages that each organization writes, as this process last read them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tools.caches import Cache
+from tools.contract.languages import find_language, get_main_code
+
+MAX_ORGANIZATIONS = 10_000
+"""The organizations whose languages a process remembers."""
+_read: Cache[int, frozenset[str]] = Cache(MAX_ORGANIZATIONS)
+
+
+@dataclass(frozen=True)
+class LearnedLanguages:
+    """The languages that an organization has learned to write, and the reasons.
+
+    Attributes:
+        members: the number of members who chose each language, by its code.
+        tasks: the number of typed tasks that are mostly in each script, by its name.
+    """
+
+    members: Mapping[str, int]
+    tasks: Mapping[str, int]
+
+    @classmethod
+    def from_json(cls, stored: Any) -> "LearnedLanguages":
+        """Build it from a stored value; None means that nothing was learned yet."""
+        found = stored if isinstance(stored, dict) else {}
+        return cls(found.get("members", {}), found.get("tasks", {}))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the value to store."""
+        return {"members": dict(self.members), "tasks": dict(self.tasks)}
+
+    @property
+    def languages(self) -> frozenset[str]:
+        """The codes of the languages; a script counts as one of its languages."""
+        return frozenset(
+            {*map(get_main_code, self.members), *map(find_language, self.tasks)} - {""}
+        )
+
+
+def record_languages(organization_id: int, languages: frozenset[str]) -> None:
+    """Record the languages of an organization's row that was read."""
+    if _read.get(organization_id) != languages:
+        _read.put(organization_id, languages)
+
+
+def get_read_languages(organization_id: int) -> frozenset[str] | None:
+    """Return the languages of the organization's row when it was last read; None if this process
+    has not read it yet."""
+    return _read.get(organization_id)

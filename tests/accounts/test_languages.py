@@ -1,0 +1,259 @@
+"""An organization writes the languages that an admin named and those that it learned; what is
+ordinary in them has no warning there, and has one elsewhere."""
+
+# ruff: noqa: RUF001 - the tests are about such letters
+from __future__ import annotations
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from agents.accounts.languages import get_current_languages, get_languages
+from agents.accounts.models import Membership, Organization
+from agents.accounts.preferences import save_preferences
+from agents.approvals.warnings.card_reading import find_card_warnings, read_card, read_cards
+from agents.platform.log_context import log_for_nobody, log_for_organization
+from agents.runs.actions import Submission, submit
+from agents.runs.language_learning import MIN_TASKS, NEWEST_TASKS, LanguageLearner
+from agents.runs.models import Approval, Origin, Run
+from agents.web.text.markdown import render_markdown
+from agents.web.text.safe_text import render_text, replace_hidden_characters
+from tests.admin.rows import make_admin_world
+from tests.features import feature
+from tests.world import World, post
+
+pytestmark = pytest.mark.django_db
+
+PERSIAN = "می\u200cخواهم تلفن شرکت را عوض کنم"
+TASK = "لطفا تلفن شرکت را عوض کنید"
+JAPANESE = "会社の電話番号を更新してください"
+
+
+@pytest.fixture
+def world() -> World:
+    return make_admin_world()
+
+
+@pytest.fixture
+def learner() -> LanguageLearner:
+    return LanguageLearner()
+
+
+def read_again(organization: Organization) -> Organization:
+    return Organization.objects.get(pk=organization.pk)
+
+
+def type_task(world: World, task: str, username: str = "operator") -> None:
+    response = world.client(username).post("/", {"employee": world.employee.pk, "task": task})
+    assert response.status_code == 302
+
+
+def send_task(world: World, task: str, origin: Origin) -> None:
+    """Start a run whose task nobody typed on a page."""
+    submit(world.member("operator"), Submission(world.employee.pk, task, origin=origin))
+
+
+def list_languages(world: World, learner: LanguageLearner) -> frozenset[str]:
+    learner.learn()
+    return read_again(world.acme).written_languages
+
+
+def make_card(world: World, notes: str) -> Approval:
+    changes = {"notes": notes}
+    return world.card(params={"record_id": str(world.records[0].pk), "changes": changes})
+
+
+class TestLearning:
+    @feature(
+        "The gate",
+        "An organization learns which languages it writes from its members and the tasks they type",
+        "agents/runs/language_learning.py",
+    )
+    def test_three_tasks_that_people_typed_teach_their_script(
+        self, world: World, learner: LanguageLearner
+    ) -> None:
+        for _ in range(MIN_TASKS - 1):
+            type_task(world, TASK)
+        assert not list_languages(world, learner)
+        type_task(world, TASK)
+        assert list_languages(world, learner) == {"ar"}
+        assert not read_again(world.globex).written_languages
+
+    @pytest.mark.parametrize("task", ["Set the phone to 5", f"Tell Acme Corp politely: {TASK[:9]}"])
+    def test_a_task_that_is_mostly_latin_teaches_nothing(
+        self, world: World, learner: LanguageLearner, task: str
+    ) -> None:
+        for _ in range(MIN_TASKS):
+            type_task(world, task)
+        assert not list_languages(world, learner)
+
+    @pytest.mark.parametrize("origin", [Origin.TASK, Origin.TRIGGER, Origin.SCHEDULE])
+    def test_a_task_that_another_program_sent_teaches_nothing(
+        self, world: World, learner: LanguageLearner, origin: Origin
+    ) -> None:
+        for _ in range(MIN_TASKS):
+            send_task(world, TASK, origin)
+        assert not list_languages(world, learner)
+
+    def test_a_task_sent_over_rest_teaches_nothing(
+        self, world: World, learner: LanguageLearner
+    ) -> None:
+        body = {"employee_id": world.employee.pk, "task": TASK}
+        for _ in range(MIN_TASKS):
+            assert post(world.client("operator"), "/api/runs", body).status_code == 201
+        assert not list_languages(world, learner)
+
+    def test_a_delegated_task_and_answers_of_models_teach_nothing(
+        self, world: World, learner: LanguageLearner
+    ) -> None:
+        for _ in range(MIN_TASKS):
+            world.run(task=TASK, origin=Origin.DELEGATE)
+            type_task(world, "Set the phone")
+        Run.objects.filter(origin=Origin.TASK).update(answer=TASK, title=TASK)
+        assert not list_languages(world, learner)
+
+    def test_a_removed_member_teaches_nothing(self, world: World, learner: LanguageLearner) -> None:
+        for _ in range(MIN_TASKS):
+            type_task(world, TASK)
+        Membership.objects.filter(user=world.users["operator"]).delete()
+        assert not list_languages(world, learner)
+
+    def test_only_the_newest_tasks_count(self, world: World, learner: LanguageLearner) -> None:
+        for _ in range(MIN_TASKS):
+            type_task(world, TASK)
+        assert list_languages(world, learner)
+        for _ in range(NEWEST_TASKS - MIN_TASKS):
+            world.run(task="Set the phone")
+        assert list_languages(world, learner)
+        world.run(task="Set the phone")
+        assert not list_languages(world, learner)
+
+    def test_a_language_that_a_member_chose_is_learned_without_its_country(
+        self, world: World, learner: LanguageLearner
+    ) -> None:
+        save_preferences(world.member("viewer"), "fa-IR", "")
+        assert list_languages(world, learner) == {"fa"}
+        save_preferences(world.member("viewer"), "", "")
+        assert not list_languages(world, learner)
+
+    def test_a_repeated_learning_reads_no_tasks_without_new_ones(
+        self, world: World, learner: LanguageLearner
+    ) -> None:
+        for _ in range(MIN_TASKS):
+            type_task(world, JAPANESE)
+        assert learner.learn() == 1
+        with CaptureQueriesContext(
+            connection,
+        ) as queries:
+            assert learner.learn() == 0
+        assert len(queries) <= 4
+        assert list_languages(world, learner)
+
+
+class TestMarks:
+    @feature(
+        "The gate",
+        "What is ordinary in the languages of an organization has no warning there",
+        "agents/approvals/warnings/card_reading.py",
+    )
+    def test_a_joiner_has_a_warning_only_where_its_language_is_not_written(
+        self, world: World
+    ) -> None:
+        card = make_card(world, PERSIAN)
+        assert [warning.kind for warning in find_card_warnings(card)] == ["hidden"]
+        Organization.objects.filter(pk=world.acme.pk).update(languages=["fa"])
+        read_again(world.acme)
+        assert not find_card_warnings(card)
+        assert read_cards(world.acme.pk, {card.pk: card.digest})[card.pk].warnings == ()
+        Organization.objects.filter(pk=world.acme.pk).update(languages=["tr"])
+        read_again(world.acme)
+        assert find_card_warnings(card)
+
+    @pytest.mark.parametrize("notes", [f"{PERSIAN} pay\u200cpal", "Аcme", f"\u202e{PERSIAN}"])
+    def test_a_deception_has_its_warning_in_every_language(self, world: World, notes: str) -> None:
+        Organization.objects.filter(pk=world.acme.pk).update(languages=["fa", "ru", "ja"])
+        read_again(world.acme)
+        assert find_card_warnings(make_card(world, notes))
+
+    def test_a_reading_costs_no_statement_once_the_organization_was_read(
+        self, world: World
+    ) -> None:
+        made = make_card(world, PERSIAN)
+        card = Approval.objects.select_related("tool_call").get(pk=made.pk)
+        read_again(world.acme)
+        with CaptureQueriesContext(connection) as queries:
+            read_card(card)
+        assert not len(queries)
+
+    def test_pages_show_a_joiner_as_it_is_only_where_its_language_is_written(
+        self, world: World
+    ) -> None:
+        make_card(world, PERSIAN)
+        client = world.client("approver")
+        before = client.get("/approvals/").content.decode()
+        assert "U+200C" in before
+        Organization.objects.filter(pk=world.acme.pk).update(languages=["fa"])
+        assert "U+200C" not in client.get("/approvals/").content.decode()
+
+    def test_texts_are_rendered_by_the_languages_of_the_organization_of_the_request(
+        self, world: World
+    ) -> None:
+        Organization.objects.filter(pk=world.acme.pk).update(languages=["fa", "tr"])
+        for each in (world.acme, world.globex):
+            read_again(each)
+        for organization, is_ordinary in ((world.acme, True), (world.globex, False)):
+            log_for_organization(organization.pk)
+            for render in (render_text, replace_hidden_characters, render_markdown):
+                shown = render(f"{PERSIAN} kapı")
+                assert ("U+200C" not in shown) == is_ordinary
+                assert "U+200B" in render(f"{PERSIAN}\u200b")
+            assert ("⚠" not in render_text("kapı no")) == is_ordinary
+        log_for_nobody()
+        assert not get_current_languages()
+        assert "U+200C" in render_text(PERSIAN)
+
+    def test_joined_emoji_and_flags_are_shown_as_they_are(self) -> None:
+        flag = "🏴\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f"
+        for text in ("👨\u200d👩\u200d👧 ok", f"{flag} ok"):
+            assert render_text(text) == replace_hidden_characters(text) == text
+        assert "U+200D" in render_text("👨\u200d ok")
+        assert "U+E0067" in render_text(f"x{flag[1:]}")
+
+
+class TestSetting:
+    path = "/admin/accounts/organization/{}/change/"
+    sent = {"name": "Acme", "card_days": 7, "currency": "USD", "confirm_count": 50, "confirm_percent": 20}  # fmt: skip
+
+    def save(self, world: World, languages: str, **more: str) -> tuple[int, str]:
+        client: Client = world.client("admin")
+        response = client.post(
+            self.path.format(world.acme.pk), {**self.sent, "languages": languages, **more}
+        )
+        return response.status_code, response.content.decode()
+
+    def test_an_admin_names_languages_after_a_confirmation(self, world: World) -> None:
+        status, asked = self.save(world, "fa\nzh-Hant", learns_languages="on")
+        assert status == 200
+        assert "ordinary in: Persian (fa), zh-Hant." in asked
+        assert not get_languages(world.acme.pk)
+
+    def test_a_text_that_is_no_code_is_refused(self, world: World) -> None:
+        status, shown = self.save(world, "Persian language")
+        assert status == 200
+        assert "is not a language code" in shown
+
+    def test_learned_languages_are_shown_with_the_reason_and_can_be_switched_off(
+        self, world: World, learner: LanguageLearner
+    ) -> None:
+        save_preferences(world.member("viewer"), "tr", "")
+        for _ in range(MIN_TASKS):
+            type_task(world, JAPANESE)
+        learner.learn()
+        page = world.client("admin").get(self.path.format(world.acme.pk)).content.decode()
+        assert "Turkish (tr): chosen by 1 member" in page
+        assert f"Chinese, Japanese or Korean letters: {MIN_TASKS} of the newest tasks" in page
+        assert read_again(world.acme).written_languages == {"tr", "zh"}
+        status, _ = self.save(world, "")
+        assert status == 302
+        assert not read_again(world.acme).written_languages

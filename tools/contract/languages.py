@@ -1,0 +1,65 @@
+"""Languages by code, and the scripts in which they are written."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Collection
+from functools import lru_cache
+
+LATIN, CJK, ARABIC = "LATIN", "CJK", "ARABIC"
+SCRIPTS = {
+    "ar": ARABIC, "fa": ARABIC, "ur": ARABIC, "ps": ARABIC, "sd": ARABIC, "ug": ARABIC, "ckb": ARABIC, "ku": ARABIC,
+    "he": "HEBREW", "yi": "HEBREW", "dv": "THAANA", "am": "ETHIOPIC", "ti": "ETHIOPIC", "hy": "ARMENIAN",
+    "ka": "GEORGIAN", "el": "GREEK", "ru": "CYRILLIC", "uk": "CYRILLIC", "be": "CYRILLIC", "bg": "CYRILLIC",
+    "sr": "CYRILLIC", "mk": "CYRILLIC", "kk": "CYRILLIC", "ky": "CYRILLIC", "tg": "CYRILLIC", "mn": "CYRILLIC",
+    "hi": "DEVANAGARI", "mr": "DEVANAGARI", "ne": "DEVANAGARI", "sa": "DEVANAGARI", "bn": "BENGALI", "as": "BENGALI",
+    "pa": "GURMUKHI", "gu": "GUJARATI", "or": "ORIYA", "ta": "TAMIL", "te": "TELUGU", "kn": "KANNADA",
+    "ml": "MALAYALAM", "si": "SINHALA", "th": "THAI", "lo": "LAO", "my": "MYANMAR", "km": "KHMER", "bo": "TIBETAN",
+    "zh": CJK, "ja": CJK, "ko": CJK,
+}  # fmt: skip
+"""The script of each language that is not written in Latin letters, by its code. The first language
+of a script stands for it."""
+_EAST_ASIAN = frozenset(
+    {
+        *("HIRAGANA", "KATAKANA", "KATAKANA-HIRAGANA", "HANGUL", "BOPOMOFO", "IDEOGRAPHIC"),
+        "FULLWIDTH",
+    }
+)
+
+
+def get_main_code(code: str) -> str:
+    """Return the language of a code without country and script: `de` for `de-CH`."""
+    return code.replace("_", "-").partition("-")[0].lower()
+
+
+def name_scripts(languages: Collection[str]) -> frozenset[str]:
+    """Return the scripts of languages, without the Latin one."""
+    return frozenset(SCRIPTS[code] for code in languages if code in SCRIPTS)
+
+
+def find_language(script: str) -> str:
+    """Find the language that stands for a script, by its code; empty for the Latin one."""
+    return next((code for code, name in SCRIPTS.items() if name == script), "")
+
+
+@lru_cache(maxsize=4096)
+def name_script(letter: str) -> str:
+    """Name a letter's script, such as `GREEK`; that of Chinese, Japanese and Korean is `CJK`."""
+    first = unicodedata.name(letter, "UNKNOWN").partition(" ")[0]
+    return CJK if first in _EAST_ASIAN else first
+
+
+def count_scripts(text: str) -> dict[str, int]:
+    """Count the letters of each script."""
+    counts: dict[str, int] = {}
+    for char in text:
+        if char.isalpha():
+            script = name_script(char)
+            counts[script] = counts.get(script, 0) + 1
+    return counts
+
+
+def find_main_script(text: str) -> str:
+    """Find the script of most of the text's letters; empty without letters."""
+    counts = count_scripts(text)
+    return max(counts, key=lambda name: counts[name], default="")
