@@ -258,6 +258,12 @@ def _load_first_run(run: Run) -> Run:
     return run
 
 
+def list_task_runs(run_id: int) -> list[int]:
+    """List the ids of all runs of the task that the run belongs to."""
+    run = Run.objects.only("organization_id", "parent_id", "origin", "task").get(pk=run_id)
+    return _list_family(_load_first_run(run))
+
+
 def _list_family(root: Run) -> list[int]:
     """List the ids of this run and of all runs that it delegated, at every level."""
     found, level = [root.pk], [root.pk]

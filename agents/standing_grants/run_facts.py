@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from django.db.models import Max
 
 from agents.runs.models import CallStatus, Message, Run, ToolCall
-from agents.runs.provenance import ASK, has_typed_task, read_answer
+from agents.runs.provenance import ASK, has_typed_task, list_task_runs, read_answer
 from tools.contract import Level
 from tools.toolbox.grant_conditions import RecordedResult, RecordedWrite
 
@@ -46,9 +46,8 @@ class _ResultRow(NamedTuple):
 
     def as_result(self) -> RecordedResult:
         data = self.result.get("data")
-        return RecordedResult(
-            self.pk, self.tool, self.definition_hash, self.pass_number, self.params, data
-        )
+        place = (self.pass_number, self.finished_at)
+        return RecordedResult(self.pk, self.tool, self.definition_hash, *place, self.params, data)
 
 
 class RunResults:
@@ -75,13 +74,12 @@ class RunResults:
         return self._loaded[run_id, tool]
 
     def list_writes(self, run_id: int) -> list[RecordedWrite]:
-        """List the calls of the run that have changed something, or may have.
-
-        Those of its last pass and later ones concern no result that counts.
-        """
+        """List the calls of the run's task that have changed something, or may have."""
         if run_id not in self._writes:
-            rows = ToolCall.objects.filter(run_id=run_id, level__in=_CHANGING, attempts__gt=0)
-            columns = rows.order_by("pk").values_list("pk", "pass_number", "params")
+            rows = ToolCall.objects.filter(
+                run_id__in=list_task_runs(run_id), level__in=_CHANGING, started_at__isnull=False
+            )
+            columns = rows.order_by("pk").values_list("pk", "started_at", "params")
             self._writes[run_id] = [RecordedWrite(*values) for values in columns]
             if len(self._writes) > MAX_RUNS:
                 self._writes.popitem(last=False)
@@ -152,7 +150,7 @@ class SeenFacts:
         return [row.as_result() for row in rows if row.finished_seq <= last]
 
     def list_writes(self) -> Sequence[RecordedWrite]:
-        """List the calls of the run that have changed something, or may have."""
+        """List the calls of the task that have changed something, or may have."""
         return self._results.list_writes(self._run_id)
 
     def list_typed(self) -> Sequence[str]:
@@ -182,7 +180,7 @@ class PastFacts:
         return [row.as_result() for row in rows if self._is_earlier(row)]
 
     def list_writes(self) -> Sequence[RecordedWrite]:
-        """List the calls of the run that have changed something, or may have."""
+        """List the calls of the task that have changed something, or may have."""
         return self.results.list_writes(self.run_id)
 
     def list_typed(self) -> Sequence[str]:

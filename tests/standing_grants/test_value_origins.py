@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from agents.employees.models import Grant as AllowedTool
 from agents.platform.refusals import Invalid
 from agents.policy.policy_drafts import PolicyChange
 from agents.policy.recorded_calls import PREAPPROVED, CallFilter
@@ -21,6 +22,7 @@ from tests.features import feature
 from tests.standing_grants.granting import answered, equals, grant, is_waiting, propose_for, resume
 from tests.standing_grants.shop_tools import Shop, comes_from, each, typed
 from tests.workshop import Workshop, asking, call, calls, die_while_executing
+from tests.workshop.colleagues import delegate, hire, may_delegate
 from tools.contract import ErrorCode, ToolError, ToolResult
 from tools.toolbox.conditions import Condition, Rule
 from tools.toolbox.toolbox import Toolbox
@@ -120,6 +122,20 @@ class TestAPlantedId:
         assert is_waiting(run)
         run = shop.work(self.read(shop, order="B-2"), write, cancel("B-2"))
         assert not is_waiting(run)
+
+    @pytest.mark.parametrize("writes", [False, True])
+    def test_that_a_colleague_wrote_before_it_was_read_waits(
+        self, shop: Shop, writes: bool
+    ) -> None:
+        write = asking(call("shop.reserve", id="put B-2 there"))
+        kim = hire(shop.workshop, "Kim", *([write] if writes else []))
+        AllowedTool.objects.create(employee=kim, tool="shop.reserve")
+        may_delegate(shop.workshop.employee, kim)
+        fixed = equals("id", "put B-2 there")
+        grant(shop.workshop, "shop.reserve", fixed, employee_id=kim.pk)
+        run = shop.work(delegate(), self.read(shop, order="B-2"), cancel("B-2"))
+        shop.workshop.drive(Run.objects.get(parent=run))
+        assert is_approved(shop.workshop.drive(run)) is not writes
 
     def test_that_an_empty_result_stands_for_waits(self, shop: Shop) -> None:
         assert not is_approved(shop.work(self.read(shop, order=""), cancel("")))

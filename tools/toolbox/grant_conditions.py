@@ -4,8 +4,8 @@ Explicit nulls are values: only `also`, and EQUALS or ONE_OF with null, allow th
 describes the rules about where a value must come from.
 
 Values that come from the same tool must stand in one result, and in one entry of its list. A result
-does not count for a value that the run itself had written before, in any param of another call:
-otherwise it could write what a mail says, and read it back.
+does not count for a value that the task itself had written before, in any param of another call:
+otherwise an employee could write what a mail says, and read it back.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from decimal import Decimal
 from typing import Any, NamedTuple, Protocol
 
@@ -43,6 +44,7 @@ class RecordedResult:
 
     Attributes:
         pass_number: the pass that requested the call; a later pass has seen its result.
+        ended_at: the time of the result.
         data: the data of the result, whatever the employee was shown of it.
     """
 
@@ -50,6 +52,7 @@ class RecordedResult:
     tool: str
     definition: str
     pass_number: int
+    ended_at: datetime
     params: Mapping[str, Any]
     data: Any
 
@@ -58,7 +61,7 @@ class RecordedWrite(NamedTuple):
     """A call that has changed something, or may have."""
 
     call_id: int
-    pass_number: int
+    started_at: datetime
     params: Mapping[str, Any]
 
 
@@ -69,7 +72,7 @@ class EarlierFacts(Protocol):
         """List the successful results of the tool in earlier passes, newest first."""
 
     def list_writes(self) -> Sequence[RecordedWrite]:
-        """List the calls of the run that have changed something, or may have."""
+        """List the calls of the task, in all its runs, that have changed something, or may have."""
 
     def list_typed(self) -> Sequence[str]:
         """List the texts that people typed in the run."""
@@ -232,12 +235,13 @@ class _Reading:
                 yield from ((result, entries) for entries in found)
 
     def _was_written(self, value: Any, result: RecordedResult) -> bool:
-        """Return True if the run had written the value when the result came."""
+        """Return True if the task had written the value when the result came."""
         assert self._facts is not None
+        self._count_step()
         return any(
             _is_same(leaf, value) or (isinstance(leaf, str) and _stands_in(value, leaf))
             for write in self._facts.list_writes()
-            if write.call_id != result.call_id and write.pass_number <= result.pass_number
+            if write.call_id != result.call_id and write.started_at <= result.ended_at
             for leaf in _list_leaves(write.params)
         )
 
