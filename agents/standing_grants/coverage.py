@@ -133,7 +133,6 @@ def _list_fixed_values(conditions: Sequence[Condition]) -> Iterator[Any]:
 
 
 def _meets_all(value: Any, conditions: Sequence[Condition]) -> bool:
-    alone = [
-        replace(each, param="value") for each in conditions if not depends_on_run([each])
-    ]  # what a run will have seen is not known
+    # Conditions that depend on the run are left out: its results are not known in advance.
+    alone = [replace(each, param="value") for each in conditions if not depends_on_run([each])]
     return find_broken(alone, {"value": value}, None) is None

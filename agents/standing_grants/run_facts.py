@@ -54,8 +54,8 @@ class RunResults:
     """The results of many runs, each loaded once."""
 
     def __init__(self) -> None:
-        self._loaded: OrderedDict[tuple[int, str], list[_ResultRow]] = OrderedDict()
-        self._writes: OrderedDict[int, list[RecordedWrite]] = OrderedDict()
+        self._loaded: dict[tuple[int, str], list[_ResultRow]] = {}
+        self._writes: dict[int, list[RecordedWrite]] = {}
 
     def load(self, run_ids: Collection[int], tools: Iterable[str]) -> None:
         """Load the results of these tools in these runs, in one query for each tool."""
@@ -65,7 +65,7 @@ class RunResults:
             for pk in missing:
                 self._loaded[pk, tool] = found.get(pk, [])
         while len(self._loaded) > max(MAX_RUNS, len(run_ids) * 2):
-            self._loaded.popitem(last=False)
+            del self._loaded[next(iter(self._loaded))]
 
     def list_rows(self, run_id: int, tool: str) -> list[_ResultRow]:
         """List the results of the tool in the run, newest first."""
@@ -80,9 +80,13 @@ class RunResults:
                 run_id__in=list_task_runs(run_id), level__in=_CHANGING, started_at__isnull=False
             )
             columns = rows.order_by("pk").values_list("pk", "started_at", "params")
-            self._writes[run_id] = [RecordedWrite(*values) for values in columns]
+            self._writes[run_id] = [
+                RecordedWrite(pk, started_at, params)
+                for pk, started_at, params in columns
+                if started_at is not None
+            ]
             if len(self._writes) > MAX_RUNS:
-                self._writes.popitem(last=False)
+                del self._writes[next(iter(self._writes))]
         return self._writes[run_id]
 
 
