@@ -143,9 +143,11 @@ def _find_odd_words(text: str) -> Iterator[OddPart]:
         if len(alphabets) > 1:
             letters = _find_odd_letters(word, alphabets)
         else:
+            # Several equal letters are the form of a company, as in many Russian names.
+            has_letters_of_a_word = len(word) == 1 or len(set(word.casefold())) > 1
             is_disguised = _is_word_of_numerals(word) or (
                 is_among_latin
-                and len(set(word.casefold())) > 1  # a company form: three equal letters
+                and has_letters_of_a_word
                 and passes_for_latin(word)
                 and not alphabets & plain_scripts
             )

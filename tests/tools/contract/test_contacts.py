@@ -168,9 +168,12 @@ def test_the_opened_host_is_the_one_that_a_browser_opens(authority: str, host: s
         ("evil․net", "evil.net is spelled in another way"),
         (
             "login.paypal.co.uk.evil.net",
-            "login.paypal.co.uk.evil.net only starts like another host",
+            "login.paypal.co.uk.evil.net merely begins with another host's name",
         ),
-        ("paypal.com-login.evil.net", "paypal.com-login.evil.net only starts like another host"),
+        (
+            "paypal.com-login.evil.net",
+            "paypal.com-login.evil.net merely begins with another host's name",
+        ),
     ],
 )
 def test_a_misleading_address_is_explained(text: str, reason: str) -> None:

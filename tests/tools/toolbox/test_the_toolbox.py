@@ -238,7 +238,7 @@ class TestAnExtendedToolbox:
         [
             (
                 Echo(version="9.0"),
-                "sample.echo of 'connected' is left out: 'the installation' comes first",
+                "sample.echo of 'connected' is left out: 'the installation' already provides it",
             ),
             (Echo(name="no name"), "the name 'no name' must look like 'category.toolName'"),
             (
