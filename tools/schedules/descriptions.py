@@ -1,5 +1,6 @@
 """Descriptions of a schedule's times for people."""
 
+import re
 from collections.abc import Iterable
 from datetime import datetime
 
@@ -8,6 +9,7 @@ from cronsim import CronSim
 from tools.schedules.cron_times import CronTimes
 
 DAYS = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
+EVERY_MONTH = "every month "
 MAX_TIMES = 4
 WEEKDAYS, WEEKEND = (1, 2, 3, 4, 5), (0, 6)
 
@@ -35,7 +37,12 @@ def _describe_common(parsed: CronSim) -> str:
         return ""
     if clock.startswith("at "):
         return f"{day} {clock}"
-    return clock if day == "every day" else f"{clock} {day.replace('every', 'on every', 1)}"
+    if day == "every day":
+        return clock
+    if day.startswith(EVERY_MONTH):
+        return f"{clock} {day.removeprefix(EVERY_MONTH)} of every month"
+    days = re.sub(r"(\w*day)\b", r"\1s", day.removeprefix("every "))
+    return f"{clock} on {days}"
 
 
 def _describe_days(parsed: CronSim) -> str:
@@ -45,7 +52,7 @@ def _describe_days(parsed: CronSim) -> str:
     if weekday == "*":
         if day == "*":
             return "every day"
-        return f"every month on day {day}" if day.isdigit() else ""
+        return f"{EVERY_MONTH}on day {day}" if day.isdigit() else ""
     return (
         _name_days(item % 7 if isinstance(item, int) else -1 for item in parsed.weekdays)
         if day == "*"
