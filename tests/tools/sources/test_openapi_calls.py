@@ -358,6 +358,27 @@ def test_an_access_token_echoed_in_a_file_is_hidden_before_the_file_is_stored(
     ]
 
 
+@pytest.mark.parametrize(
+    ("reply", "fault"),
+    [
+        (Reply(503), "its token server returned status 503."),
+        (
+            Reply(content=b'{"error": "bad code"}'),
+            "its token server's response contains no valid token.",
+        ),
+    ],
+)
+def test_a_missing_access_token_is_explained(outside: Outside, reply: Reply, fault: str) -> None:
+    address = f"{outside.url}/other"
+    tool = outside.tool(
+        READ, AuthenticationSettings(AuthenticationKind.OAUTH2, "api", token_url=address)
+    )
+    outside.replies.append(reply)
+    error = outside.call(tool, {"id": "7"}, OAUTH_FIELDS).error
+    assert error is not None
+    assert error.message == f"No access token for 'api': {fault}"
+
+
 @pytest.mark.parametrize("token_url", ["/nothing", ":1/token"])
 def test_a_write_without_an_access_token_was_not_attempted(
     outside: Outside, token_url: str

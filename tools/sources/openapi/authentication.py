@@ -302,8 +302,13 @@ def _parse_token(response: ClientResponse, service: str) -> tuple[str, float]:
         or has_control_characters(token)
         or not token.isascii()
     ):
+        fault = (
+            f" returned status {response.status}"
+            if response.status != 200
+            else "'s response contains no valid token"
+        )
         raise _build_unauthorized_error(
-            f"No access token for {service!r}: its token server returned status {response.status}.",
+            f"No access token for {service!r}: its token server{fault}.",
             f"An admin must check the client id and secret of the service {service!r}.",
         )
     lifetime = document.get("expires_in")
