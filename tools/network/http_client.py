@@ -216,6 +216,7 @@ class GuardedClient:
         deadline: float,
     ) -> ClientResponse:
         """Follow redirects and return the last response."""
+        first = here
         for left in range(self.limits.redirects, -1, -1):
             target = response.headers.get("location", "") if response.status in REDIRECTS else ""
             if not target:
@@ -229,9 +230,11 @@ class GuardedClient:
             here = there
             if left:
                 response = self._exchange(outgoing, here, deadline)
+        most = "once" if self.limits.redirects == 1 else f"{self.limits.redirects} times"
         raise ToolError(
             ErrorCode.LIMIT_EXCEEDED,
-            f"{get_host(here)} redirects more than {self.limits.redirects} times.",
+            # `here` was never contacted.
+            f"{get_host(first)} redirects more than {most}.",
             recovery_hint="Use the final address of the redirects.",
         )
 
@@ -257,7 +260,7 @@ class GuardedClient:
         if get_host(there) not in self.reach.allowed | {get_host(here)}:
             raise security_violation(
                 f"{get_host(here)} redirects to another host: {there.scheme}://{get_host(there)}.",
-                "If that host is the right one, ask for the address there.",
+                "If that host is the right one, use its address instead.",
             )
         return there
 

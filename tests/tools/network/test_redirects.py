@@ -150,14 +150,27 @@ def test_a_redirect_to_a_forbidden_address_is_refused(
     assert [request.target for request in server.requests] == ["/"]
 
 
-@pytest.mark.parametrize("most", [1, 5])
-def test_the_number_of_redirects_is_limited(server: WebServer, dns: DnsServer, most: int) -> None:
+@pytest.mark.parametrize(("most", "times"), [(1, "once"), (5, "5 times")])
+def test_the_number_of_redirects_is_limited(
+    server: WebServer, dns: DnsServer, most: int, times: str
+) -> None:
     server.routes["/"] = redirect("/")
     limited = GuardedClient(REACH, NetworkLimits(redirects=most), dns.resolve)
     error = refusal_of(limited, f"http://here.test:{server.port}/")
     assert error.code is ErrorCode.LIMIT_EXCEEDED
-    assert error.message == f"here.test redirects more than {most} times."
+    assert error.message == f"here.test redirects more than {times}."
     assert len(server.requests) == most + 1
+
+
+def test_too_many_redirects_name_the_first_host_instead_of_one_that_was_never_contacted(
+    server: WebServer, dns: DnsServer
+) -> None:
+    server.routes["/"] = redirect("/again")
+    server.routes["/again"] = redirect(f"http://there.test:{server.port}/end")
+    limited = GuardedClient(REACH, NetworkLimits(redirects=1), dns.resolve)
+    error = refusal_of(limited, f"http://here.test:{server.port}/")
+    assert error.message == "here.test redirects more than once."
+    assert [request.target for request in server.requests] == ["/", "/again"]
 
 
 def test_redirects_can_be_disabled(server: WebServer, dns: DnsServer) -> None:
