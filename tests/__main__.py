@@ -137,8 +137,8 @@ def _failures_of(database: str) -> Path:
 
 
 def _list_files_with_alone(database: str) -> list[str]:
-    """List the files with tests that run alone: collecting all files again would take longer than
-    those tests."""
+    """List the files with tests that run alone, so that pytest collects only these: collecting all
+    files again would take longer than running those tests."""
     found = [
         path
         for path in sorted((ROOT / "tests").rglob("test_*.py"))

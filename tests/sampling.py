@@ -39,7 +39,7 @@ ON_BOTH = (
 """Paths whose tests the fixed set also runs on PostgreSQL: engine, approvals, gate, queries, and
 other code that behaves differently there.
 
-The whole sets run every test that needs a database on both databases.
+With `--all`, every test that needs a database runs on both databases.
 """
 CASES_ON_POSTGRESQL = 4
 """N: on PostgreSQL, the fixed set has one in N cases of each test, but at least one; on SQLite, it

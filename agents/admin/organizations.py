@@ -82,7 +82,7 @@ class OrganizationForm(ConfirmationForm):
         if self.instance.pk and "four_eyes" in self.changed_data and not cleaned["four_eyes"]:
             yield "From now on, people can decide the cards of runs that they started themselves."
         if self.instance.pk and "break_glass" in self.changed_data and cleaned["break_glass"]:
-            yield "From now on, an admin can approve a card alone in an emergency, past the approval rules."
+            yield "From now on, an admin can approve a card alone in an emergency, bypassing the approval rules."
         raised = [
             name
             for name in ("confirm_count", "confirm_percent")

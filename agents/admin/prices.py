@@ -41,7 +41,7 @@ class PricesField(LinesField):
         lines = super().clean(value)
         if len(lines) > MAX_PRICES:
             raise forms.ValidationError(
-                f"These are {len(lines)} prices. Enter at most {MAX_PRICES}."
+                f"You entered {len(lines)} prices. Enter at most {MAX_PRICES}."
             )
         prices: dict[str, dict[str, str]] = {}
         for line in lines:
@@ -56,7 +56,7 @@ class PricesField(LinesField):
 
 
 def format_prices(prices: dict[str, dict[str, str]]) -> Iterator[str]:
-    """Yield the prices as lines of the field, sorted by model."""
+    """Yield one line per model for `PricesField`, sorted by name, with `*` last."""
     for model, price in sorted(prices.items(), key=lambda item: (item[0] == ANY_MODEL, item[0])):
         yield f"{model}: {', '.join(f'{name} {price[name]}' for name in _NAMES if name in price)}"
 

@@ -276,7 +276,7 @@ class SourceAdmin(ConfigurationAdmin):
             symbol, word = "○", "not tested"
         elif source.problem or source.lacks_base_url:
             symbol, word = "✗", "failed"
-            problem = source.problem or "It has no address for its operations."
+            problem = source.problem or "The source has no address for its operations."
         return format_html(STATE, word, symbol, word, problem)
 
     @admin.display(description="Import log")

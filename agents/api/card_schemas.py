@@ -66,7 +66,7 @@ class ApprovalDetail(BaseModel):
         description="True if everything that the card asks for is already done; then dismiss the card."
     )
     broke_glass: bool = Field(
-        description="True if an admin approved the card alone in an emergency, past the approval rules."
+        description="True if an admin approved the card alone in an emergency, bypassing the approval rules."
     )
     needs: str = Field(
         description="The approvals that an approval rule still needs; empty if one approver decides."

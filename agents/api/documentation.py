@@ -81,8 +81,8 @@ DOCS_PAGE = DocumentationPage(
     settings={"deepLinking": False, "syntaxHighlight": False, "defaultModelsExpandDepth": 0}
 )
 
-# Ids in paths get no invented example, because no row would have it; static/js/api.js adds one of
-# the user's own ids.
+# Ids in paths get no invented example, because no row would have it. For some GET requests,
+# static/js/api.js adds the id of one of the user's own rows.
 ID_DESCRIPTIONS = {
     "bulk_id": "The `bulk_id` of a bulk decision: `GET /api/approvals` lists it with each of its cards.",
     "ask_id": "The `id` of an ask: `GET /api/asks` lists them.",

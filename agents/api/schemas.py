@@ -90,7 +90,7 @@ class NewMessage(RequestBody):
     )
     client_message_id: Name = Field(
         "",
-        description="Your own id for this message in its run. A repeated request adds no second message.",
+        description="Your own id for this message, unique within the run. A repeated request adds no second message.",
     )
 
 
@@ -102,7 +102,8 @@ class ContinueRequest(RequestBody):
     )
     client_message_id: Name = Field(
         "",
-        description="Your own id for this request in its run. A repeated request does not resume the run again.",
+        description="Your own id for this request, unique within the run. "
+        "A repeated request does not resume the run again.",
     )
 
 

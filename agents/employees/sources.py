@@ -62,7 +62,7 @@ def check_source(source: Source, limits: FetchLimits = WORKER_LIMITS) -> SourceR
         return SourceReport(found)
     record_problem(source, "")
     return SourceReport(
-        summary=f"It describes {_count_noun(len(found.tools), 'tool')} now. {found.note}".strip()
+        summary=f"{_count_noun(len(found.tools), 'tool')} found. {found.note}".strip()
     )
 
 
@@ -171,7 +171,7 @@ def _tell_of_quarantine(source: Source, result: RefreshResult) -> None:
 
 
 def _summarize(count: int, result: RefreshResult) -> str:
-    parts = [f"It describes {_count_noun(count, 'tool')}."]
+    parts = [f"{_count_noun(count, 'tool')} found."]
     for label, names in (
         ("New", result.new),
         ("Changed", result.changed),

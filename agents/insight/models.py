@@ -73,7 +73,8 @@ class CallFigures(models.Model):
 
 
 class UseFigures(models.Model):
-    """Usage of passes, and numbers of ended runs; a continued run counts each time it ends.
+    """Usage of models by passes, title requests and unusable responses, and the number of ended
+    runs by outcome; a continued run counts each time it ends.
 
     Attributes:
         duration_ms: the sum of the response times of models.

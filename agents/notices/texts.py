@@ -50,8 +50,8 @@ _COUNTED = {
     NoticeKind.ESCALATED: ("decision was escalated", "decisions were escalated"),
     NoticeKind.STUCK: ("card that no one can decide", "cards that no one can decide"),
     NoticeKind.BREAK_GLASS: (
-        "card was approved by break-glass",
-        "cards were approved by break-glass",
+        "card was approved under break-glass",
+        "cards were approved under break-glass",
     ),
     NoticeKind.STOPPED: ("stop", "stops"),
     NoticeKind.BUDGET: ("budget is used up", "budgets are used up"),

@@ -75,7 +75,7 @@ class PastCard:
         is_kept: True if person, votes and rules were recorded with the approval; otherwise the
             current groups are used.
         has_requesters: True if the ruling recorded the requesters.
-        breaks_glass: True if an admin approved the card alone in an emergency, past all rules.
+        breaks_glass: True if an admin approved the card alone in an emergency, bypassing all rules.
     """
 
     row: CardRow

@@ -43,7 +43,8 @@ class TypedMessage:
     """A message that a person sends to an employee.
 
     Attributes:
-        client_id: the sender's own id for the message, unique in its run; empty if there is none.
+        client_id: the sender's own id for the message, unique within the run; empty if there is
+            none.
     """
 
     sender: Membership

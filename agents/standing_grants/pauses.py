@@ -85,4 +85,7 @@ def _describe(maker: str, *, is_complete: bool) -> Pause:
             f"Two-person rule: {maker} requested this run, so someone else must approve its calls.",
             is_complete,
         )
-    return Pause(f"Two-person rule: it never approves calls that {maker} requested.", is_complete)
+    return Pause(
+        f"Two-person rule: this standing grant never approves calls that {maker} requested.",
+        is_complete,
+    )

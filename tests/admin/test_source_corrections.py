@@ -35,7 +35,8 @@ NEVER = [
 
 @pytest.fixture
 def save(admin: Client, django_capture_on_commit_callbacks: Capture) -> Callable[..., Any]:
-    """Save a change of the source with its confirmations, and return the next page."""
+    """Return a function that saves a change to a source, ticking the confirmations if `asks` is
+    True, and returns the next page."""
 
     def saved(source: Source, *, asks: bool = False, **changes: Any) -> Any:
         path = address(source, "change")

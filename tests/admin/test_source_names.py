@@ -27,7 +27,9 @@ def test_a_shipped_tool_category_is_refused_as_a_source_name_even_if_the_plugin_
 def test_the_category_of_a_withheld_tool_is_refused_as_a_source_name(
     world: World, admin: Client, settings: Settings
 ) -> None:
-    settings.GADGET_OFFICE_PLUGINS = []  # the tools are loaded again, now and after the test
+    # Changing this setting reloads the tools, now and after the test, so `leave_out` affects no
+    # other test.
+    settings.GADGET_OFFICE_PLUGINS = []
     get_installed_toolbox().leave_out([], {"letters.send": "It is closed today."})
     refused = admin.post(add(), values(world, name="letters", address=ADDRESS))
     assert list(faults(refused)) == ["name"]

@@ -49,7 +49,7 @@ def test_a_working_program_is_reported_with_its_number_of_tools(world: World, ro
     assert not SourceTool.objects.exists(), "the program is not run by the page"
     sources.refresh_source_by_id(source.pk)  # as the worker does
     page = root.get(response["Location"])
-    assert "Connection to clock works. It describes 2 tools." in text_of(page)
+    assert "Connection to clock works. 2 tools found." in text_of(page)
     assert "Refresh" not in page
 
 

@@ -383,8 +383,8 @@ class TestBreakGlassForm:
         assert client.post(f"/approvals/{card.pk}/break-glass/", body).status_code == 422
         client.post(f"/approvals/{card.pk}/break-glass/", body | {"reason": REASON})
         assert Approval.objects.get(pk=card.pk).status == ApprovalStatus.APPROVED
-        assert "by break-glass" in client.get(f"/approvals/{card.pk}/").content.decode()
-        assert "by break-glass" in client.get("/approvals/?history=1").content.decode()
+        assert "under break-glass" in client.get(f"/approvals/{card.pk}/").content.decode()
+        assert "under break-glass" in client.get("/approvals/?history=1").content.decode()
 
     def test_returns_the_first_response_when_it_is_sent_twice(
         self, card: Approval, ada: Membership

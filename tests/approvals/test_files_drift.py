@@ -93,7 +93,7 @@ def test_a_file_that_changes_at_the_last_moment_is_neither_overwritten_nor_delet
     assert note.read_text() == "somebody else's"
 
 
-def test_a_deletion_lists_the_files_to_be_lost_and_is_asked_again_if_there_are_more(
+def test_a_deletion_lists_its_files_and_needs_a_new_card_if_files_were_added(
     workshop: Workshop, note: Path
 ) -> None:
     run = approve_call(workshop, DELETE)

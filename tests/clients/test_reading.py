@@ -57,7 +57,9 @@ def test_the_call_of_each_assistant_is_understood(
     assert (call.session, call.folder, call.is_over) == ("s", "/shop", False)
 
 
-def test_omitted_values_are_read_as_empty(hook: ModuleType) -> None:
+def test_an_omitted_folder_or_session_is_read_as_empty_and_an_omitted_tool_as_mcp(
+    hook: ModuleType,
+) -> None:
     call = read(hook, {"hook_event_name": "preToolUse", "tool_input": INPUT})
     assert (call.tool, call.folder, call.session) == ("mcp", "", "")
 

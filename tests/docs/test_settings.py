@@ -22,7 +22,7 @@ WAYS = {"environ", "environb", "getenv", "getenvb"}
 DEFAULT_OF_A_LIBRARY = re.compile(
     r"os\.environ\.setdefault\('(DJANGO_SETTINGS_MODULE|ASGI_THREADS)', '[\w.]+'\)"
 )
-"""Sets a default that Django or Daphne reads, without using the value."""
+"""Matches a statement that sets a default for Django or Daphne, without using the value."""
 
 
 def test_the_page_contains_the_current_table_of_settings() -> None:

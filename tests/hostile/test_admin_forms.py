@@ -1,4 +1,5 @@
-"""The admin's pages of one row show all hostile strings in every place, and run none of them."""
+"""The admin's pages for a single row show the hostile text of every field in full, and execute none
+of it."""
 
 from __future__ import annotations
 
@@ -72,7 +73,8 @@ def read(client: Client, where: str, texts: list[str]) -> tuple[Any, FormReading
 def untold_by_form(
     row: Model, filled: FilledRows, response: Any, reading: FormReading
 ) -> Iterator[str]:
-    """List the fields that do not show their whole content, or whose content is not known."""
+    """List the fields whose texts the page does not show in full, and the text fields that the test
+    data left empty."""
     model, form = row._meta.object_name or "", response.context["adminform"].form
     columns = {column.name: column for column in row._meta.concrete_fields}
     for name in shown_fields(response):

@@ -43,7 +43,9 @@ def test_the_pages_fit_every_width_and_link_to_each_other(
     expect(
         page.get_by_text("requested this run, so someone else must approve its calls.")
     ).to_have_count(1)
-    expect(page.get_by_text("it never approves calls that")).to_have_count(PAGE_SIZE - 1)
+    expect(page.get_by_text("this standing grant never approves calls that")).to_have_count(
+        PAGE_SIZE - 1
+    )
     faults = find_faults_at(page, WIDTHS[0], "the list") if scripts else []
     page.get_by_role("link", name="Older standing grants").click()
     expect(page.locator("li[id^=grant-]")).to_have_count(1)

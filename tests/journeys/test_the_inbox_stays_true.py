@@ -67,7 +67,7 @@ def test_no_key_decides_a_card_while_another_is_selected(office: Office, visit: 
         held.append(route)
 
     visitor.page.route(f"**/approvals/{third.pk}/card/", hold)
-    visitor.page.reload()  # a new page has fetched no card, so the third is held
+    visitor.page.reload()  # after a reload no card is cached, so the request for the third is held
     press(visitor, "j")
     assert_selected(visitor, second)
     press(visitor, "j")

@@ -172,7 +172,7 @@ class TestReading:
         read_all()
         assert ReaderCursor.objects.get().position == added[-1]
 
-    def test_begins_with_the_first_row_without_a_cursor(self, run: Run) -> None:
+    def test_begins_with_the_first_row_if_there_is_no_cursor(self, run: Run) -> None:
         added = [add(run), add(run)]
         ReaderCursor.objects.all().delete()
         assert read_all() == added

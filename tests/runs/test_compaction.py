@@ -404,5 +404,6 @@ def test_a_context_size_that_the_server_reports_applies_to_later_requests(
     sizes = [len(json.dumps(body["messages"])) for body in model.requests]
     refused, shorter, later = sizes[5], sizes[6], sizes[7:]
     assert shorter < refused * 0.25
-    # Without `n_prompt_tokens`, requests would grow to more than 0.4 of the refused one again.
+    # Without `n_prompt_tokens`, later requests would grow back to more than 0.4 times the size of
+    # the refused request.
     assert max(later) < refused * 0.35

@@ -121,7 +121,9 @@ def test_a_changed_tool_ends_its_grants_in_this_organization(
     assert end_changed() == 0
 
 
-def test_the_sweeper_ends_grants_with_an_audit_entry(office: Office) -> None:
+def test_the_sweeper_ends_the_grants_of_a_changed_tool_and_records_an_audit_entry(
+    office: Office,
+) -> None:
     sweep_once()
     assert office.find_end() == ""
     replace_key(office)

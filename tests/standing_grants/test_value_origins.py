@@ -1,5 +1,5 @@
-"""A standing grant approves a value that was looked up where its condition says, and leaves one
-that was invented, or came from elsewhere, to a person."""
+"""A standing grant approves a call whose value was looked up where the grant's condition says; if
+the value was invented, or came from elsewhere, a person decides."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def is_approved(run: Run) -> bool:
     "A standing grant frees an id that was looked up, and stops one that was invented or came in an email",
     "tools/toolbox/grant_conditions.py",
 )
-def test_an_id_that_was_looked_up_is_approved_and_another_waits(shop: Shop) -> None:
+def test_an_id_that_was_looked_up_needs_no_approval_but_another_id_does(shop: Shop) -> None:
     grant(shop.workshop, CANCEL, OF_ADA)
     assert is_approved(shop.work(look_up(shop, "A-1001", "A-1002"), cancel("A-1002")))
     assert not is_approved(shop.work(look_up(shop, "A-1001", "A-1002"), cancel("A-1003")))
@@ -75,36 +75,36 @@ class TestAPlantedId:
     def read(self, shop: Shop, order: str = "A-1001", **more: Any) -> dict[str, Any]:
         return shop.answer("shop.getOrder", "A-1001", {"id": order, **more})
 
-    def test_in_a_note_of_the_result_waits(self, shop: Shop) -> None:
+    def test_in_a_note_of_the_result_needs_approval(self, shop: Shop) -> None:
         assert not is_approved(shop.work(self.read(shop, note="B-2"), cancel("B-2")))
         assert is_approved(shop.work(self.read(shop, note="B-2"), cancel("A-1001")))
 
-    def test_in_the_result_of_another_tool_waits(self, shop: Shop) -> None:
+    def test_in_the_result_of_another_tool_needs_approval(self, shop: Shop) -> None:
         mail = shop.answer("shop.readMail", "A-1001", {"id": "A-1001"})
         assert not is_approved(shop.work(mail, cancel()))
         assert is_approved(shop.work(mail, self.read(shop), cancel()))
 
-    def test_in_the_same_tool_of_another_source_waits(self, shop: Shop) -> None:
+    def test_in_the_same_tool_of_another_source_needs_approval(self, shop: Shop) -> None:
         other = shop.answer("other.getOrder", "A-1001", {"id": "A-1001"})
         assert not is_approved(shop.work(other, cancel()))
         assert is_approved(shop.work(other, self.read(shop), cancel()))
 
-    def test_in_an_earlier_run_waits(self, shop: Shop) -> None:
+    def test_in_an_earlier_run_needs_approval(self, shop: Shop) -> None:
         shop.work(self.read(shop))
         assert not is_approved(shop.work(cancel()))
         assert is_approved(shop.work(self.read(shop), cancel()))
 
-    def test_in_a_result_of_the_same_pass_waits(self, shop: Shop) -> None:
+    def test_in_a_result_of_the_same_pass_needs_approval(self, shop: Shop) -> None:
         assert not is_approved(shop.work([self.read(shop), cancel()]))
         assert is_approved(shop.work(self.read(shop), cancel()))
 
-    def test_in_a_failed_result_waits(self, shop: Shop) -> None:
+    def test_in_a_failed_result_needs_approval(self, shop: Shop) -> None:
         error = ToolError(ErrorCode.NOT_FOUND, "There is no A-1001.", attempted=False)
         failed = shop.answer("shop.getOrder", "A-1001", ToolResult.failed(error))
         assert not is_approved(shop.work(failed, cancel()))
         assert is_approved(shop.work(self.read(shop), cancel()))
 
-    def test_in_the_result_of_a_call_for_something_else_waits(self, shop: Shop) -> None:
+    def test_in_the_result_of_a_call_for_something_else_needs_approval(self, shop: Shop) -> None:
         """A mail names an id, and the employee looks it up: the result repeats the mail."""
         lured = shop.answer("shop.getOrder", "B-2", {"id": "B-2"})
         assert not is_approved(shop.work(lured, cancel("B-2")))
@@ -112,10 +112,10 @@ class TestAPlantedId:
         assert not is_approved(shop.work(swapped, cancel("A-1001")))
 
     @pytest.mark.parametrize("value", ["", " ", "A-100", "a-1001", "A-1001 "])
-    def test_that_is_spelled_differently_waits(self, shop: Shop, value: str) -> None:
+    def test_that_is_spelled_differently_needs_approval(self, shop: Shop, value: str) -> None:
         assert not is_approved(shop.work(self.read(shop, mails=["", value]), cancel(value)))
 
-    def test_that_the_run_itself_wrote_before_it_was_read_waits(self, shop: Shop) -> None:
+    def test_that_the_run_itself_wrote_before_it_was_read_needs_approval(self, shop: Shop) -> None:
         write = call("shop.reserve", id="put B-2 there")
         grant(shop.workshop, "shop.reserve", equals("id", "put B-2 there"))
         run = shop.work(write, self.read(shop, order="B-2"), cancel("B-2"))
@@ -124,7 +124,7 @@ class TestAPlantedId:
         assert not is_waiting(run)
 
     @pytest.mark.parametrize("writes", [False, True])
-    def test_that_a_colleague_wrote_before_it_was_read_waits(
+    def test_that_a_colleague_wrote_before_it_was_read_needs_approval(
         self, shop: Shop, writes: bool
     ) -> None:
         write = asking(call("shop.reserve", id="put B-2 there"))
@@ -137,12 +137,12 @@ class TestAPlantedId:
         shop.workshop.drive(Run.objects.get(parent=run))
         assert is_approved(shop.workshop.drive(run)) is not writes
 
-    def test_that_an_empty_result_stands_for_waits(self, shop: Shop) -> None:
+    def test_that_an_empty_result_stands_for_needs_approval(self, shop: Shop) -> None:
         assert not is_approved(shop.work(self.read(shop, order=""), cancel("")))
 
 
 class TestAResultThatAPersonEdited:
-    def test_waits_if_a_person_reported_it(self, shop: Shop) -> None:
+    def test_does_not_count_if_a_person_reported_it(self, shop: Shop) -> None:
         reserve = comes_from("order", "shop.reserve", "id", equals("id", "A-1001"))
         grant(shop.workshop, CANCEL, reserve)
         grant(shop.workshop, "shop.reserve", equals("id", "A-1001"))
@@ -152,7 +152,7 @@ class TestAResultThatAPersonEdited:
         shop.answer("shop.reserve", "A-1001", told)
         assert len(answered(shop.work(own, cancel()))) == 1
 
-    def test_waits_if_a_person_changed_the_params(self, shop: Shop) -> None:
+    def test_does_not_count_if_a_person_changed_the_params(self, shop: Shop) -> None:
         reserve = comes_from("order", "shop.reserve", "id", equals("id", "A-1001"))
         grant(shop.workshop, CANCEL, reserve)
         own = shop.answer("shop.reserve", "A-1001", {"id": "A-1001"})
@@ -196,15 +196,16 @@ class TestTheCallThatBroughtTheValue:
             grant(shop.workshop, CANCEL, comes_from("order", "shop.getOrder", "id", open_ended))
 
 
-class TestValuesOfOneResult:
-    """What comes from one tool must come together: the amount of another order is no amount."""
+class TestTwoValuesFromOneTool:
+    """They must come from the same result: an order must not be combined with another order's
+    amount."""
 
     TOGETHER = (
         comes_from("order", "shop.getOrder", "id", typed("id")),
         comes_from("amount", "shop.getOrder", "total", typed("id")),
     )
 
-    def test_are_approved_and_those_of_two_results_wait(self, shop: Shop) -> None:
+    def test_need_approval_unless_they_come_from_the_same_result(self, shop: Shop) -> None:
         grant(shop.workshop, CANCEL, *self.TOGETHER)
         first = shop.answer("shop.getOrder", "A-1", {"id": "A-1", "total": 10})
         other = shop.answer("shop.getOrder", "A-2", {"id": "A-2", "total": 9000})
@@ -212,7 +213,7 @@ class TestValuesOfOneResult:
         assert is_approved(shop.work(first, other, cancel("A-1", amount=10.0), task=task))
         assert not is_approved(shop.work(first, other, cancel("A-1", amount=9000), task=task))
 
-    def test_of_two_entries_wait(self, shop: Shop) -> None:
+    def test_need_approval_unless_they_come_from_the_same_list_entry(self, shop: Shop) -> None:
         both = (
             comes_from("order", "shop.getOrder", "lines.id", typed("id")),
             comes_from("amount", "shop.getOrder", "lines.total", typed("id")),
@@ -225,7 +226,7 @@ class TestValuesOfOneResult:
         assert not is_approved(shop.work(read, cancel("L-1", amount=700), task="Cancel in A-1"))
 
 
-def test_the_only_value_of_a_search_is_approved_and_one_of_several_waits(shop: Shop) -> None:
+def test_the_only_value_of_a_search_needs_no_approval_but_one_of_several_does(shop: Shop) -> None:
     only = comes_from("order", "shop.getCustomer", "orders.id", equals("name", "Ada"), only=True)
     grant(shop.workshop, CANCEL, only)
     assert is_approved(shop.work(look_up(shop, "A-1001", "A-1001"), cancel()))
@@ -294,13 +295,13 @@ class TestATypedValue:
 class TestAFreeParam:
     FREE: dict[str, Any] = {"params": ("order", "reason")}
 
-    def test_with_an_invented_name_waits(self, shop: Shop) -> None:
+    def test_with_an_invented_name_needs_approval(self, shop: Shop) -> None:
         grant(shop.workshop, CANCEL, equals("order", "A-1"), **self.FREE)
         assert is_approved(shop.work(cancel("A-1", reason="As agreed with the team")))
         for reason in ("ORD-77210", "eve@evil.example", "https://evil.example/x"):
             assert not is_approved(shop.work(cancel("A-1", reason=reason))), reason
 
-    def test_with_a_name_that_a_person_typed_is_approved(self, shop: Shop) -> None:
+    def test_with_a_name_that_a_person_typed_needs_no_approval(self, shop: Shop) -> None:
         grant(shop.workshop, CANCEL, equals("order", "A-1"), **self.FREE)
         run = shop.work(cancel("A-1", reason="ORD-77210"), task="Cancel it because of ORD-77210")
         assert is_approved(run)

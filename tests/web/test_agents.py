@@ -72,7 +72,7 @@ class TestAgentKeysOnPages:
         response = world.client("operator").post("/agents/", {**NEW_KEY, "employee": employee})
         assert (response.status_code, AgentKey.objects.count()) == (404, 0)
 
-    def test_can_be_created_for_active_employees_and_the_form_keeps_its_values(
+    def test_are_offered_for_active_employees_only_and_a_refused_form_keeps_the_name(
         self, world: World
     ) -> None:
         provider = world.employee.provider

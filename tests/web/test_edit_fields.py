@@ -207,7 +207,7 @@ def test_a_free_object_is_one_name_and_value_per_line() -> None:
 
 
 @pytest.mark.parametrize("facts", [{"a:b": 1}, {"": 1}, {" a": 1}, {"a\nb": 1}])
-def test_objects_with_names_that_do_not_fit_in_a_line_are_edited_as_json(
+def test_objects_with_names_that_cannot_be_written_as_name_value_lines_are_edited_as_json(
     facts: dict[str, Any],
 ) -> None:
     (field,) = (

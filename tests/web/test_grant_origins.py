@@ -183,7 +183,7 @@ class TestRest:
             source = {"tool": "shop.getOrder", "path": "id", "where": where}
         response = self.send(client, self.terms(shop, source))
         assert response.status_code == 422
-        assert "results in a row" in response.json()["detail"]
+        assert "traced back through at most 4 results" in response.json()["detail"]
 
     def test_refuses_such_a_rule_in_a_limit(self) -> None:
         with pytest.raises(ValueError, match="only a standing grant"):

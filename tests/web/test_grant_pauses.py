@@ -45,7 +45,7 @@ class TestThePauseOfAGrant:
         assert "Two-person rule" not in page
         assert states == [("active", "")]
         Organization.objects.update(four_eyes=True)
-        says = "Two-person rule: it never approves calls that approver requested."
+        says = "Two-person rule: this standing grant never approves calls that approver requested."
         page, states = self.read_both(world)
         assert says in page
         assert "In force" in page

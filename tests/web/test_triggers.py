@@ -286,7 +286,7 @@ class TestThePagesOfTriggers:
         client = world.client("admin")
         client.post("/triggers/new/", fill_form(world, name="First", secret=""))
         create(world, name="Second")
-        assert "The secret of First" in client.get("/triggers/").content.decode()
+        assert "Secret for First" in client.get("/triggers/").content.decode()
 
     def test_list_only_messages_of_the_trigger(self, world: World) -> None:
         trigger = create(world)[0]

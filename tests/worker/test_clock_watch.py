@@ -180,7 +180,9 @@ class TestWaitingDeliveries:
         assert timezone.now() < found <= timezone.now() + timedelta(days=1)
         assert (found.hour, found.minute) == (8, 0)
 
-    def test_stay_unchanged_for_the_next_daily_digest(self, workshop: Workshop) -> None:
+    def test_stay_unchanged_if_they_are_due_with_the_next_daily_digest(
+        self, workshop: Workshop
+    ) -> None:
         self.choose(workshop, "daily")
         time = (timezone.now() + LONGEST_DELAY).replace(microsecond=0)
         assert set_time(self.add(workshop), "due_at", time) == time

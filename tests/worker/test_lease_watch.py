@@ -88,7 +88,9 @@ class TestTheSweeper:
             assert again(run).status == RunStatus.RUNNING
         lose_worker(run)
 
-    def test_checks_again_under_the_lock(self, workshop: Workshop) -> None:
+    def test_leaves_a_run_whose_lease_was_renewed_before_the_lock_was_taken(
+        self, workshop: Workshop
+    ) -> None:
         run = abandon(workshop)
         (seen,) = HELD_LEASES.fetch_all()
         Run.objects.filter(pk=run.pk).update(lease_expires_at=Now() + timing().lease)

@@ -1,4 +1,4 @@
-"""Tools of the category results: read the rest of a shortened result."""
+"""Tools in the `results` category: read the rest of a shortened result."""
 
 from pydantic import BaseModel, Field
 

@@ -243,7 +243,7 @@ def _is_trusted(source: Source, address: str) -> bool:
 def _write_advice(source: Source, found: openapi.ApiDescription, proposed: str) -> str:
     """Write the admin's next step before the operations can work; empty if there is none."""
     if not (source.base_url or proposed):
-        return "It has no address for its operations. Enter it in the source's settings."
+        return "The source has no address for its operations. Enter it in the source's settings."
     if not (source.base_url or _is_trusted(source, proposed)):
         return f"The description gives {proposed} as the server. If right, enter it as the address of operations."
     if source.authentication != AuthenticationMethod.NONE or not found.schemes:
@@ -257,4 +257,6 @@ def _write_advice(source: Source, found: openapi.ApiDescription, proposed: str) 
     methods = [
         named[each.kind].format(**vars(each)) for each in found.schemes if each.kind in named
     ]
-    return f"It requires {', or '.join(methods)}. Set the authentication." if methods else ""
+    return (
+        f"The source requires {', or '.join(methods)}. Set the authentication." if methods else ""
+    )

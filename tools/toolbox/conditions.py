@@ -45,7 +45,7 @@ class Rule(StrEnum):
     MAX_LENGTH = "max_length"
     """A text has at most this many characters, or a list this many entries."""
     PREFIX = "prefix"
-    """The text starts with the value, and no part of a path in it leads upwards."""
+    """The text starts with the value and contains no `..` path segment, even in encoded form."""
     HOST = "host"
     """The text is an address, an email address or a host, and names this one host only."""
     NOT_FROM_OUTSIDE = "not_from_outside"

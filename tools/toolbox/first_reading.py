@@ -113,7 +113,7 @@ def _may_match(value: Any, pattern: Any) -> bool:
 
 
 def _may_start_with(value: Any, prefix: Any) -> bool:
-    """Return True if the text could start with the prefix; a path that goes upwards could."""
+    """Return True if the text could start with the prefix; a path with a `..` segment could."""
     if not isinstance(value, str):
         return True
     ways, starts = _read_ways(value), tuple(_read_ways(prefix))

@@ -24,7 +24,7 @@ FIXING = frozenset({Rule.EQUALS, Rule.ONE_OF, Rule.COMES_FROM, Rule.TYPED})
 EXACT = frozenset({Rule.EQUALS, Rule.ONE_OF})
 MAX_SOURCES = 20
 DEEPEST = 4
-"""The most results in a row through which a value may have come."""
+"""The most results through which a value can be traced back."""
 _DEEPEST_JSON = 60
 
 
@@ -167,7 +167,9 @@ def _check_depth(condition: Condition) -> None:
             continue
         results += isinstance(node, dict) and "sources" in node
         if results > DEEPEST or depth > _DEEPEST_JSON:
-            raise ValueError(f"{condition.param} comes from: at most {DEEPEST} results in a row")
+            raise ValueError(
+                f"{condition.param}: a value can be traced back through at most {DEEPEST} results"
+            )
         waiting += ((each, depth + 1, results) for each in inside)
 
 

@@ -309,7 +309,7 @@ def _may_match(value: Any, pattern: Any) -> bool:
 
 
 def _may_start_with(value: Any, prefix: Any) -> bool:
-    """Return True if the text could start with the prefix; a path that goes upwards could."""
+    """Return True if the text could start with the prefix; a path with a `..` segment could."""
     if not isinstance(value, str) or goes_upwards(value):
         return True
     starts = tuple(list_spellings(prefix))

@@ -198,8 +198,8 @@ def _read_address(text: str) -> Iterator[str]:
 
 
 def goes_upwards(text: str) -> bool:
-    """Return True if a part of a path in the text leads upwards in any spelling of `..`, or if the
-    text cannot be read."""
+    """Return True if the text contains a `..` path segment, in any spelling, or if it cannot be
+    decoded."""
     seen = decode_completely(text)
     return seen is None or any(
         part[:2] == ".." and set(part) == {"."}

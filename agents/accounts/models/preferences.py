@@ -1,4 +1,4 @@
-"""The preferences of a member, which tools can follow."""
+"""A member's preferences, which tools can read."""
 
 from django.db import models
 

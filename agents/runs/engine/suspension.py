@@ -130,7 +130,8 @@ def _ask_question(tx: Transaction, call: ToolCall, question: Question) -> None:
     text = make_storable(question.text)
     if not text.strip() or len(text) > LONGEST_QUESTION:
         raise make_refusal(
-            ErrorCode.INVALID_PARAMETER, f"A question has 1 to {LONGEST_QUESTION:,} characters."
+            ErrorCode.INVALID_PARAMETER,
+            f"A question must have 1 to {LONGEST_QUESTION:,} characters.",
         )
     if (
         Approval.objects.filter(run_id=call.run_id, status=ApprovalStatus.PENDING).count()
@@ -168,7 +169,7 @@ def _delegate(tx: Transaction, call: ToolCall, delegation: Delegation) -> None:
     task = make_storable(delegation.task).strip()
     if not task or len(task) > LONGEST_TASK:
         raise make_refusal(
-            ErrorCode.INVALID_PARAMETER, f"A task has 1 to {LONGEST_TASK:,} characters."
+            ErrorCode.INVALID_PARAMETER, f"A task must have 1 to {LONGEST_TASK:,} characters."
         )
     if _find_delegated_calls(parent.pk).count() >= MAX_OPEN_CHILDREN:
         raise make_refusal(

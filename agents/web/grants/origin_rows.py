@@ -128,13 +128,15 @@ def list_tools(parts: Iterable[OriginPart]) -> list[str]:
 
 
 def check_depth(depth: int) -> None:
-    """Check how many results in a row a value comes through.
+    """Check through how many results a value is traced back.
 
     Raises:
-        Invalid: too many, or they lead to each other.
+        Invalid: there are too many, or they lead to each other.
     """
     if depth > DEEPEST:
-        raise Invalid("conditions", f"A value may come through at most {DEEPEST} results in a row.")
+        raise Invalid(
+            "conditions", f"A value can be traced back through at most {DEEPEST} results."
+        )
 
 
 def list_offered(organization_id: int, tool: Tool, param: str) -> list[OfferedFields]:

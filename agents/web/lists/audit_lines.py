@@ -18,7 +18,7 @@ from tools.registries.records import RECORD_STORE
 
 WORK_ACTIONS = {
     "card_approved": "approved a card",
-    "glass_broken": "approved a card alone, by break-glass",
+    "glass_broken": "approved a card alone under break-glass",
     "card_denied": "denied a card",
     "card_answered": "answered a question",
     "card_dismissed": "dismissed a card that asked for what was already done",

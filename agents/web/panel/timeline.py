@@ -153,8 +153,8 @@ def _read_timeline_events(rows: QuerySet[Event], owner: str) -> list[TimelineEve
 
 
 class _SegmentDrawer:
-    """Draws one segment: work has proportional widths, and idle time is shortened to at most the
-    length of the work."""
+    """The drawing of one segment: work is to scale, and idle time is shortened to the length of the
+    work, but never below MIN_IDLE_MS."""
 
     def __init__(self, segment: Segment, now: datetime) -> None:
         self.segment = segment

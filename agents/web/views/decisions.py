@@ -57,7 +57,7 @@ def break_glass(request: HttpRequest, member: Membership, approval_id: int) -> H
         return _render_refused_decision(
             request, member, replace(card, refused_glass=decision.reason), refusal
         )
-    messages.success(request, "Approved by break-glass. All admins are notified.")
+    messages.success(request, "Approved under break-glass. All admins are notified.")
     return _redirect_back(request, card)
 
 

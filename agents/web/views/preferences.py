@@ -1,4 +1,5 @@
-"""The page on which members choose their language, time zone and units, which tools can follow."""
+"""The page on which members choose their language, time zone and units. Tools can read these
+preferences."""
 
 from __future__ import annotations
 

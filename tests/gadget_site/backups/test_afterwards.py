@@ -150,7 +150,7 @@ class TestAnInterruptedRestore:
         grant(workshop, "probe.effect", equals("name", "a"))
         waiting(workshop, "b")
         restored.stop_everything()
-        # The first attempt was interrupted after this.
+        # Simulate a first attempt that was interrupted after pausing the schedules.
         schedules.pause_after_restore("A backup was restored.")
         restored.settle()
         read_everything()

@@ -34,7 +34,7 @@ def request(kind: str, path: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("path", ["/api/health", "/api/ready", "/api/ready/", "/metrics"])
-def test_a_closed_gate_lets_health_checks_through(closed: None, path: str) -> None:
+def test_a_closed_gate_lets_health_checks_and_metrics_through(closed: None, path: str) -> None:
     assert request("http", path) == [{"type": "through"}]
 
 

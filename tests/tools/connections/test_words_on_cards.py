@@ -52,7 +52,9 @@ def test_the_message_of_an_error_object_is_shown_on_the_card(workshop: Workshop)
     html = show(workshop, card)
     assert MARK in html
     assert "Account &lt;b&gt;is&lt;/b&gt; locked" in html
-    assert "responded with the error -32000, which does not say whether the call was done." in html
+    assert (
+        "responded with the error -32000, which does not say whether the call took effect." in html
+    )
     assert "\u202e" not in html
     assert len(card.words) <= 1_000
     assert card.why.count("locked") == 0, "our own words and theirs are apart"

@@ -77,7 +77,7 @@ def test_an_api_can_be_a_source(crm: Outside) -> None:
     assert source.tools() == []
 
 
-def test_an_api_without_a_description_does_not_start(crm: Outside) -> None:
+def test_an_api_source_with_an_invalid_description_does_not_start(crm: Outside) -> None:
     with pytest.raises(DocumentError):
         OpenAPISource(ApiConnection("crm", crm.url), lambda: "nothing").start()
 
@@ -97,7 +97,7 @@ def test_tools_of_an_mcp_server_are_destructive_unless_levels_are_given() -> Non
         assert known.tools() == []
 
 
-def test_an_mcp_server_that_does_not_respond_does_not_start() -> None:
+def test_an_mcp_source_does_not_start_if_its_server_does_not_respond() -> None:
     with pytest.raises(ToolError):
         McpSource("files", HttpServer("http://127.0.0.1:1/mcp", {}, REACH)).start()
 

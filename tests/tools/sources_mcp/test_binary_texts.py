@@ -138,7 +138,7 @@ def test_binary_content_in_any_form_becomes_a_sentence(form: str, data: bytes) -
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_the_sentence_states_type_and_size(form: str) -> None:
+def test_the_sentence_for_binary_content_states_its_approximate_size(form: str) -> None:
     written = FORMS[form](PNG)
     shown = str(replace_binary({"mimeType": "image/png", "data": written}))
     assert shown.count("not shown") >= 1

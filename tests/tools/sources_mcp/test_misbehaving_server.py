@@ -109,7 +109,7 @@ def test_an_error_object_makes_a_write_unknown_and_a_read_fail(name: str, tmp_pa
         False,
         words,
     )
-    assert message.endswith(f"does not say whether the call was done: {words}.")
+    assert message.endswith(f"does not say whether the call took effect: {words}.")
     assert failure_of(called(tool_of(server, name)))[:2] == ("OPERATION_FAILED", True)
     assert calls.read_text().split() == [name, name]
 

@@ -71,23 +71,27 @@ def test_an_older_server_is_addressed_in_its_revision(
         (
             "fails_inside",
             "OUTCOME_UNKNOWN",
-            "does not say whether the call was done: Internal error.",
+            "does not say whether the call took effect: Internal error.",
         ),
-        ("locked", "OUTCOME_UNKNOWN", "does not say whether the call was done: Account is locked."),
+        (
+            "locked",
+            "OUTCOME_UNKNOWN",
+            "does not say whether the call took effect: Account is locked.",
+        ),
         (
             "locked_with_400",
             "OUTCOME_UNKNOWN",
-            "does not say whether the call was done: Account is locked.",
+            "does not say whether the call took effect: Account is locked.",
         ),
         (
             "locked_in_a_stream",
             "OUTCOME_UNKNOWN",
-            "does not say whether the call was done: Account is locked.",
+            "does not say whether the call took effect: Account is locked.",
         ),
         (
             "error_as_text",
             "OUTCOME_UNKNOWN",
-            "does not say whether the call was done: Account is locked.",
+            "does not say whether the call took effect: Account is locked.",
         ),
         ("says_502", "NETWORK_ERROR", "failed with status 502: The ledger is closed."),
         ("plain_json", "NETWORK_ERROR", "does not follow the protocol: Account is locked."),

@@ -1,4 +1,4 @@
-"""Display of files for the tools of the category files: ranges of lines, counts, times."""
+"""Display of files for the tools in the `files` category: ranges of lines, counts, times."""
 
 import re
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Tools of the category files, limited to the organization's own folder."""
+"""Tools in the `files` category, limited to the organization's own folder."""
 
 from typing import Annotated, Any
 

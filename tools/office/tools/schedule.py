@@ -1,4 +1,4 @@
-"""Tools of the category schedule: tasks that start automatically, by a cron expression."""
+"""Tools in the `schedule` category: tasks that start automatically, by a cron expression."""
 
 from datetime import UTC, datetime
 from typing import Annotated, Any

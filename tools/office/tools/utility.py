@@ -1,4 +1,4 @@
-"""Tools of the category utility: exact arithmetic and the current time."""
+"""Tools in the `utility` category: exact arithmetic and the current time."""
 
 import math
 from datetime import UTC, datetime

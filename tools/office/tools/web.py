@@ -1,4 +1,4 @@
-"""Tools of the category web: pages, domains and companies. Strangers write the text of their
+"""Tools in the `web` category: pages, domains and companies. Strangers write the text of their
 results."""
 
 from collections.abc import Callable
@@ -278,9 +278,8 @@ class SearchCompany(Tool):
         rows = [candidate.as_data() for candidate in candidates]
         data = {"name": params.name, "official_domain": official, "candidates": rows}
         guess = f", whose website is probably {official}" if official else ""
-        return ToolResult.ok(
-            data, f"Found {len(rows)} pages about {collapse_to_line(params.name)}{guess}"
-        )
+        pages = f"{len(rows)} {'page' if len(rows) == 1 else 'pages'}"
+        return ToolResult.ok(data, f"Found {pages} about {collapse_to_line(params.name)}{guess}")
 
 
 def _check_host(host: str, reach: NetworkAccess) -> None:

@@ -175,7 +175,7 @@ def _build_responded_error(title: str, error: ServerError, status: int) -> ToolE
     if error.code in REFUSALS:
         return ToolError(ErrorCode.OPERATION_FAILED, f"{title} refused the call.", words=words)
     named = f"the error {error.code}" if error.code else "an error"
-    fact = f"{title} responded with {named}, which does not say whether the call was done."
+    fact = f"{title} responded with {named}, which does not say whether the call took effect."
     return ToolError(ErrorCode.OUTCOME_UNKNOWN, fact, recovery_hint=_CHECK_HINT, words=words)
 
 

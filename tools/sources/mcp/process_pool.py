@@ -210,7 +210,8 @@ class ProcessPool:
         await asyncio.gather(*(pooled.task for pooled in pool), return_exceptions=True)
 
     def close_all(self, seconds: float = 5.0) -> None:
-        """End all processes, from any other thread; wait at most `seconds`."""
+        """End all processes; wait at most `seconds`. Call this from a thread other than the event
+        loop's."""
         if self._by_key:
             with suppress(TimeoutError):
                 LOOP.submit(self.close()).result(seconds)
