@@ -299,7 +299,8 @@ UNSTORABLE = ("\0", "a\0b", "\ud800", "a\udfffb", "\ud83d", f"\0<img src=x onerr
 HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 SELECTOR = "\ufe0e\ufe0f"
 EMOJI = "❤👨👩👧"
-"""Every character that precedes a variation selector in these strings."""
+"""Every character that precedes a variation selector or a joiner in these strings."""
+JOINER = re.compile(f"(?<=[{EMOJI}])\u200d(?=[{EMOJI}])")
 KEYCAP = re.compile("[0-9#*]\ufe0f\u20e3")
 HIDDEN_LETTERS = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\uffa0\ufe00-\ufe0d\U000e0100-\U000e01ef]"
@@ -313,6 +314,8 @@ def is_hidden(char: str, before: str = "", after: str = "") -> bool:
     tested code."""
     if char in "\n\t":
         return False
+    if JOINER.search(before + char + after):
+        return False
     if char in SELECTOR:
         return not (before and before in EMOJI) and not KEYCAP.fullmatch(before + char + after)
     return unicodedata.category(char) in HIDDEN_CATEGORIES or bool(HIDDEN_LETTERS.match(char))
@@ -323,7 +326,8 @@ def hidden_in(text: str) -> set[str]:
     because the characters before them may have been removed."""
     if not BEYOND_PLAIN.search(text):
         return set()
-    return {f"U+{ord(char):04X}" for char in set(text) - set(SELECTOR) if is_hidden(char)}
+    rest = JOINER.sub("", text)
+    return {f"U+{ord(char):04X}" for char in set(rest) - set(SELECTOR) if is_hidden(char)}
 
 
 def squeezed(text: str, *, one_line: bool = True, counts_marks: bool = True) -> str:
