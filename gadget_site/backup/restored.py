@@ -94,10 +94,11 @@ def settle(made_at: str = "", *, has_lines: bool = False) -> dict[str, int]:
     """
     folder_id = Installation.objects.values_list("folder_mark", flat=True).first()
     is_repeated = folder_id == installation.UNFINISHED_RESTORE
-    stop_everything(is_repeated=is_repeated)
-    # An interrupted restore has already written the lines.
-    if not has_lines and not is_repeated:
-        write_lines()
+    # In one transaction, so that an attempt that is repeated has already written the limits.
+    with transaction.atomic():
+        stop_everything(is_repeated=is_repeated)
+        if not has_lines and not is_repeated:
+            write_lines()
     counts = recover_runs()
     counts["schedules_paused"] = schedules.pause_after_restore(RESTORED_SENTENCE)
     for organization in Organization.objects.order_by("pk"):

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import timedelta
 from io import StringIO
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
+from django.db import OperationalError, connection
 from django.db.models.functions import Now
 from django.test import Client
 from django.utils import timezone
@@ -24,6 +26,7 @@ from agents.gateway.keys import authenticate_key, issue_key
 from agents.notices.models import Delivery, Notice
 from agents.notices.spreading import spread_notices
 from agents.platform.models import Installation
+from agents.restores.models import RestoredLimit
 from agents.runs import schedules, stops
 from agents.runs.models import Approval, ApprovalKind, ApprovalStatus, RunStatus
 from agents.worker.sweeper import sweep_once
@@ -156,6 +159,21 @@ class TestAnInterruptedRestore:
         read_everything()
         told = Notice.objects.order_by("kind").values_list("kind", "user__username")
         assert list(told) == [("grant_ended", "acme-approver"), ("schedule", "acme-operator")]
+
+    def test_that_failed_while_writing_the_limits_to_confirm_writes_them_when_repeated(
+        self, workshop: Workshop
+    ) -> None:
+        def fail_at_limits(execute: Any, sql: str, *arguments: Any) -> Any:
+            if sql.startswith("INSERT") and RestoredLimit._meta.db_table in sql:
+                raise OperationalError("the database has gone away")
+            return execute(sql, *arguments)
+
+        installation.confirm()
+        with connection.execute_wrapper(fail_at_limits), pytest.raises(OperationalError):
+            restored.settle()
+        assert not RestoredLimit.objects.exists()
+        restored.settle()
+        assert RestoredLimit.objects.filter(row_id=workshop.employee.pk, kind="employee").exists()
 
 
 class TestEarlierAccess:
