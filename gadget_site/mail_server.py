@@ -11,8 +11,8 @@ from gadget_site.faults import WrongValueError
 from gadget_site.parsers import is_host
 
 ENCRYPTIONS = {"smtp": ("starttls", 587), "smtps": ("ssl", 465), "smtp+plain": ("none", 25)}
-"""Encryption and default port by scheme; without encryption, anybody on the way can read passwords
-and e-mails."""
+"""Encryption and default port by scheme; without encryption, passwords and e-mails can be read in
+transit."""
 _SENDER = re.compile(r"[^@\s<>]+@[A-Za-z0-9.-]+")
 
 

@@ -10,7 +10,7 @@ files."""
 
 def allow_open_files() -> None:
     """Raise this process's limit to WANTED, or as far as the system allows. The usual limits of
-    1,024 or 256 are enough only for few threads."""
+    1,024 or 256 are enough for only a few threads."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = WANTED if hard == resource.RLIM_INFINITY else min(WANTED, hard)
     if soft != resource.RLIM_INFINITY and soft < wanted:

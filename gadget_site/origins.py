@@ -1,4 +1,4 @@
-"""Restrict WebSockets and agents to this host, and to pages from this host or ALLOWED_ORIGINS."""
+"""Refuse WebSockets and agents from unknown origins, and agents' requests to other hosts."""
 
 from __future__ import annotations
 

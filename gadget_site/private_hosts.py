@@ -37,7 +37,7 @@ def list_named_hosts(addresses: Iterable[str]) -> list[PrivateHost]:
     found = []
     for address in filter(None, addresses):
         parts = urlsplit(address)
-        with suppress(ValueError):  # an invalid port opens nothing
+        with suppress(ValueError):  # skip an invalid port
             port = parts.port or DEFAULT_PORTS[parts.scheme]
             found.append(_parse_host((parts.hostname or "").rstrip("."), port))
     return found

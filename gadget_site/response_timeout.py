@@ -19,8 +19,8 @@ T = TypeVar("T")
 
 
 class TimeoutConnection(Connection[Any]):
-    """A connection that waits a little longer than a statement may take; after that, it takes the
-    server or the link to be gone.
+    """A connection that waits a little longer than a statement may take; after that, it assumes
+    that the server or the link is gone.
 
     Attributes:
         response_timeout_s: None waits without a limit, for commands that also lift the server's
@@ -43,8 +43,8 @@ class TimeoutConnection(Connection[Any]):
             raise
 
     def execute(self, *args: Any, **options: Any) -> Any:
-        """Run the pool's check of a connection before it is lent, with a short timeout: a healthy
-        connection responds fast."""
+        """Run the check that the pool makes before it lends the connection, with a short timeout:
+        a healthy connection responds fast."""
         usual, self.response_timeout_s = self.response_timeout_s, CHECK_TIMEOUT_S
         try:
             return super().execute(*args, **options)

@@ -57,7 +57,7 @@ class SettingsReader:
         """Return the value of the setting.
 
         Raises:
-            SettingError: this setting is wrong, or one that its default depends on.
+            SettingError: this setting, or one that its default depends on, is wrong.
         """
         if setting.name not in self._values:
             self._values[setting.name] = self._parse(setting)

@@ -58,7 +58,7 @@ def serve() -> None:
     allow_open_files()
     get_resolver().check()
     freeze_loaded_objects()
-    daphne.server.HTTPFactory = BoundedFactory  # Daphne has no setting for it
+    daphne.server.HTTPFactory = BoundedFactory  # Daphne has no setting for the factory
     server = Server(
         application=application,
         endpoints=[f"{each}:backlog={BACKLOG}" for each in _list_endpoints()],

@@ -1,4 +1,4 @@
-"""Test tools that call other tools, recipes, and a tool that keeps values in its run's session."""
+"""Test tools that call others, that are recipes, or that keep values in the run's session."""
 
 from collections.abc import Sequence
 from copy import deepcopy

@@ -44,7 +44,7 @@ class DawdlingRead(Dawdle):
 
 
 class ThroughTheDoor(Effect):
-    """A write that first sends a read to the gate `NAME-begin`, both through `tools.network`."""
+    """Sends a read to the gate `NAME-begin`, then its write, both through `tools.network`."""
 
     name = "probe.throughTheDoor"
 

@@ -44,7 +44,7 @@ class Agent:
         return self.do(self.client.call_tool(tool, params, progress_callback=self._note))
 
     def wait_for(self, ticket: str, wait_s: float = 20) -> types.CallToolResult:
-        """Poll the ticket until its end."""
+        """Wait at most `wait_s` seconds for the ticket's call to end."""
         return self.call("gadget__ticket", ticket=ticket, wait_s=wait_s)
 
     def do(self, work: Coroutine[Any, Any, Value], seconds: float = 60) -> Value:

@@ -247,8 +247,8 @@ class _Server(socketserver.ThreadingTCPServer):
 
 
 class _Connection(socketserver.StreamRequestHandler):
-    """One persistent connection. It parses the few parts of HTTP/1.1 that our clients use by hand,
-    for speed."""
+    """One persistent connection. For speed, it has its own parser for the few parts of HTTP/1.1
+    that our clients use."""
 
     disable_nagle_algorithm = True
     rbufsize = 65536

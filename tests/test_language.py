@@ -190,7 +190,7 @@ def test_each_word_of_the_glossary_exists_in_the_code(word: str) -> None:
 
 
 @pytest.mark.parametrize("row", read_tables()[2])
-def test_each_outside_name_with_an_old_word_exists(row: str) -> None:
+def test_each_outside_name_that_keeps_an_old_word_exists_in_the_code(row: str) -> None:
     sources = [module.path.read_text(encoding="utf-8") for module in product()]
     for name in re.findall(r"`([^`]+)`", row):
         parts = re.compile(r"[^\"\n]*".join(map(re.escape, name.strip("/").split("{id}"))))

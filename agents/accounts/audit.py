@@ -221,7 +221,7 @@ def _find_faults(
 
 def _load_hash_before(entries: QuerySet[AuditEntry], first: int) -> str | None:
     """Return the hash of the entry before `first`; empty if `first` is the first entry of all.
-    Return None if the entry before is missing: the check of its own part reports this."""
+    Return None if that entry is missing: the check of its own part reports this."""
     return (
         "" if first == 1 else entries.filter(seq=first - 1).values_list("hash", flat=True).first()
     )

@@ -42,7 +42,7 @@ logger = logging.getLogger(__name__)
 ID_FILE = ".gadget-folder"
 ONLY_ROW_ID = 1
 FIRST_START_S = 3.0
-"""The seconds to wait for the first process. They must exceed the time that this process needs
+"""The seconds to wait for the first process. They must exceed the time that the first process needs
 between writing the folder's id and writing the row."""
 FIX_FOLDER = "Mount the folder that the other processes use, or accept this one with: python manage.py adopt_folder"
 UNFINISHED_RESTORE = "unfinished restore"

@@ -1,4 +1,4 @@
-"""The languages that an organization writes, whose letters are ordinary there."""
+"""The languages that an organization writes in; cards do not warn of their letters."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LANGUAGE_CODE = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8}){0,3}")
 
 
 def get_languages(organization_id: int) -> frozenset[str]:
-    """Return the codes of the languages that the organization writes, as its row was last read.
+    """Return the codes of the languages that the organization writes in, as last read from its row.
 
     Runs a query only in a process that has not read the row yet.
     """

@@ -1,4 +1,4 @@
-"""Lead from the form of an approval rule to the simulator."""
+"""Open the simulator from the form of an approval rule."""
 
 from __future__ import annotations
 

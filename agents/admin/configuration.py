@@ -35,7 +35,7 @@ def to_audit_value(value: Any) -> Any:
 
 
 def record_change(request: HttpRequest, row: Model, action: str, payload: dict[str, Any]) -> None:
-    """Record a person's action on a row in the audit; call this in the transaction of the action.
+    """Record in the audit what a person did to a row; call this in the transaction of the action.
 
     Args:
         action: added, changed or deleted; the audit's action is e.g. `employee_changed`.

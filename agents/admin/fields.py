@@ -27,7 +27,7 @@ NOT_INSTALLED = "it is not installed"
 def find_secret_fault(value: str) -> str | None:
     """Return the reason why a value is too common to be a secret; None if it can be one.
 
-    Values shorter than `SHORTEST_SECRET` are never hidden, so they are not refused.
+    Values shorter than `SHORTEST_SECRET` are never redacted, so any of them is accepted.
     """
     kind = name_common_kind(value) if len(value) >= SHORTEST_SECRET else ""
     return COMMON_VALUE.format(kind=kind.partition(" ")[2]) if kind else None

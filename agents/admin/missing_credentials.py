@@ -24,8 +24,8 @@ class MissingCredentials:
 
 
 def find_missing_credentials(source: Source) -> MissingCredentials | None:
-    """Return the credentials that the source needs to sign its requests; None if nothing is
-    missing."""
+    """Return the credentials that the source needs to sign its requests but does not have; None if
+    it has them all."""
     service, organization = (
         source.credentials_service,
         Organization.objects.get(pk=source.organization_id),

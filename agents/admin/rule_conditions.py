@@ -46,10 +46,10 @@ def read_blanks(stored: Sequence[Any], tool: Tool | None) -> Row:
 
 
 def build_conditions(blanks: Mapping[str, str], tool: Tool | None) -> list[dict[str, Any]]:
-    """Return the conditions to store. If the param and the value are both empty, there are none.
+    """Return the conditions to store; none if the param and the value are both empty.
 
     Raises:
-        ValueError: a blank is empty or wrong; the text is for people.
+        ValueError: only one of the two is empty, or a blank is invalid; the text is for people.
     """
     if not blanks["param"].strip() and not blanks["value"].strip():
         return []
@@ -75,10 +75,10 @@ def build_conditions(blanks: Mapping[str, str], tool: Tool | None) -> list[dict[
 
 
 def warn_of_types(condition: Condition, tools: Iterable[Tool]) -> Iterator[str]:
-    """Warn of tools whose calls the condition covers because their schema does not hold its type.
+    """Warn of tools whose calls the condition covers because their schema does not fit it.
 
     Args:
-        tools: those that the rule covers.
+        tools: the tools that the rule covers.
     """
     doubtful, open_tools = list[str](), list[str]()
     for tool in tools:

@@ -65,8 +65,8 @@ SERVICE_HELP = (
 
 
 class SourceForm(PrivateNetworkForm):
-    """The base form for sources, with the fields that all kinds share. The page sets `kind`; where
-    people choose a kind, they read its `summary`."""
+    """The base form for sources, with the fields that all kinds share. The page sets `kind`, and
+    shows `summary` where people choose a kind."""
 
     kind = SourceKind.OPENAPI
     summary = ""

@@ -118,7 +118,7 @@ class _RequestOrigins:
         return list(found.values())
 
     def list_delegated(self, run_id: int) -> list[_RunOrigin]:
-        """List the runs that this run and the runs that led to it delegated, at any level: this run
+        """List the runs delegated by this run or by those that led to it, at any level: this run
         can read their answers."""
         chain = [run.pk for run in self.list_chain(run_id)]
         found, ahead = dict[int, _RunOrigin](), list(chain)

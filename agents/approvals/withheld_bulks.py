@@ -48,7 +48,7 @@ class WithheldState:
 
     @property
     def waiting_again(self) -> int:
-        """The number of approvals whose card a new waiting card has replaced."""
+        """The number of approvals whose cards were replaced by new waiting cards."""
         return self.cards - self.started - self.left
 
     @property

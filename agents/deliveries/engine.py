@@ -70,7 +70,7 @@ def _take_batch(
             batch = _begin_try(outbox, due)
             if batch is None or receivers.enter(batch):
                 return batch
-            transaction.set_rollback(True)  # its host is busy, or another thread has just begun
+            transaction.set_rollback(True)  # its host is busy, or its receiver was just taken
         due = due.exclude(**{outbox.receiver: batch.receiver})
     return None
 

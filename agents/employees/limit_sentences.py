@@ -152,7 +152,7 @@ def parse_condition(row: Row, catalog: Mapping[str, Tool], *, is_stored: bool = 
             longer exist.
 
     Raises:
-        ValueError: a blank is empty or wrong; the text is for people.
+        ValueError: a blank is empty or invalid; the text is for people.
     """
     sentence = Sentence(row["sentence"])
     param = "" if sentence is Sentence.CALL_COUNT else _require(row, PARAM)

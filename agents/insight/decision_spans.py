@@ -3,9 +3,9 @@ employee.
 
 No row says when a person opened a card. A decision's time therefore starts with the request of its
 card, or with the person's preceding decision if that was later: the person cannot have looked for
-longer. There are two exceptions. The rows of a bulk decision share its time equally, which starts
-with the oldest card among them. And a person who decides a card that they have just edited has
-known it since the earlier card.
+longer. There are two exceptions. The rows of a bulk decision share its time equally; that time
+starts with the oldest card among them. And a person who decides a card that they have just edited
+has known it since the earlier card.
 """
 
 from __future__ import annotations

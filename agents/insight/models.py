@@ -197,8 +197,8 @@ class FiguresHead(models.Model):
         event_id, pass_id: the last event and pass that were counted.
         event_bound, pass_bound: the event and the pass up to which to count next, once no
             transaction can still add an earlier one.
-        asked_in: the number of the transaction that began after the bounds were read; those that
-            can still add an earlier event have lower numbers.
+        asked_in: the number of the transaction that began after the bounds were read; transactions
+            that can still add an earlier event have lower numbers.
         looked_at: the time when a sweeper last checked.
         due_at: the time of the next count.
     """

@@ -26,8 +26,7 @@ class PolicyDraft(models.Model):
         last_decided_at, last_card_id: the newest decision that was compared with these
             approval rules; None and 0 before the first.
         card_counts: the number of compared cards that match these rules, by outcome; `stuck` counts
-            those that nobody could have approved, `unsure` those that a rule could not be ruled out
-            for.
+            those that nobody could have approved, `unsure` those that a rule may or may not match.
     """
 
     organization = models.ForeignKey(

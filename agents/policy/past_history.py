@@ -1,10 +1,10 @@
 """For proposed limits over history, rebuild the history before a recorded call from the calls that
 really started.
 
-Like the gate, this counts a call that ran automatically from the moment when it was recorded, so
-that the calls of one response count each other, and any other call from its start. Approved calls
-that had not started are not counted. The history ends when the judged call was recorded, even if
-that call was judged again later.
+As in the gate, a call counts from its start; a call that ran automatically counts as soon as it was
+recorded, so that the calls of one response count each other. Approved calls that had not started
+are not counted. The history ends when the judged call was recorded, even if that call was judged
+again later.
 """
 
 from __future__ import annotations
@@ -56,8 +56,7 @@ class _StartedCall(NamedTuple):
 
 
 class _Timeline:
-    """One amount of all calls that an employee made of a tool, prepared for adding up over any
-    period."""
+    """One amount of all of an employee's calls to a tool, ready to be added up over any period."""
 
     def __init__(self, calls: Sequence[_StartedCall], name: str) -> None:
         entered = sorted((call.counted_from, call.amounts[name]) for call in calls)

@@ -54,7 +54,7 @@ LABELS = {
     ChangeKind.ALLOW_HOST: "Allow a host without approval",
     ChangeKind.FORBID_HOST: "Require approval for a host",
     ChangeKind.STOP: "Stop the tool",
-    ChangeKind.STANDING_GRANT: "Approve calls of the tool by a standing grant",
+    ChangeKind.STANDING_GRANT: "Approve calls to the tool with a standing grant",
     ChangeKind.APPROVAL_RULE: "Approval rule",
     ChangeKind.NO_APPROVAL_RULE: "Remove the approval rule",
 }

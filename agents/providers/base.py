@@ -88,7 +88,7 @@ class Usage:
 
 @dataclass(frozen=True)
 class ContextWindow:
-    """The limit and the size of the request, in tokens, as a server named them when it refused a
+    """A model's limit and a request's size, in tokens, as a server named them when it refused the
     request as too long; 0 for a number that it did not name."""
 
     limit: int = 0
@@ -205,7 +205,7 @@ class Provider(Protocol):
         host takes longer than `seconds`."""
 
     def check(self) -> str:
-        """Check with a request that costs nothing that the provider works with these settings.
+        """Send a request that costs nothing, to check that the provider works with these settings.
         Return a warning, or an empty text.
 
         Raises:

@@ -153,7 +153,7 @@ def _has_status(kind: ErrorKind, status: int | None) -> bool:
 
 
 def find_window(error: Any, words: str) -> ContextWindow:
-    """Return the limit and the size of the request, in tokens, that an error about the length
+    """Return the model's limit and the request's size, in tokens, that an error about the length
     names; 0 for an unknown number."""
     text = _join_digits(words)
     fields = error if isinstance(error, dict) else {}

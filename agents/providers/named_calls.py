@@ -264,8 +264,8 @@ def _find_by_value(value: dict[str, Any], offered: Offered) -> str | None:
 
 
 def _has_input(params: dict[str, Any], tool: _Tool) -> bool:
-    """Return True if there is only one value, and it is a dict of the tool's params, or its only
-    param under a usual name."""
+    """Return True if there is only one value, and it is a dict of the tool's params, or the tool's
+    only param under a usual name."""
     name, only = next(iter(params.items()))
     is_input = _INPUT.fullmatch(name) is not None
     is_object = (isinstance(only, dict) or is_input) and tool.accepts(only)

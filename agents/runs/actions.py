@@ -64,7 +64,7 @@ class Submission:
         trigger: the name of the trigger that starts the run, also for the run's first event.
         attachment: text from outside that follows the task; with it, no part of the message counts
             as typed by a person.
-        is_typed: a person typed the task on a page; another program may have sent any other one.
+        is_typed: True if a person typed the task on a page; any other task may come from a program.
     """
 
     employee_id: int

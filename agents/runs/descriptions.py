@@ -342,8 +342,8 @@ def _describe_reply(payload: Payload, redaction: EventRedaction) -> Description:
 
 
 def _describe_resolution(payload: Payload, redaction: EventRedaction) -> Description:
-    """Describe how the unknown outcome of a call was resolved. The words for a late report are
-    empty except in the brief form, because its reason says everything."""
+    """Describe how the unknown outcome of a call was resolved. A late report has no words
+    except the brief ones, because its reason says everything."""
     words = "" if payload["outcome"] == "late_report" else event_words.say_resolution(payload)
     return Description(
         words,

@@ -24,9 +24,9 @@ _KNOWN_SCRIPTS = frozenset(SCRIPTS.values())
 
 
 class LanguageLearner:
-    """Learns repeatedly; after the first time, only tasks of organizations with new ones are read.
+    """Learns repeatedly; after the first time, it reads tasks only of organizations with new tasks.
 
-    Several sweepers may learn beside each other, because all find the same.
+    Several sweepers may learn at the same time, because all find the same languages.
     """
 
     def __init__(self) -> None:
@@ -78,7 +78,7 @@ def count_task_scripts(organization_id: int) -> dict[str, int]:
 
 
 def _list_main_scripts(texts: Iterable[str]) -> Iterable[str]:
-    """Yield the script that has more than half of a text's letters, unless it is Latin."""
+    """Yield the script of more than half of each text's letters, unless it is Latin."""
     for text in texts:
         counts = count_scripts(text)
         for script, count in counts.items():

@@ -276,8 +276,8 @@ def _list_family(root: Run) -> list[int]:
 
 
 def _load_call_texts(organization_id: int, runs: list[int]) -> tuple[list[_CallTexts], bool]:
-    """Load the calls with results of these runs, oldest first, and True if older calls had to be
-    left out."""
+    """Load these runs' calls that have results, oldest first. Also return True if older calls
+    had to be left out."""
     calls = ToolCall.objects.filter(
         organization_id=organization_id, run_id__in=runs, result__isnull=False
     )
@@ -336,7 +336,7 @@ def _is_made_by_employee(run: Run) -> bool:
 
 
 def has_typed_task(run: Run) -> bool:
-    """Return True if a person typed the task of the run, and nobody outside any part of it."""
+    """Return True if a person typed the task of the run, and no part of it comes from outside."""
     if run.origin == Origin.SCHEDULE:
         return not _is_made_by_employee(run)
     return run.origin == Origin.TASK

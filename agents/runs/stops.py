@@ -2,9 +2,9 @@
 and so can the operator within UNDO_TIME.
 
 A stop is stored in the row of the organization, employee or tool. From its commit on, stopped runs
-get no driver. Then each open run records the stop under its own lock, without which no call can
-start: `apply`. If the process dies in between, or a lock is not available, the sweeper does the
-rest.
+get no driver. Then `apply` records the stop on each open run, under the lock without which none
+of the run's calls can start. If the process dies in between, or a lock is not available, the
+sweeper does the rest.
 """
 
 from collections.abc import Callable, Iterable, Mapping

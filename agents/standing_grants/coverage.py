@@ -96,7 +96,7 @@ def _fits_type(condition: Condition, types: frozenset[str]) -> bool:
 
 def _has_type(value: Any, types: frozenset[str]) -> bool:
     if value is None:
-        return True  # the types leave null out
+        return True  # `list_types` never lists null, so it cannot rule null out
     if isinstance(value, float) and value.is_integer():
         return bool(types & _NUMBERS)
     return name_type(value) in types or (name_type(value) == "integer" and "number" in types)

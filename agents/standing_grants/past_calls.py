@@ -110,7 +110,7 @@ class GrantMatcher:
 
     @property
     def depends_on_run(self) -> bool:
-        """True if equal calls of two runs can differ."""
+        """True if the terms can match a call in one run but not the same call in another."""
         return depends_on_run(self.terms.conditions)
 
     def covers(self, call: PastCall) -> bool:

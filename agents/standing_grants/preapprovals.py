@@ -57,7 +57,7 @@ ReadGrant = tuple[StandingGrant, GrantTerms]
 """A standing grant with its terms."""
 NOT_AVAILABLE = "it was used up, had ended, or its owner could not approve this alone"
 READING = 2
-"""The way in which calls are compared, kept with them: 1 took every null as absent."""
+"""The version of the comparison, stored with each call; version 1 took every null as absent."""
 LOST_RIGHT = "The person who made it can no longer decide cards."
 
 
@@ -136,8 +136,8 @@ def build_call(asking: AskingCard, organization: Organization) -> AskingCall:
 
 
 def find_default_nulls(tool: Tool, params: Mapping[str, Any]) -> frozenset[str]:
-    """List the paths at which null is what the tool itself fills in; the source of an external tool
-    does that, so each of its nulls was asked for."""
+    """List the paths at which the tool's own defaults put null. Empty for external tools: their
+    source fills in defaults, so every null in such a call was given explicitly."""
     if isinstance(tool, ExternalTool):
         return frozenset()
     return find_unset_params(tool.schema, params)
@@ -197,7 +197,7 @@ def find_preapproval(asking: AskingCard, grants: Iterable[ReadGrant]) -> GrantPr
 
 
 def _is_for_other_version(row: StandingGrant, call: AskingCall) -> bool:
-    """Return True if the standing grant is for another installed version of the tool than the
+    """Return True if the standing grant is for an installed version of the tool other than the
     call's."""
     tool = load_toolbox(row.organization_id).get_defined_tool(row.tool, row.definition_hash)
     return tool is not None and row.definition_hash == tool.definition_hash != call.definition
@@ -235,7 +235,7 @@ def find_warnings(asking: AskingCard) -> tuple[str, ...]:
 def _drop_explained(
     warnings: tuple[str, ...], call: AskingCall, terms: GrantTerms
 ) -> tuple[str, ...]:
-    """Leave out that values come from outside, if the grant fixes each of them or its origin."""
+    """Drop the warning about values from outside if the grant fixes each of them or its origin."""
     if FROM_OUTSIDE not in warnings or not is_explained(call, terms):
         return warnings
     return tuple(each for each in warnings if each != FROM_OUTSIDE)

@@ -53,8 +53,8 @@ class ProposedGrant:
     lifetime: timedelta = timedelta(days=1)
 
     def as_terms(self, tool: Tool) -> GrantTerms:
-        """Return the terms for the comparison with past cards: with the current tool, but without
-        an account.
+        """Return these terms for matching against past cards. They use the tool's current
+        definition and have no account.
 
         Finding the account may cost a query, and past cards do not record their account.
         """
@@ -87,7 +87,7 @@ def propose_from_card(card: Approval) -> ProposedGrant:
 def propose_equal(
     tool: str, employee_id: int, params: dict[str, Any], defaults: frozenset[str] = frozenset()
 ) -> ProposedGrant:
-    """Propose a standing grant for calls of an employee that equal this one.
+    """Propose a standing grant for an employee's calls that have exactly these params.
 
     Args:
         defaults: the paths at which null is the tool's default.
@@ -181,7 +181,7 @@ def check_terms(proposal: ProposedGrant, tool: Tool) -> None:
 
 
 def complete_grant_prefix(param: str, prefix: str) -> str:
-    """Return the prefix, with a slash after it if it ends with a whole host.
+    """Return the prefix, with a slash after it if it ends with a complete host.
 
     Raises:
         Invalid: it ends inside a host.

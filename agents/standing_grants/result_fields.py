@@ -59,7 +59,8 @@ def check_sources(
     """Check the sources of the conditions of a standing grant for this tool.
 
     Raises:
-        Invalid: a source is of another connection, has no such field, or its calls are open.
+        Invalid: a source is of another connection, lacks the field, or leaves a param of its calls
+            open.
     """
     for source in {
         each.tool + "\0" + each.path: each for each in list_sources(conditions)

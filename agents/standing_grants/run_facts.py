@@ -1,9 +1,9 @@
 """Read what a run had seen before a call, from its rows: the results of its calls, and the texts
 that people typed in it.
 
-Gate, start, simulator, replay and preview judge by the same rows. A result counts as it was stored,
-however much of it the employee was shown. It does not count if the call failed, if a person wrote
-the result or changed the call's params, or if it belongs to another run.
+The gate, the start of a call, the simulator, the replay and the preview judge by the same rows. A
+result counts in full, even if the employee saw only a part. It does not count if the call failed,
+if a person wrote the result or changed the call's params, or if it belongs to another run.
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ class PastFacts:
 
     Attributes:
         pass_number, created_at: those of the call.
-        is_nested: another call made the call, in the same pass.
+        is_nested: True if another call made this call, in the same pass.
     """
 
     run_id: int

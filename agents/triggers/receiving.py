@@ -198,8 +198,8 @@ def _start_or_refuse(trigger: Trigger, payload: Any, key: str, window: timedelta
     )
     newest_first = same_key.order_by("-pk").annotate(now=Now())
     earlier = list(newest_first.values_list("received_at", "run_id", "now"))
-    # The generation comes from the same rows, so of two identical messages at the same time only
-    # one can start a run.
+    # The generation, a part of the unique request id, comes from the same rows, so only one of two
+    # identical messages at the same time can start a run.
     generation = f":{len(earlier)}" if window else ""
     repeated = [
         run_id for received_at, run_id, now in earlier if not window or received_at > now - window

@@ -61,8 +61,8 @@ def json_value(value: Any) -> SafeString:
 
 
 def attribute_value(value: Any) -> SafeString | str:
-    """Show the value of a record's attribute; large numbers get separators, but numbers in the size
-    of a year do not."""
+    """Show the value of a record's attribute; large numbers get separators, but numbers as small
+    as a year do not."""
     return (
         f"{value:,}"
         if type(value) in (int, float) and abs(value) >= FIRST_SEPARATED

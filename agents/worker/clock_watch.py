@@ -1,7 +1,7 @@
 """Correct waits that are longer than the code allows: the database's clock was ahead when they were
 set.
 
-Without the correction, work would wait for as long as the clock was ahead, and nobody would notice.
+Without the correction, work would wait for the time by which the clock was ahead, unnoticed.
 `runs/schedule_watch.py` does the same for schedules, and `LeaseWatch` for leases.
 """
 

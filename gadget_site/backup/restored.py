@@ -51,7 +51,7 @@ def stop_everything(*, is_repeated: bool = False) -> None:
         Organization.objects.filter(stopped_at=None).update(stopped_at=Now(), stopped_by=STOPPED_BY)
         Organization.objects.update(restored_at=Now())
         Approval.objects.filter(status=ApprovalStatus.APPROVED).update(valid_until=Now())
-        # Superusers of no organization lose their passwords: no admin can confirm their accounts.
+        # Superusers in no organization lose their passwords: no admin can confirm their accounts.
         if Organization.objects.exists():
             User.objects.filter(is_superuser=True, memberships=None).update(
                 password=make_password(None)

@@ -52,7 +52,7 @@ class BoundedRequest(WebRequest):  # type: ignore[misc]
         self._is_refused = False
         self._admission: asyncio.Future[None] | None = None
 
-    # Twisted calls these, in this order
+    # Methods that Twisted calls, in this order
 
     def gotLength(self, length: int | None) -> None:  # noqa: N802
         """Judge the request by its head; `length` is None if the body is chunked."""

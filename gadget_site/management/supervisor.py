@@ -55,8 +55,7 @@ class Child:
     is_frozen: bool = False
 
     def check_heartbeat(self, seconds: float) -> None:
-        """Read the heartbeat again, `seconds` after the last time, and update the time without a
-        change."""
+        """Read the heartbeat again, `seconds` after the last time, and update `silent_s`."""
         try:
             beat_ns = self.heartbeat.stat().st_mtime_ns
         except FileNotFoundError:

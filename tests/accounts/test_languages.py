@@ -137,7 +137,7 @@ class TestLearning:
         save_preferences(world.member("viewer"), "", "")
         assert not list_languages(world, learner)
 
-    def test_a_repeated_learning_reads_no_tasks_without_new_ones(
+    def test_learning_again_reads_no_tasks_if_there_are_no_new_ones(
         self, world: World, learner: LanguageLearner
     ) -> None:
         for _ in range(MIN_TASKS):
@@ -176,7 +176,7 @@ class TestMarks:
         read_again(world.acme)
         assert find_card_warnings(make_card(world, notes))
 
-    def test_a_reading_costs_no_statement_once_the_organization_was_read(
+    def test_reading_a_card_runs_no_query_once_its_organization_was_read(
         self, world: World
     ) -> None:
         made = make_card(world, PERSIAN)
@@ -196,7 +196,7 @@ class TestMarks:
         Organization.objects.filter(pk=world.acme.pk).update(languages=["fa"])
         assert "U+200C" not in client.get("/approvals/").content.decode()
 
-    def test_texts_are_rendered_by_the_languages_of_the_organization_of_the_request(
+    def test_texts_are_rendered_for_the_languages_of_the_requests_organization(
         self, world: World
     ) -> None:
         Organization.objects.filter(pk=world.acme.pk).update(languages=["fa", "tr"])
@@ -238,7 +238,7 @@ class TestSetting:
         assert "ordinary in: Persian (fa), zh-Hant." in asked
         assert not get_languages(world.acme.pk)
 
-    def test_a_text_that_is_no_code_is_refused(self, world: World) -> None:
+    def test_a_text_that_is_not_a_language_code_is_refused(self, world: World) -> None:
         status, shown = self.save(world, "Persian language")
         assert status == 200
         assert "is not a language code" in shown

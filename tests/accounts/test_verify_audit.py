@@ -140,7 +140,7 @@ def test_an_entry_added_without_the_key_is_invalid(
     assert "entry 4 is not signed" in problems_of("--organization", "acme")
 
 
-def test_a_signature_of_other_data_is_not_accepted_in_the_audit(
+def test_a_signature_for_another_purpose_is_not_accepted_in_the_audit(
     organizations: tuple[Organization, Organization],
 ) -> None:
     row = AuditEntry.objects.get(organization=organizations[0], seq=3)

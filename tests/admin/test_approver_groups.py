@@ -36,7 +36,7 @@ def test_a_group_accepts_only_members_of_its_organization(world: World, admin: C
     assert "members" in faults(admin.post(path, filled_form(admin, path, members=[theirs.pk])))
 
 
-def test_emptying_a_group_lists_the_rules_that_nobody_can_meet(
+def test_shrinking_a_group_lists_the_rules_that_nobody_can_meet(
     world: World, admin: Client, finance: ApproverGroup
 ) -> None:
     make_rule(world, needed=2, group=finance)

@@ -173,7 +173,7 @@ class TestPrivateNetwork:
         sent = {"organization": world.acme.pk, "host": "10.2.0.9", "may_be_private": "on"}
         assert "may_be_private" in faults(admin.post(ADD, sent))
 
-    def test_stays_closed_despite_an_earlier_tick_by_an_admin(
+    def test_ticked_by_an_admin_stays_closed_until_the_installation_allows_it(
         self, world: World, settings: Settings
     ) -> None:
         AllowedHost.objects.create(organization=world.acme, host="127.0.0.1", may_be_private=True)
@@ -210,5 +210,5 @@ def test_a_deleted_host_is_no_longer_reachable(world: World, admin: Client) -> N
     assert admin.post(address(row, "delete"), {"post": "yes"}).status_code == 302
     Organization.objects.get(pk=world.acme.pk)
     assert load_network_access(world.acme.pk).allowed == frozenset()
-    # The row no longer exists.
+    # The admin redirects, because the row no longer exists.
     assert admin.post(address(row, "change"), {"may_be_private": "on"}).status_code == 302

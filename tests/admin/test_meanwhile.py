@@ -129,7 +129,7 @@ class TestConcurrentToolChanges:
         assert admin.post(path, kept).status_code == 302
         assert source.tools.get(pk=pk).level == "destructive"
 
-    def test_the_form_returned_after_a_conflict_shows_current_values_for_the_other_tools(
+    def test_a_form_refused_for_an_error_shows_the_current_values_of_the_other_tools(
         self, admin: Client, source: Source
     ) -> None:
         path = tools_page(source)

@@ -384,7 +384,7 @@ class TestChoosingTools:
         "An MCP tool needs a level, and a changed one needs a separate confirmation",
         "agents/admin/source_choices.py",
     )
-    def test_a_changed_definition_is_accepted_with_its_own_checkbox(
+    def test_a_changed_definition_is_accepted_only_with_its_own_checkbox(
         self, admin: Client, pets: Source
     ) -> None:
         admin.post(tools_page(pets), chosen(pets, "listPets"))

@@ -1,4 +1,4 @@
-"""POST /api/runs/{id}/continue gives a run that has ended more passes."""
+"""POST /api/runs/{id}/continue gives an ended run more passes."""
 
 from __future__ import annotations
 

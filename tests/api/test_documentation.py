@@ -1,4 +1,4 @@
-"""The OpenAPI document describes every route completely, and its page has no outside or inline
+"""The OpenAPI document describes every route completely, and its page has no external or inline
 scripts."""
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ def test_the_librarys_styles_are_imported_into_a_layer_that_our_styles_override(
     assert finders.find(imported)
 
 
-def test_examples_of_parameters_are_placed_where_openapi_expects_them(
+def test_parameters_have_no_examples_outside_their_schema(
     document: dict[str, Any],
 ) -> None:
     for operation in operations(document):

@@ -84,7 +84,7 @@ def test_an_edit_with_another_digest_is_refused(world: World) -> None:
     assert Approval.objects.count() == 1
 
 
-def test_nan_is_refused_as_a_number(world: World) -> None:
+def test_nan_in_the_params_is_refused(world: World) -> None:
     card = world.card()
     body = f'{{"digest": "{card.digest}", "params": {{"record_id": "1", "changes": {{"score": NaN}}}}}}'
     client = world.client("approver")

@@ -67,7 +67,7 @@ def test_the_list_contains_only_employees_of_the_organization(world: World) -> N
     assert items[0] == {key: value for key, value in shown.items() if key != "figures"}
 
 
-def test_pages_continue_after_the_last_item(world: World) -> None:
+def test_pages_contain_each_employee_once(world: World) -> None:
     colleagues(world, 4)
     seen = [
         item["name"]

@@ -151,7 +151,9 @@ class TestOrderOfCards:
                 post(client, f"/api/approvals/{item['id']}/approve", {"digest": item["digest"]})
         assert seen == cards
 
-    def test_ignores_cursors_of_another_organization(self, world: World, cards: list[str]) -> None:
+    def test_contains_nothing_after_a_cursor_of_another_organization(
+        self, world: World, cards: list[str]
+    ) -> None:
         Approval.objects.filter(pk=cards[0]).update(organization=world.globex)
         for unknown in (cards[0], "999999"):
             query = f"status=pending&cursor={encode_cursor(unknown)}"

@@ -73,7 +73,7 @@ def test_the_search_matches_titles(world: World) -> None:
     assert ids(world.client("viewer").get("/api/runs?q=quarterly").json()) == [str(wanted.pk)]
 
 
-def test_a_search_without_hits_stops_in_time_and_continues_from_its_cursor(
+def test_a_slow_search_returns_an_empty_page_and_continues_from_its_cursor(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(paging, "BATCH", 2)

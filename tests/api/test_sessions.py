@@ -21,11 +21,11 @@ def task(world: World) -> dict[str, str]:
     return {"employee_id": str(world.employee.pk), "task": "Search."}
 
 
-def test_a_reading_request_requires_no_csrf_token(world: World) -> None:
+def test_a_get_request_requires_no_csrf_token(world: World) -> None:
     assert world.client("viewer", needs_csrf=True).get("/api/runs").status_code == 200
 
 
-def test_a_changing_request_requires_the_csrf_token(world: World) -> None:
+def test_a_post_request_requires_the_csrf_token(world: World) -> None:
     client = world.client("operator", needs_csrf=True)
     assert problem(post(client, "/api/runs", task(world)), 403)["code"] == "csrf"
     assert not Run.objects.exists()
@@ -41,7 +41,7 @@ def test_a_form_posted_from_another_site_is_refused(world: World) -> None:
     assert problem(response, 403)["code"] == "csrf"
 
 
-def test_a_form_body_is_refused_instead_of_json(world: World) -> None:
+def test_a_form_body_instead_of_json_is_refused(world: World) -> None:
     problem(world.client("operator").post("/api/runs", task(world)), 415)
 
 

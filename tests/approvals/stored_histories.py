@@ -34,8 +34,8 @@ TOOL = "probe.effect"
 PEOPLE = 5
 STEPS = 14
 AMOUNTS = {"small": 10, "large": 600}
-"""The amount that each name in a probe's call stands for. The slow judge compares amounts, and the
-probe only has a name."""
+"""The amount that each name in a probe's call stands for. The slow judge compares amounts, but the
+probe has only a name."""
 TWO_PEOPLE = RuleTerms(0, "two-person rule", excludes_requesters=True)
 IF_LARGE = Condition("name", Rule.EQUALS, "large").as_json()
 WEIGHTS = {"vote": 12, "change": 5, "edit": 1, "withdraw": 1, "deny": 0.3, "expire": 0.2}

@@ -142,7 +142,7 @@ def test_a_claimed_card_cannot_be_claimed_by_another_person_until_it_is_released
     assert Claim.objects.get().user.get_username() == "admin"
 
 
-def test_cards_are_released_one_by_one_and_only_within_the_organization(
+def test_releasing_a_card_keeps_other_claims_and_another_organization_sees_none(
     world: World, card: Approval
 ) -> None:
     other = world.card()
@@ -224,7 +224,7 @@ class TestClaimsOnPages:
         client.post(f"/approvals/{card.pk}/release/")
         assert b"has taken this card" not in client.get(f"/approvals/{card.pk}/").content
 
-    def test_refuse_a_form_loaded_before_them_once(self, world: World) -> None:
+    def test_refuse_once_a_form_that_was_loaded_before_them(self, world: World) -> None:
         card, client = world.card(), world.client("admin")
         attention.take(world.member("approver"), card.pk)
         refused = client.post(f"/approvals/{card.pk}/approve/", {"digest": card.digest})

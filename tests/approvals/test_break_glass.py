@@ -91,7 +91,7 @@ def test_the_call_runs_after_an_admin_approves_alone(
     "An admin approves alone in an emergency, and all admins are notified",
     "agents/approvals/break_glass.py",
 )
-def test_the_card_the_audit_and_a_notice_report_break_glass(
+def test_break_glass_is_reported_on_the_card_in_the_audit_and_by_a_notice(
     workshop: Workshop, card: Approval, ada: Membership
 ) -> None:
     break_glass(ada, card)

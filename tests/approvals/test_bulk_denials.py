@@ -51,7 +51,7 @@ def statuses(cards: list[Approval]) -> list[str]:
     return [Approval.objects.get(pk=card.pk).status for card in cards]
 
 
-def test_each_call_ends_with_the_reason_an_event_and_an_audit_entry(workshop: Workshop) -> None:
+def test_each_call_ends_with_an_event_an_audit_entry_and_the_reason(workshop: Workshop) -> None:
     cards = ask(workshop, 3)
     assert deny(workshop, cards) == [200, 200, 200]
     ended = ToolCall.objects.filter(pk__in=[card.tool_call_id for card in cards])

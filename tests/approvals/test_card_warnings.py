@@ -15,7 +15,7 @@ from agents.runs.models import Approval, ApprovalKind, ToolCall
 
 @pytest.fixture(autouse=True)
 def _read_organization() -> None:
-    """Let the organization of the cards, which is not stored, count as read."""
+    """Record that the cards' organization, which is not in the database, was read."""
     record_languages(1, frozenset())
 
 
@@ -77,7 +77,7 @@ def test_an_ordinary_value_has_no_warning(value: object) -> None:
     assert list_kinds({"x": value}) == []
 
 
-def test_param_names_labels_and_nested_values_are_checked() -> None:
+def test_labels_nested_values_and_names_of_params_are_checked() -> None:
     assert list_kinds({"a\u200bb": 1}) == ["hidden"]
     assert list_kinds({"a": [{"b": ["x\u200by"]}]}) == ["hidden"]
     assert list_kinds({}, {"id": "1", "label": "Аcme Corp", "before": {}, "after": {}}) == [

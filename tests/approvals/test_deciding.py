@@ -351,7 +351,7 @@ class TestADestructiveCall:
             (" ", "probe.doom"),
         ],
     )
-    def test_of_a_tool_with_a_name_that_cannot_be_typed_is_confirmed_by_a_text_that_can(
+    def test_is_confirmed_by_a_typable_text_if_its_tools_name_cannot_be_typed(
         self, workshop: Workshop, monkeypatch: pytest.MonkeyPatch, name: str, phrase: str
     ) -> None:
         doom = load_toolbox(workshop.organization.pk).get_tool("probe.doom")

@@ -81,7 +81,7 @@ def test_a_race_between_approval_and_denial_has_one_outcome(
 
 
 @pytest.mark.parametrize("round_", range(3))
-def test_a_race_between_decision_expiry_and_cancellation_has_one_outcome(
+def test_a_race_between_decisions_the_expiry_and_a_cancellation_has_one_outcome(
     workshop: Workshop, recorder: Recorder, round_: int
 ) -> None:
     workshop.play(asking(call("probe.effect", name="a")))

@@ -366,7 +366,7 @@ class TestVersionsChangedByABulk:
             CallStatus.AWAITING_APPROVAL,
         ]
 
-    def test_reopen_a_card_whose_target_was_changed_outside_the_bulk_too(
+    def test_reopen_a_card_whose_target_was_also_changed_outside_the_bulk(
         self, workshop: Workshop, record: Record
     ) -> None:
         first, second = self.ask(workshop, record, {"status": "inactive"}, {"phone": "1"})

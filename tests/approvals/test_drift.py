@@ -60,7 +60,7 @@ class TestAChangedTarget:
         assert not recorder.effects
 
     @pytest.mark.parametrize("tool", ["probe.rename", "probe.announce"], ids=["inside", "outside"])
-    def test_runs_once_the_new_card_is_approved(
+    def test_lets_the_call_run_after_the_new_card_is_approved(
         self, workshop: Workshop, record: Record, recorder: Recorder, tool: str
     ) -> None:
         run = approve_all(workshop, call(tool, record_id=record.pk, to="New"))

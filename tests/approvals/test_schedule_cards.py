@@ -123,7 +123,7 @@ class TestCreatingASchedule:
         assert not Schedule.objects.exists()
         assert "(Asia/Tokyo)" in shop.card(run).sentence
 
-    def test_without_a_preview_mentions_the_persons_time_zone_without_its_name(self) -> None:
+    def test_without_a_preview_says_that_the_time_zone_is_the_persons(self) -> None:
         params = CreateSchedule.Params(task="Look around", cron="0 9 * * MON")
         sentence = CreateSchedule().sentence(params, Preview.impossible("It took too long."))
         assert sentence == "Start “Look around” at 0 9 * * MON in the time zone of the person"

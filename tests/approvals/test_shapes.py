@@ -38,7 +38,7 @@ def make_call(**changes: Any) -> ToolCall:
         {"params": {"record_id": "1", "changes": {"phone": {"home": "+1"}}}},
     ],
 )
-def test_another_tool_definition_level_or_set_of_params_changes_the_shape(
+def test_the_shape_depends_on_tool_version_definition_level_and_set_of_params(
     changes: dict[str, Any],
 ) -> None:
     assert compute_shape(make_call(**changes)) != compute_shape(make_call())

@@ -82,7 +82,7 @@ class TestWhatChanged:
             ("list_is_new (new value)", True, False)
         ]
 
-    def test_names_the_target_of_what_changed_in_one_of_several(self) -> None:
+    def test_names_the_target_if_only_one_of_several_changed(self) -> None:
         one, two = target(), target("Zeta", "2")
         old, new = build_card(one, two), build_card(one, target("Zebra", "2"))
         assert list_rows(old, new) == [("Zebra: target", "Zeta", "Zebra")]
@@ -96,7 +96,7 @@ class TestWhatChanged:
         assert len(rows) == MAX_CHANGES
         assert rows[-1] == ("more", None, "11 more differences")
 
-    def test_sets_words_apart_from_values_with_the_same_letters(self) -> None:
+    def test_distinguishes_its_own_words_from_a_value_with_the_same_text(self) -> None:
         words, value = (
             Change("status", "active", after).diff_values[1]
             for after in (NOT_CHANGED, "not changed")
@@ -190,7 +190,7 @@ class TestADriftedCard:
     def test_that_never_started_shows_the_params_of_its_sentence(
         self, workshop: Workshop, toolbox: Toolbox, recorder: Recorder, is_undone: bool
     ) -> None:
-        """The tool reads its params in another way since."""
+        """The tool now parses its params differently."""
         workshop.play(asking(call("probe.effect", name="a")))
         card = workshop.card(workshop.work())
         workshop.approve(card, grace_s=60)

@@ -68,8 +68,8 @@ def _recorded() -> Iterator[list[Use]]:
 
 
 def _measure(do: Callable[[], object], times: int) -> float:
-    """Return the processor time of one use in milliseconds: the minimum of several rounds, because
-    other work slows some down."""
+    """Return the processor time of one call in milliseconds: the minimum of several rounds, because
+    other work slows some of them."""
     taken = []
     for _ in range(ROUNDS):
         began = time.process_time()

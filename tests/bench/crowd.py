@@ -1,5 +1,5 @@
 """The benchmark of 100 simultaneous runs on two workers. Each run waits for its model and its
-tools, and is watched by a browser or not."""
+tools, with or without a browser that watches it."""
 
 from __future__ import annotations
 

@@ -98,8 +98,8 @@ def messages(running: Installation, minutes: float) -> list[Figure]:
 
 @contextmanager
 def _opening_pages(running: Installation, member: Membership) -> Iterator[list[float]]:
-    """View the page once a second until the end of the block; yield a list to which the seconds of
-    each view are added."""
+    """View the list of runs once a second until the block ends; yield a list to which the seconds
+    of each view are added."""
     client, taken, ends = Client(), list[float](), threading.Event()
     client.force_login(member.user)
     cookie = f"{settings.SESSION_COOKIE_NAME}={client.cookies[settings.SESSION_COOKIE_NAME].value}"

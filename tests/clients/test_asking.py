@@ -178,7 +178,7 @@ def test_a_call_decided_by_the_configuration_creates_no_ask(
     assert gadget.paths == []
 
 
-def test_the_ask_has_its_rules_level_and_is_destructive_without_a_rule(
+def test_the_ask_has_the_level_of_its_rule_and_is_destructive_without_one(
     hook: ModuleType, gadget: AskServer, config: dict[str, Any], call: Any
 ) -> None:
     gadget.statuses = ["denied"]

@@ -378,7 +378,7 @@ or ignores the hook."""
 class TestLiveCheck:
     @pytest.fixture(autouse=True)
     def _short(self, hook: ModuleType, check: Check, monkeypatch: pytest.MonkeyPatch) -> None:
-        # So short that the hook denies immediately, with a ticket.
+        # The limit is so short that the hook denies immediately, with a ticket.
         check.configure(timeout_s=15.5)
         monkeypatch.setattr(hook, "LONGEST_CHECK_S", 60.0)
 

@@ -80,7 +80,7 @@ class TestTheImage:
             for each in of_pip
         )
 
-    def test_reads_only_variables_that_are_settings_in_its_health_check(self) -> None:
+    def test_has_a_health_check_that_reads_only_variables_that_are_settings(self) -> None:
         names = re.findall(
             r"environ\W+(?:get\W+)?(\w+)", (DEPLOY / "healthcheck.py").read_text(encoding="utf-8")
         )

@@ -234,7 +234,7 @@ def test_an_approved_call_that_has_not_started_counts_only_for_its_employee(
     assert statuses(workshop.work()) == [SUCCEEDED]
 
 
-def test_an_earlier_call_that_lacks_the_param_does_not_satisfy_a_required_same_value(
+def test_an_earlier_call_without_the_param_does_not_meet_a_condition_for_the_same_value(
     workshop: Workshop,
 ) -> None:
     first = Condition("tag", Rule.ONLY_AFTER, {"tool": "data.searchRecords", "param": "region"})

@@ -43,7 +43,7 @@ def test_after_a_kill_another_worker_brings_the_run_to_the_expected_end(
 
 
 @pytest.mark.parametrize("spot", ["asking_again", "printing"])
-def test_a_kill_near_the_end_of_new_work_neither_loses_nor_repeats_anything(
+def test_a_kill_shortly_before_or_after_a_result_is_recorded_neither_loses_nor_repeats_anything(
     spots: Spots, spot: str
 ) -> None:
     """The worker is killed within 0.2 s after its response or file is released: 20 times with

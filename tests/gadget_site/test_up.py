@@ -149,7 +149,7 @@ def test_a_refused_start_prints_only_the_reason(tmp_path: Path, port: int) -> No
 
 
 @pytest.mark.alone
-def test_killing_up_ends_its_parts_and_up_can_start_again(up: Up) -> None:
+def test_all_parts_end_if_the_command_is_killed_and_it_can_start_again(up: Up) -> None:
     up.until_said(READY)
     up.end(signal.SIGKILL)
     up.until_gone()

@@ -130,7 +130,7 @@ def test_a_migrated_database_is_ready_at_once(installation: Installation) -> Non
     assert get(f"{installation.url}/api/ready").status == 200
 
 
-def test_a_waiting_web_part_ends_when_it_belongs_to_another_installation(
+def test_a_waiting_web_part_ends_if_the_files_folder_belongs_to_another_installation(
     installation: Installation, empty_url: str
 ) -> None:
     installation.variables = {"DATABASE_URL": empty_url}

@@ -1,5 +1,5 @@
-"""A request that waits for the decision on an ask holds no thread, and one key can have only a
-limited number of them."""
+"""Requests that wait for the decision on an ask hold no thread, and their number is limited for
+each key."""
 
 from __future__ import annotations
 

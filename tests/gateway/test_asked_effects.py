@@ -99,9 +99,7 @@ class TestAsksAboutOneEffect:
         assert Ask.objects.count() == 3
 
     @feature("Agents elsewhere", "One business effect has one open ask", "agents/gateway/asks.py")
-    def test_create_only_one_ask_if_six_arrive_at_once(
-        self, workshop: Workshop, key: AgentKey
-    ) -> None:
+    def test_become_one_ask_if_six_arrive_at_once(self, workshop: Workshop, key: AgentKey) -> None:
         made: list[bool] = []
         all_at_once(
             [
@@ -131,7 +129,7 @@ class TestAsksAboutOneEffect:
         "The card of an ask says since when its agent has not asked again",
         "agents/web/cards/asks.py",
     )
-    def test_say_on_the_card_since_when_the_agent_has_been_silent(
+    def test_say_on_the_card_how_long_the_agent_has_been_silent(
         self, workshop: Workshop, key: AgentKey
     ) -> None:
         asked = ask(key, effect_key="refund:4711")

@@ -321,7 +321,7 @@ class TestInputOfAnAsk:
             ("expires_s", 7 * 24 * 3600),
         ],
     )
-    def test_of_the_maximum_length_is_accepted(
+    def test_at_its_limit_is_accepted(
         self, workshop: Workshop, key: AgentKey, field: str, value: Any
     ) -> None:
         assert load_state(ask(key, **{field: value})).is_waiting
@@ -329,7 +329,7 @@ class TestInputOfAnAsk:
     @pytest.mark.parametrize(
         ("length", "is_cut"), [(MAX_HEADLINE, False), (MAX_HEADLINE + 1, True)]
     )
-    def test_is_truncated_in_the_cards_sentence(
+    def test_is_truncated_in_the_cards_sentence_if_it_is_too_long(
         self, workshop: Workshop, key: AgentKey, length: int, is_cut: bool
     ) -> None:
         asked = ask(key, params={"x": "y" * (length - len("x: "))})
@@ -342,7 +342,7 @@ class TestInputOfAnAsk:
         with pytest.raises(Invalid, match="cannot be stored exactly"):
             ask(key, params={"amount": number})
 
-    def test_in_a_flood_is_refused(
+    def test_is_refused_beyond_the_limit_of_open_asks(
         self, workshop: Workshop, key: AgentKey, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         assert MAX_OPEN_ASKS == 100

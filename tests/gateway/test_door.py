@@ -40,7 +40,7 @@ def test_a_key_is_checked_even_if_all_threads_for_calls_are_busy() -> None:
 
 
 def read(messages: Iterable[dict[str, Any]]) -> bytes:
-    """Let the door read a body in these messages."""
+    """Let the door read the body that arrives in these messages."""
     left = iter(messages)
 
     async def receive() -> dict[str, Any]:

@@ -80,7 +80,7 @@ class TestCreatingAKey:
                 == "x" * 80
             )
 
-    def test_is_limited_in_number_for_each_member(
+    def test_is_refused_beyond_the_limit_of_keys_per_member(
         self, workshop: Workshop, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         assert MAX_KEYS == 50
@@ -239,7 +239,7 @@ class TestRevokingAKey:
         revoke_key(workshop.operator, key.pk)
         assert again(runs[len(runs) // 2]).status == RunStatus.CANCELLED
 
-    def test_handles_its_own_runs_before_runs_of_other_keys(
+    def test_cancels_the_runs_of_the_key_before_runs_of_other_keys(
         self, workshop: Workshop, key: AgentKey, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         others = [make_key(workshop, name=name) for name in ("before", "after")]

@@ -156,7 +156,9 @@ def test_a_report_before_the_redemption_is_refused(workshop: Workshop, key: Agen
         report(key, asked)
 
 
-def test_a_cancelled_run_leaves_a_redeemed_ask_unknown(workshop: Workshop, key: AgentKey) -> None:
+def test_cancelling_the_run_of_a_redeemed_ask_makes_its_outcome_unknown(
+    workshop: Workshop, key: AgentKey
+) -> None:
     asked = ask(key)
     redeem(key, asked, approve(workshop, asked).sign())
     workshop.cancel(asked.run)

@@ -137,7 +137,7 @@ def test_a_request_for_a_tool_that_would_decide_a_card_is_rejected(approver: App
     assert Approval.objects.get().status == ApprovalStatus.PENDING
 
 
-def test_a_flood_of_requests_with_one_key_is_slowed_down(approver: Approver) -> None:
+def test_a_flood_of_requests_with_one_key_is_refused(approver: Approver) -> None:
     responses = [approver.send("get", "/api/asks/1") for _ in range(3)]
     assert {response.status_code for response in responses} == {404}
     with suppress(TooManyRequests):

@@ -136,7 +136,7 @@ class TestRedeemingAReceipt:
         with pytest.raises(Invalid, match="differs from this ask in: ask"):
             redeem(key, one, approve(workshop, two).sign())
 
-    def test_in_another_organization_is_refused(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_of_another_organization_is_refused(self, workshop: Workshop, key: AgentKey) -> None:
         others = build_workshop("globex")
         foreign_key = make_key(others)
         foreign = approve(others, ask(foreign_key))
@@ -376,7 +376,9 @@ class TestAReceipt:
                 redeem(key, asked, f"{head}.{body}.{other}")
         redeem(key, asked, receipt)
 
-    def test_verifies_with_a_retired_key(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_is_still_redeemed_after_its_key_is_retired(
+        self, workshop: Workshop, key: AgentKey
+    ) -> None:
         asked = ask(key)
         receipt = approve(workshop, asked).sign()
         assert rotate_signing_key().is_current

@@ -166,7 +166,7 @@ def test_served_names_are_legal_and_unique() -> None:
 @settings(max_examples=150)
 @given(SETS_OF_NAMES)
 def test_any_names_become_legal_and_unique_and_map_back(names: list[str]) -> None:
-    """The names include served names of other tools, used as names of tools."""
+    """Some tools have the served name of another tool as their own name."""
     names = list(dict.fromkeys([*names, *map(get_served_name, names)]))
     served = [get_served_name(name) for name in names]
     assert [name for name in served if not SERVED.match(name)] == []
@@ -202,7 +202,7 @@ def test_a_name_with_dots_is_accepted_in_calls(name: str) -> None:
     assert find_tool_name(name, [name]) == name
 
 
-def test_an_unserved_name_is_not_accepted_if_another_tool_is_served_under_it() -> None:
+def test_the_name_of_a_tool_is_not_accepted_if_it_is_the_served_name_of_another_tool() -> None:
     assert find_tool_name("data__searchRecords", ["data__searchRecords"]) == "data.searchRecords"
     assert (
         find_tool_name(get_served_name("data__searchRecords"), ["data__searchRecords"])

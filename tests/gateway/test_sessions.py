@@ -90,7 +90,7 @@ def test_a_client_can_end_its_own_session(workshop: Workshop, key: AgentKey) -> 
     assert not has_ended(make_key(workshop, name="Server"), "two")
 
 
-def test_only_a_resting_agent_run_can_be_ended_by_its_client(
+def test_only_a_resting_run_of_an_agents_session_ends_by_timeout(
     workshop: Workshop, key: AgentKey
 ) -> None:
     open_elsewhere = update(workshop, key)
@@ -143,7 +143,7 @@ def test_a_cancelled_run_accepts_no_more_calls(workshop: Workshop, key: AgentKey
         (Level.WRITE, CallStatus.AWAITING_APPROVAL, True),
     ],
 )
-def test_a_run_accepts_more_calls_unless_a_write_is_running(
+def test_a_run_accepts_more_calls_unless_a_write_is_approved_or_running(
     key: AgentKey, level: Level, status: CallStatus, *, takes_more: bool
 ) -> None:
     sessions = [find_or_create_session(key, name) for name in ("one", "two")]

@@ -115,7 +115,7 @@ class FilledRows:
         world: the world of the rows; its `root` is a superuser.
         rows: one of each kind.
         texts: the texts by model and field; each text begins and ends with the name of its place.
-        acts: the text of the one action in every row's history.
+        acts: the texts of the one action in every row's history.
     """
 
     world: World

@@ -69,7 +69,7 @@ LONGEST = {
 
 
 def prepared(*, is_hostile: bool) -> HostileWorld:
-    """Create the world with a superuser and rows of every missing model, with all strings in the
+    """Create the world with a superuser and rows of every other model, with all strings in the
     columns of their lists."""
     made = make_hostile_world(is_hostile=is_hostile)
     world, texts, names, ends = (

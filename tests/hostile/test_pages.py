@@ -27,8 +27,8 @@ HARMLESS_PAGES = 9
 """The number of pages of each kind that are read with harmless text."""
 GRANTS_ON_A_PAGE = 40
 IN_A_ROW = 120
-"""The least number of characters of a card's text in a row of the inbox; the card itself shows
-all."""
+"""The smallest number of characters that a row of the inbox shows of a card's text; the card itself
+shows all."""
 
 
 def test_there_are_more_than_300_different_strings() -> None:

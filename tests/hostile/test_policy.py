@@ -1,4 +1,4 @@
-"""Each response of a page, and each refusal, has the strict policy; only the admin may run inline
+"""Each page and each refusal has the strict Content Security Policy; only the admin may run inline
 code."""
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ DOORS = frozenset({"urls", "routing", "apps", "api", "admin", "mcp_server", "web
 
 def draw_graph(top: str) -> Graph:
     """Return the graph of dependencies: for each folder, and each file beside the folders, the
-    others that it imports or refers to by a foreign key that needs no exception."""
+    others that it imports or refers to by a foreign key that keeps the order of the layers."""
     arrows: dict[str, set[str]] = {}
     for module in product():
         if not is_within(module.name, f"{top}") or module.name == top:

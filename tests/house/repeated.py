@@ -16,8 +16,8 @@ TRIES, DELIVERY = "F('tries') + 1", "Delivery"
 """The statement that counts an attempt of a delivery, and the name of delivery models."""
 EVENT_TYPES = "EventType"
 MANY = 1 / 3
-"""The share of event types that a place must name to be counted; one that names fewer may only
-choose some events."""
+"""The share of event types that a place must name to be counted; one that names fewer may merely
+select events."""
 
 
 def list_judgments() -> list[str]:

@@ -36,7 +36,7 @@ CONDITION = re.compile(r'(\w+)(?:\{(\w+)="(\w+)"\})? (==|>) (\d+)')
 COMPARISONS = {"==": operator.eq, ">": operator.gt}
 NOWHERE = "redis://127.0.0.1:1/0"
 BOUND_S = 3.0
-"""The limit for a response within two seconds plus the request itself on a busy machine."""
+"""The limit for a response: two seconds, plus the request itself on a busy machine."""
 
 
 @pytest.fixture

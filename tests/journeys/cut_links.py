@@ -10,7 +10,7 @@ from tests.journeys.visitor import Visitor
 
 
 class SocketLink:
-    """A proxy for all socket messages to the visitor's later pages."""
+    """A proxy for all socket messages to pages that the visitor opens from now on."""
 
     def __init__(self, visitor: Visitor) -> None:
         self._is_cut = False

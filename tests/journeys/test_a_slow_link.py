@@ -110,7 +110,7 @@ def test_a_key_does_not_act_on_the_previously_selected_card(
     expect(visitor.page.locator(".actions > details[open]")).to_have_count(0)
 
 
-def test_u_does_not_withdraw_a_vote_on_a_card_that_is_not_shown(
+def test_the_u_key_does_not_withdraw_a_vote_on_a_card_that_is_not_shown(
     office: Office, visit: Visit
 ) -> None:
     ApprovalRule.objects.create(

@@ -58,7 +58,7 @@ PAGE_WITH_A_FORM = (
     "<html lang=en><title>A page</title><style>{style}</style><main><h1>A page</h1><p>Words</p>"
     "<label><span>Name</span><input></label></main>"
 )
-# Not pages: fragments, a missing address, and downloads.
+# Excluded, because they are not pages: fragments, a missing address, and downloads.
 PAGES = frozenset(READ) - {
     "card",
     "nothing",

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.once
 
 
 def await_group(office: Office, emails: list[str], deletes: int = 0) -> list[Approval]:
-    """Create cards of one shape, each for the email address of another record, followed by
+    """Create cards of one shape, each for the email address of a separate record, followed by
     deletions."""
     records = [
         office.workshop.record(name=f"Company {number}") for number in range(len(emails) + deletes)
@@ -46,7 +46,7 @@ def summary(visitor: Visitor) -> Locator:
 
 
 def confirm(visitor: Visitor) -> None:
-    """Confirm the summary, once a person can have read it."""
+    """Confirm the summary, once it was open long enough to be read."""
     await_that(lambda: visitor.page.evaluate(READ), "the summary was open for a moment")
     press(visitor, "Enter")
 

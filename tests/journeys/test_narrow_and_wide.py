@@ -52,7 +52,7 @@ def open_page(visit: Visit, path: str, width: int, scripts: bool = True, height:
 
 
 @pytest.mark.parametrize(("width", "height"), [(1024, 768), (1440, 620), (1440, 900)])
-def test_every_menu_link_is_visible_from_1024_pixels(
+def test_every_menu_link_is_visible_at_1024_pixels_or_more(
     office: Office, visit: Visit, width: int, height: int
 ) -> None:
     page = open_page(visit, "/users/", width, height=height)

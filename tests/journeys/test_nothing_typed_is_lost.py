@@ -113,7 +113,7 @@ def test_a_decision_after_the_session_ended_offers_the_login_and_keeps_the_reaso
     )
 
 
-def test_the_first_refused_request_shows_the_login_if_no_socket_reports_it(
+def test_the_first_refused_request_shows_the_login_if_no_socket_reports_the_ended_session(
     office: Office, visit: Visit
 ) -> None:
     (card,) = waiting(office, 1)
@@ -200,7 +200,7 @@ def test_viewing_another_card_keeps_a_half_typed_reason(office: Office, visit: V
     expect(visitor.card(first.pk).locator("[name=reason]")).to_have_value("half a rea")
 
 
-def test_e_focuses_the_field_that_the_call_changes(office: Office, visit: Visit) -> None:
+def test_the_e_key_focuses_the_field_that_the_call_changes(office: Office, visit: Visit) -> None:
     (card,) = waiting(office, 1)
     visitor = in_the_inbox(visit)
     assert_selected(visitor, card)
@@ -210,7 +210,7 @@ def test_e_focuses_the_field_that_the_call_changes(office: Office, visit: Visit)
 
 
 @pytest.mark.parametrize("is_shown", [True, False], ids=["of the shown card", "of another card"])
-def test_u_in_a_second_tab_undoes_an_approval_made_in_the_first(
+def test_the_u_key_in_a_second_tab_undoes_an_approval_made_in_the_first(
     office: Office, visit: Visit, is_shown: bool
 ) -> None:
     first, second = waiting(office, 2)

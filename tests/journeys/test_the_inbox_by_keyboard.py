@@ -110,7 +110,9 @@ def test_j_and_k_move_the_selection_and_o_opens_the_card(office: Office, visit: 
     "static/js/inbox/inbox.js",
 )
 @pytest.mark.every_commit
-def test_a_approves_and_selects_the_next_card_and_u_undoes(office: Office, visit: Visit) -> None:
+def test_the_a_key_approves_and_selects_the_next_card_and_the_u_key_undoes(
+    office: Office, visit: Visit
+) -> None:
     first, second, third = waiting(office)
     visitor = in_the_inbox(visit)
     assert_selected(visitor, first)
@@ -139,7 +141,9 @@ def test_the_message_about_an_approval_has_an_undo_button(office: Office, visit:
     assert Approval.objects.get(pk=first.pk).status == ApprovalStatus.SUPERSEDED
 
 
-def test_pressing_a_twice_quickly_decides_only_one_card(office: Office, visit: Visit) -> None:
+def test_pressing_the_a_key_twice_quickly_decides_only_one_card(
+    office: Office, visit: Visit
+) -> None:
     """The second press comes before anybody can have read the next card."""
     first, second, _ = waiting(office)
     visitor = in_the_inbox(visit)
@@ -151,7 +155,7 @@ def test_pressing_a_twice_quickly_decides_only_one_card(office: Office, visit: V
     office.workshop.undo(Approval.objects.get(pk=first.pk))
 
 
-def test_d_and_a_digit_deny_with_a_reason(office: Office, visit: Visit) -> None:
+def test_the_d_key_and_a_digit_deny_with_a_reason(office: Office, visit: Visit) -> None:
     first, second, _ = waiting(office)
     visitor = in_the_inbox(visit)
     assert_selected(visitor, first)
@@ -161,7 +165,7 @@ def test_d_and_a_digit_deny_with_a_reason(office: Office, visit: Visit) -> None:
     assert (denied.status, denied.reason) == (ApprovalStatus.DENIED, "Wrong target")
 
 
-def test_d_accepts_a_reason_in_free_text(office: Office, visit: Visit) -> None:
+def test_the_d_key_accepts_a_reason_in_free_text(office: Office, visit: Visit) -> None:
     first, second, _ = waiting(office)
     visitor = in_the_inbox(visit)
     assert_selected(visitor, first)

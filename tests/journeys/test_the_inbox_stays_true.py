@@ -1,5 +1,5 @@
 """The inbox stays correct while cards load, change, snooze and conflict: no key and no click acts
-on another card."""
+on the wrong card."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def test_a_snoozed_card_stays_away_even_if_replaced_and_returns_on_time(
     expect(row(visitor, replacement)).to_be_visible()
 
 
-def test_u_undoes_one_approval_after_the_other(office: Office, visit: Visit) -> None:
+def test_the_u_key_undoes_one_approval_after_the_other(office: Office, visit: Visit) -> None:
     first, second, third = waiting(office)
     visitor = in_the_inbox(visit)
     for card in (first, second):

@@ -230,7 +230,7 @@ def test_voting_on_the_page_of_a_card_shows_what_is_still_needed(
     expect(standing(visitor, card)).to_contain_text("Approved by acme-approver")
 
 
-def test_u_withdraws_a_vote(office: Office, visit: Visit) -> None:
+def test_the_u_key_withdraws_a_vote(office: Office, visit: Visit) -> None:
     first, second = waiting(office, 2)
     visitor = in_the_inbox(visit)
     assert_selected(visitor, first)

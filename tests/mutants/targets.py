@@ -28,7 +28,7 @@ class Target:
     """Files whose guards are weakened one by one, and the tests that must notice, quickest first.
 
     Attributes:
-        most: edits in a sample of each file.
+        most: the largest number of edits in a sample of each file.
         only: an edit counts only if the removed part contains this.
     """
 
@@ -98,8 +98,8 @@ def leaves_out(edit: Edit, text: str) -> bool:
 
 
 def organization_filters(files: str, tests: str) -> Target:
-    """Name the lookups within one organization in the matching files; if there are many other
-    tests, the tests of access come first."""
+    """Name the lookups within one organization in the matching files. The tests of access come
+    last, or first if there are many others."""
     named = [path for path in sorted(ROOT.glob(files)) if _has_lookup(path)]
     found = [path for pattern in tests.split() for path in sorted(ROOT.glob(f"tests/{pattern}.py"))]
     others = [path.relative_to(ROOT).as_posix() for path in found]

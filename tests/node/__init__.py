@@ -13,7 +13,7 @@ import pytest
 
 FOLDER = Path(__file__).parent
 ASSISTANTS = FOLDER / "assistants"
-"""The coding assistants, which are large, so that only the whole sets install them."""
+"""The coding assistants, which are so large that only the whole sets install them."""
 _MISSING = (
     "These tests need npm, which the development requirements bring; it was not found or failed"
 )

@@ -158,8 +158,8 @@ def fill(row: Model) -> list[str]:
 
 
 def is_free(field: Field[object, object]) -> bool:
-    """Return True for a text or JSON field without a fixed value such as a state, a digest or a
-    name of a tool."""
+    """Return True for a text or JSON field whose value is not fixed, as a state, a digest or the
+    name of a tool is."""
     is_text = isinstance(field, CharField | TextField) and not field.choices
     is_hash = field.name.endswith(("digest", "hash", "signature", "key")) or field.name == "shape"
     return (is_text or isinstance(field, JSONField)) and not is_hash and field.name not in KEPT

@@ -44,7 +44,7 @@ def world() -> World:
 
 @pytest.fixture
 def service(settings: Settings) -> Iterator[PushService]:
-    settings.DEBUG = True  # a push service without TLS is for the demo and for tests
+    settings.DEBUG = True  # the test push service has no TLS, which only DEBUG accepts
     settings.PRIVATE_PUSH_HOSTS = LOOPBACK
     make_key_if_missing()
     with PushService() as running:
@@ -67,7 +67,7 @@ def add_address(member: Membership, address: str = "") -> Channel:
 
 
 def make_failed_delivery(member: Membership, kind: NoticeKind = NoticeKind.STOPPED) -> Delivery:
-    """Create a notice to the member whose delivery has failed."""
+    """Create a notice to the member, and its failed delivery."""
     notice = Notice.objects.create(
         organization=member.organization, kind=kind, key=f"{kind}:{member.pk}", detail="Dana"
     )

@@ -21,7 +21,7 @@ def find(pace: Pace, now: datetime = NOON, **more: object) -> datetime | None:
     return PaceRules({"card": pace}, **more).find_due_time("card", now)  # type: ignore[arg-type]
 
 
-def test_the_pace_at_once_means_immediately_and_is_the_default() -> None:
+def test_a_pace_of_at_once_means_immediately_and_is_the_default() -> None:
     assert find(Pace.AT_ONCE) == NOON
     assert PaceRules().find_due_time("card", NOON) == NOON
 
@@ -52,15 +52,15 @@ def test_cards_and_own_runs_default_to_at_once_and_other_notices_to_daily() -> N
     }
 
 
-def test_the_pace_never_means_no_delivery_time() -> None:
+def test_a_pace_of_never_gives_no_due_time() -> None:
     assert find(Pace.NEVER) is None
 
 
-def test_the_pace_hourly_means_the_next_full_hour() -> None:
+def test_an_hourly_pace_means_the_next_full_hour() -> None:
     assert find(Pace.HOURLY) == datetime(2026, 11, 27, 13, tzinfo=UTC)
 
 
-def test_the_pace_daily_means_the_next_digest_in_the_persons_time_zone() -> None:
+def test_a_daily_pace_means_the_next_digest_in_the_persons_time_zone() -> None:
     zone = ZoneInfo("America/New_York")
     assert find(Pace.DAILY, digest_at=time(8), zone=zone) == datetime(2026, 11, 27, 13, tzinfo=UTC)
     assert find(Pace.DAILY, digest_at=time(7), zone=zone) == datetime(2026, 11, 28, 12, tzinfo=UTC)

@@ -51,9 +51,7 @@ def hidden(text: str, *secrets: str) -> str:
 @pytest.mark.parametrize(
     ("kind", "value"), [(kind, value) for kind, them in COMMON_VALUES.items() for value in them]
 )
-def test_a_common_value_of_one_organization_hides_nothing_from_others(
-    kind: str, value: str
-) -> None:
+def test_a_common_value_is_hidden_only_in_lines_of_its_organization(kind: str, value: str) -> None:
     known = KnownSecrets()
     known.learn([value, TOKEN], owner=1)
     line = f"the database at {value} failed, {TOKEN}"

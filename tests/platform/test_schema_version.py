@@ -36,7 +36,7 @@ BOTH_VERSIONS = (
 
 @pytest.fixture
 def newer_migration() -> Iterator[str]:
-    """Record a migration that only newer code has as applied, and yield its name."""
+    """Record as applied a migration that only newer code has, and yield its name."""
     recorder = MigrationRecorder(connection)
     recorder.record_applied("runs", "9999_of_the_next_version")
     yield "runs.9999_of_the_next_version"

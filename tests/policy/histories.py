@@ -25,7 +25,7 @@ class History:
     """One random call, with what its run has seen.
 
     Attributes:
-        carries: values of the organization's own that the call would send outside.
+        carries: the organization's own values that the call would send outside.
         bias: a rarely needed fact that its verdict is made to need; empty for none.
     """
 

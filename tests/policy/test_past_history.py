@@ -201,7 +201,7 @@ def test_a_required_earlier_call_must_have_the_same_value_in_the_same_run(
     }
 
 
-def test_calls_before_the_oldest_judged_call_count(workshop: Workshop) -> None:
+def test_calls_before_the_oldest_judged_call_are_counted(workshop: Workshop) -> None:
     work(workshop, asking(call(SEARCH, text="a")), asking(sleep("a")))
     limit = PolicyChange(ChangeKind.LIMIT, SLEEP, condition=AFTER_SEARCH)
     assert simulate(workshop.organization.pk, [limit], 1).verdicts == Counter([RUNS])
@@ -383,8 +383,8 @@ def random_call(chance: random.Random, different: Iterator[int]) -> dict[str, An
 def compare_facts(judged: ToolCall, history: ToolHistory) -> Iterator[tuple[str, Any, Any]]:
     """Yield the kind of each recorded fact of the call, with the recorded and the rebuilt one.
 
-    A call that became a card again was judged later than it was recorded, and names the snapshot of
-    that judgment.
+    A call that became a card again is skipped: it was judged later than it was recorded, as its own
+    snapshot shows.
     """
     judgment = judged.judgment or {}
     kept = {} if "snapshot" in judgment else judgment["facts"].get("history") or {}

@@ -25,7 +25,7 @@ MINUTES = timedelta(minutes=5)
 
 
 def work(workshop: Workshop, age: timedelta = MINUTES) -> ToolCall:
-    """Let a call of the clock run, and date it back so that it is settled."""
+    """Let a call of the clock run, and backdate it so that it is settled."""
     workshop.play(asking(call(CLOCK)))
     run = workshop.work()
     ToolCall.objects.filter(run=run).update(created_at=Now() - age)

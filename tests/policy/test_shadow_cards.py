@@ -41,7 +41,7 @@ def start(workshop: Workshop, changes: tuple[PolicyChange, ...] = FOR_TWO) -> Po
 
 
 def decide(workshop: Workshop, name: str = "a", age: timedelta = MINUTES) -> Approval:
-    """Let a person approve a new card, and date the decision back so that it is settled."""
+    """Let a person approve a new card, and backdate the decision so that it is settled."""
     workshop.play(asking(call(EFFECT, name=name)))
     card = workshop.approve(workshop.card(workshop.work()))
     Approval.objects.filter(pk=card.pk).update(decided_at=Now() - age)
@@ -106,7 +106,7 @@ def test_recent_decisions_wait_and_decisions_after_the_end_do_not_count(workshop
     assert shadow.compare_cards(policy_draft) == 1
 
 
-def test_groups_count_as_of_the_time_of_the_comparison(workshop: Workshop) -> None:
+def test_groups_are_read_at_the_time_of_the_comparison(workshop: Workshop) -> None:
     group = ApproverGroup.objects.create(organization=workshop.organization, name="Finance")
     rule = RuleTerms(0, "finance", group=group.as_group())
     policy_draft = start(workshop, (PolicyChange(ChangeKind.APPROVAL_RULE, rule=rule),))

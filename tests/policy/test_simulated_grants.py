@@ -125,7 +125,7 @@ def test_a_param_that_the_grant_does_not_name_must_be_absent(workshop: Workshop)
     assert run_simulation(workshop, with_code).verdicts == Counter([IS_PREAPPROVED])
 
 
-def test_the_origin_of_an_open_param_is_unknown_if_it_was_not_recorded(
+def test_the_origin_of_a_param_without_a_condition_is_unknown_if_it_was_not_recorded(
     workshop: Workshop,
 ) -> None:
     AllowedHost.objects.create(

@@ -85,7 +85,7 @@ def test_an_approval_by_break_glass_is_left_out(workshop: Workshop, finance: App
     assert run_simulation(workshop, replaced).total.covered == 0
 
 
-def test_only_cards_matching_the_rule_count(workshop: Workshop) -> None:
+def test_only_cards_matching_the_rule_are_counted(workshop: Workshop) -> None:
     approve(workshop, workshop.approver)
     approve(workshop, workshop.approver, name="b")
     only_b = (Condition("name", Rule.EQUALS, "b"),)
@@ -105,7 +105,7 @@ def test_only_cards_matching_the_rule_count(workshop: Workshop) -> None:
     )
 
 
-def test_cards_that_a_rule_covers_in_doubt_are_counted_apart(workshop: Workshop) -> None:
+def test_a_card_that_a_rule_may_or_may_not_cover_is_counted_as_unsure(workshop: Workshop) -> None:
     approve(workshop, workshop.approver)
     from_five = (Condition("name", Rule.MINIMUM, 5),)
     for conditions, unsure in ((from_five, 1), ((), 0)):

@@ -101,7 +101,7 @@ def test_a_name_is_resolved_once_and_the_checked_address_is_used(
     ask.base_url = server.url.replace("127.0.0.1", "moving.test")
     assert ask().text == "Done."
     assert responses == [["10.9.9.9"]]
-    # Another setting does not share the open connections.
+    # With another setting, the open connection is not reused.
     ask.private_hosts = parse_private_hosts("127.0.0.0/8")
     assert refusal_of(ask).code == "bad_settings"
     assert server.connections == 1

@@ -128,7 +128,7 @@ def test_each_error_has_its_code_and_next_step(
 
 
 @pytest.mark.parametrize("case", list_cases(ERRORS, ADAPTED))
-def test_a_refused_field_is_omitted_for_the_model(
+def test_a_refused_field_is_dropped_or_replaced_and_remembered(
     server: ModelServer, ask: Asking, case: dict[str, Any]
 ) -> None:
     refuse(server, case)

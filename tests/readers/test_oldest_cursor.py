@@ -15,7 +15,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(autouse=True)
 def followers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Readers of events at 90 and 80, a follower of events at 70, and a reader of passes."""
+    """Readers of events at 90 and 80, and of passes at 6; followers of both, at 70 and at 5."""
     names = (("test", Event), ("late", Event), ("elsewhere", Pass))
     readers = [Reader(name, log, log.objects.all, lambda _: None) for name, log in names]
     monkeypatch.setattr(reading, "READERS", readers)

@@ -464,7 +464,7 @@ def make_other_run(run: Run) -> Run:
     )
 
 
-def test_gaps_are_listed_between_ids() -> None:
+def test_the_gaps_between_ids_are_listed() -> None:
     assert list_gaps(3, [4, 5, 8, 10]) == [(6, 7), (9, 9)]
     assert list_gaps(0, [3]) == [(1, 2)]
     assert list_gaps(3, []) == []

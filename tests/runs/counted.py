@@ -67,7 +67,7 @@ def read_figures(model: type[Model], *keys: str) -> dict[tuple[Any, ...], dict[s
 
 
 def count_calls() -> dict[tuple[int, str], Counter[str]]:
-    """Count by organization and tool, from the calls and cards themselves."""
+    """Return the figures by organization and tool, counted from the calls and cards themselves."""
     found: dict[tuple[int, str], Counter[str]] = {}
     ended = ToolCall.objects.filter(status__in=(CallStatus.SUCCEEDED, CallStatus.FAILED))
     result_events = {

@@ -130,14 +130,18 @@ class TestAnInvalidRequest:
             model.release()
         assert error_code(calls(run)[0]) == "NOT_PERMITTED"
 
-    def test_tells_the_model_what_is_expected(self, workshop: Workshop, model: ModelServer) -> None:
+    def test_tells_the_model_which_param_is_missing(
+        self, workshop: Workshop, model: ModelServer
+    ) -> None:
         model.script(Response(calls=(Call("probe.effect", {}),)), Response(text="I see."))
         workshop.work()
         lines = model.requests[1]["messages"][-1]["content"].splitlines()
         assert lines[0] == "TOOL ERROR: MISSING_PARAMETER"
         assert "PARAMETER: name" in lines
 
-    def test_cannot_access_a_record_of_another_organization(self, workshop: Workshop) -> None:
+    def test_a_request_for_another_organizations_record_is_rejected_as_not_found(
+        self, workshop: Workshop
+    ) -> None:
         mine = workshop.record()
         foreign = build_other_record()
         workshop.play(
@@ -170,7 +174,7 @@ class TestTooMuchAtOnce:
         assert "Ask again after these" in calls(run)[20].content
         assert len(workshop.cards(run)) == 20
 
-    def test_does_not_count_duplicates_and_reads_as_cards(self, workshop: Workshop) -> None:
+    def test_counts_neither_duplicates_nor_reads_as_cards(self, workshop: Workshop) -> None:
         effects = [call("probe.effect", name=str(number)) for number in range(20)]
         workshop.play(asking(SLEEP, *effects, effects[0], effects[1]))
         run = workshop.work()

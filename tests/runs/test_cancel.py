@@ -202,7 +202,7 @@ class TestCancellingARunOfALostWorker:
         assert is_cancelled(run)
         assert statuses(run) == [CallStatus.SUCCEEDED], "the original executor reports late"
 
-    def test_is_completed_by_the_next_driver_if_the_worker_gave_it_back(
+    def test_is_completed_by_the_next_driver_if_the_worker_gave_the_run_back(
         self, workshop: Workshop
     ) -> None:
         run = workshop.submit()

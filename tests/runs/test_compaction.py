@@ -330,7 +330,7 @@ def make_sizes(*results: int, text: int = 0, input_tokens: int = 0) -> PassSizes
     )
 
 
-def test_the_largest_result_is_shortened_first_and_no_more_than_needed() -> None:
+def test_only_as_many_results_as_needed_are_shortened_the_largest_first() -> None:
     recorded = [make_sizes(2_000), make_sizes(30_000), make_sizes(3_000), make_sizes(10_000)]
     cuts = choose_cuts(recorded, 1_000, 0, RequestRoom(tokens=16_000))
     assert cuts.results == {(1, 0): 0}

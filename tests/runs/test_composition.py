@@ -85,7 +85,7 @@ class TestAnInnerCall:
         places = [(row.pass_number, row.index) for row in calls(workshop.work())]
         assert places == [(1, 0), (1, 1), (1, 2), (2, 0), (2, 1)]
 
-    def test_an_inner_call_of_a_write_is_refused_and_not_recorded(
+    def test_a_write_as_an_inner_call_is_refused_and_not_recorded(
         self, workshop: Workshop, recorder: Recorder
     ) -> None:
         workshop.play(asking(composed("probe.effect", {"name": "a"})))
@@ -116,7 +116,7 @@ class TestAnInnerCall:
         parent, child = calls(workshop.work())
         assert (parent.status, child.status) == (CallStatus.SUCCEEDED, CallStatus.FAILED)
 
-    def test_can_be_nested_three_levels_deep(self, workshop: Workshop) -> None:
+    def test_can_be_nested_at_most_three_levels_deep(self, workshop: Workshop) -> None:
         deep: dict[str, Any] = {"inner": "utility.calculate", "params": ADD}
         for _ in range(3):
             deep = {"inner": "probe.composed", "params": deep}
@@ -125,7 +125,7 @@ class TestAnInnerCall:
         assert [row.tool for row in calls(run)] == ["probe.composed"] * 4
         assert "LIMIT_EXCEEDED" in str(calls(run)[-1].result)
 
-    def test_is_limited_to_a_hundred_for_each_caller(self, workshop: Workshop) -> None:
+    def test_a_caller_can_make_at_most_100_inner_calls(self, workshop: Workshop) -> None:
         workshop.play(asking(composed("utility.calculate", ADD, times=102)))
         parent, *inner = calls(workshop.work())
         assert len(inner) == 100
@@ -342,7 +342,9 @@ class TestARecipe:
         assert (run.status, run.crash_count) == (RunStatus.SUCCEEDED, 0)
         assert error_code(calls(run)[0]) == "TOOL_EXECUTION_FAILED"
 
-    def test_makes_the_models_identical_call_a_duplicate(self, workshop: Workshop) -> None:
+    def test_a_call_by_the_model_that_repeats_a_step_is_a_duplicate(
+        self, workshop: Workshop
+    ) -> None:
         record = workshop.record(name="Acme")
         same_rename = call("probe.rename", record_id=record.pk, to="New (was Acme)")
         workshop.play(asking(recipe(record)), asking(same_rename))

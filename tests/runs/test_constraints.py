@@ -84,7 +84,7 @@ class TestARun:
         assert refuses_change(run, status="running", lease_expires_at=Now())
         assert refuses_change(run, status="running", lease_owner="somebody")
 
-    def test_has_a_reason_and_a_time_exactly_when_it_has_ended(self, run: Run) -> None:
+    def test_has_an_exit_reason_and_an_end_time_exactly_when_it_has_ended(self, run: Run) -> None:
         assert refuses_change(run, status="succeeded")
         assert refuses_change(run, status="failed", exit_reason="deadline")
         assert refuses_change(run, status="cancelled", finished_at=Now())
@@ -196,7 +196,9 @@ class TestAnApproval:
         assert refuses_change(card, status=status, decided_at=Now(), **used)
         assert refuses_change(card, status=status, decided_by=workshop.approver.user, **used)
 
-    def test_is_consumed_exactly_when_it_has_a_time(self, run: Run, workshop: Workshop) -> None:
+    def test_is_consumed_exactly_when_it_has_a_time_of_consumption(
+        self, run: Run, workshop: Workshop
+    ) -> None:
         card = workshop.card(run)
         decided = {"decided_by": workshop.approver.user, "decided_at": Now()}
         assert refuses_change(card, status="consumed", **decided)
@@ -226,16 +228,16 @@ class TestPeopleAndEmployees:
         assert refuses_copy(workshop.approver)
         assert refuses_change(workshop.approver, role="king")
 
-    def test_are_granted_a_tool_once(self, workshop: Workshop) -> None:
+    def test_an_employee_has_at_most_one_grant_per_tool(self, workshop: Workshop) -> None:
         grant = Grant.objects.filter(employee=workshop.employee).first()
         assert grant is not None
         assert refuses_copy(grant)
 
     @pytest.mark.parametrize("number", [0, 101])
-    def test_have_1_to_100_passes(self, workshop: Workshop, number: int) -> None:
+    def test_an_employee_has_1_to_100_passes(self, workshop: Workshop, number: int) -> None:
         assert refuses_change(workshop.employee, max_passes=number)
 
-    def test_have_unique_names(self, workshop: Workshop) -> None:
+    def test_names_of_employees_and_providers_are_unique(self, workshop: Workshop) -> None:
         assert refuses_copy(workshop.employee)
         assert refuses_copy(workshop.employee.provider)
         assert not refuses_copy(workshop.employee, name="Another")

@@ -76,7 +76,7 @@ def test_a_driver_gives_its_run_back_and_reports_the_condition(
     assert run.next_wake_at is not None, "it is not tried again at once"
 
 
-def test_other_conditions_are_recognized_by_postgresqls_error_codes(workshop: Workshop) -> None:
+def test_database_conditions_are_recognized_by_postgresqls_error_codes(workshop: Workshop) -> None:
     if connection.vendor != "postgresql":
         return
     for state, text in STATES.items():
@@ -105,7 +105,7 @@ class TestAReport:
         assert again(run).crash_count == 0
         workshop.drive(run)
 
-    def test_waits_while_the_database_is_locked_even_if_it_is_late(
+    def test_even_a_late_report_waits_while_the_database_is_locked(
         self, workshop: Workshop, recorder: Recorder, caplog: pytest.LogCaptureFixture
     ) -> None:
         recorder.hold("slow")
@@ -139,7 +139,7 @@ class TestATransactionalWrite:
 
 
 class TestTheSweeper:
-    def test_ends_its_sweep_at_the_first_condition(
+    def test_ends_its_sweep_once_the_database_is_locked(
         self, workshop: Workshop, caplog: pytest.LogCaptureFixture
     ) -> None:
         runs = [workshop.submit() for _ in range(3)]
@@ -156,8 +156,8 @@ class TestTheSweeper:
         assert my_sweeper.sweep() >= 3
         assert not my_sweeper.is_blocked
 
-    def test_leaves_a_run_whose_lease_could_not_be_renewed(self, workshop: Workshop) -> None:
-        """The sweeper gets the lock first, while all workers wait for it."""
+    def test_takes_no_run_in_a_sweep_that_waited_for_a_lock(self, workshop: Workshop) -> None:
+        """While the database was locked, no worker could renew its lease."""
         run = workshop.submit()
         assert lease.acquire(run.pk)
         expire_lease(run)

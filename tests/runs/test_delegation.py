@@ -57,7 +57,9 @@ pytestmark = [
 
 @pytest.fixture
 def kim(workshop: Workshop) -> Employee:
-    """A colleague to whom the workshop's employee may delegate tasks; its script delegates one."""
+    """A colleague; the workshop's employee may delegate tasks to Kim, and its script delegates
+    one.
+    """
     colleague = hire(
         workshop,
         "Kim",
@@ -121,7 +123,7 @@ class TestADelegatedTask:
         }
         assert event_types(run).count("tool_result") == 1
 
-    def test_is_collected_by_the_sweeper_if_the_hint_is_lost(
+    def test_the_result_is_collected_by_the_sweeper_if_the_hint_is_lost(
         self, workshop: Workshop, kim: Employee
     ) -> None:
         run = workshop.work()
@@ -387,7 +389,7 @@ class TestACancelledParent:
         sweep_once()
         assert event_types(child_of(run)) == types
 
-    def test_leaves_waiting_children_to_the_sweeper(
+    def test_leaves_even_waiting_children_to_the_sweeper_if_the_process_is_killed(
         self, workshop: Workshop, kim: Employee, recorder: Recorder
     ) -> None:
         kim.model = hire(workshop, "Copy", asking(call("probe.effect", name="a"))).model

@@ -103,7 +103,7 @@ class TestACallOfAnEarlierPass:
         "Duplicate calls get the earlier result",
         "agents/runs/engine/requested_calls.py",
     )
-    def test_is_skipped_and_the_run_continues_with_the_other_calls(
+    def test_is_skipped_when_repeated_and_the_run_continues_with_the_other_calls(
         self, workshop: Workshop
     ) -> None:
         workshop.play(asking(ADD), asking(ADD, OTHER))
@@ -116,13 +116,13 @@ class TestACallOfAnEarlierPass:
         workshop.play(asking(call("probe.clock")), asking(call("probe.clock")))
         assert statuses(workshop.work()) == [SUCCEEDED, SUCCEEDED]
 
-    def test_refers_to_the_original_even_after_another_duplicate(self, workshop: Workshop) -> None:
+    def test_a_second_duplicate_refers_to_the_original_call(self, workshop: Workshop) -> None:
         workshop.play(asking(ADD), asking(ADD, OTHER), asking(ADD, call("probe.clock")))
         rows = calls(workshop.work())
         assert names_its_original(rows[1], rows[0])
         assert names_its_original(rows[3], rows[0])
 
-    def test_is_sent_to_the_model_with_the_earlier_result(
+    def test_a_duplicate_is_sent_to_the_model_with_the_earlier_result(
         self, workshop: Workshop, model: ModelServer
     ) -> None:
         params = {"operation": "add", "a": 1, "b": 2}

@@ -206,11 +206,11 @@ class TestTheAuditChain:
         assert verify_audit(pk) == ["the chain ends at entry 4, but its head says 0"]
         head.save(force_insert=True)
 
-    def test_requires_the_transaction_of_its_fact(self, workshop: Workshop) -> None:
+    def test_an_entry_can_be_appended_only_in_a_transaction(self, workshop: Workshop) -> None:
         with pytest.raises(RuntimeError):
             audit.append(workshop.organization.pk, [audit.NewEntry("user:me", "did", "thing", {})])
 
-    def test_is_rolled_back_with_its_fact(self, workshop: Workshop) -> None:
+    def test_an_entry_is_rolled_back_with_its_transaction(self, workshop: Workshop) -> None:
         pk = self.fill(workshop, 1)
         with suppress(RuntimeError), transaction.atomic():
             audit.append(pk, [audit.NewEntry("user:me", "did", "thing", {})])

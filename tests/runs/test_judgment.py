@@ -326,7 +326,7 @@ class TestTheJudgmentAtTheLock:
         assert (scene.tool.previews, scene.tool.was_locked) == (2 if matters else 1, False)
 
     @MATTERS
-    def test_counts_calls_started_by_another_run_for_a_pass(
+    def test_counts_another_runs_calls_when_it_judges_a_pass(
         self, scene: Scene, matters: bool
     ) -> None:
         scene.limit(SLEEP)
@@ -387,7 +387,7 @@ class TestTheJudgmentAtTheLock:
         assert scene.tool.previews == 1
 
     @MATTERS
-    def test_counts_calls_started_by_another_run_for_an_inner_call(
+    def test_counts_another_runs_calls_when_it_judges_an_inner_call(
         self, scene: Scene, matters: bool
     ) -> None:
         scene.limit(CHECKED)
@@ -425,7 +425,7 @@ class TestTheJudgmentAtTheLock:
         assert error_code(calls(run)[1]) == ("OPERATION_NOT_ALLOWED" if matters else "")
 
     @MATTERS
-    def test_replaces_no_unstarted_card_of_a_forbidden_call(
+    def test_rejects_a_forbidden_call_instead_of_replacing_its_unstarted_card(
         self, scene: Scene, matters: bool
     ) -> None:
         run = scene.ask()
@@ -438,7 +438,7 @@ class TestTheJudgmentAtTheLock:
         assert error_code(calls(run)[0]) == ("TOOL_DISABLED" if matters else "")
 
     @MATTERS
-    def test_rejects_no_unstarted_call_that_is_allowed_again(
+    def test_replaces_the_card_of_an_unstarted_call_that_is_allowed_again(
         self, scene: Scene, monkeypatch: pytest.MonkeyPatch, matters: bool
     ) -> None:
         def compute_and_release(*judged: Any) -> object:

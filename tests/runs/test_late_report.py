@@ -45,7 +45,7 @@ def is_reported(run: Run) -> bool:
 
 
 class TestALateReport:
-    def test_follows_a_timeout_that_made_the_outcome_unknown(
+    def test_until_a_late_report_the_outcome_is_unknown(
         self, workshop: Workshop, given_up: Run, recorder: Recorder
     ) -> None:
         assert given_up.status == RunStatus.NEEDS_ATTENTION

@@ -237,7 +237,7 @@ class TestTheLastCheck:
         assert not my_lease.may_begin_effect()
         lose_worker(run)
 
-    def test_counts_from_the_last_committed_heartbeat(self, workshop: Workshop) -> None:
+    def test_counts_the_lease_from_the_last_committed_heartbeat(self, workshop: Workshop) -> None:
         run = workshop.submit()
         my_lease = acquire_lease(run)
         my_lease.holds_until = 0.0
@@ -250,7 +250,7 @@ class TestTheLastCheck:
             )
         lose_worker(run)
 
-    def test_counts_from_a_transaction_that_renews_the_lease(self, workshop: Workshop) -> None:
+    def test_counts_the_lease_from_a_transaction_that_renews_it(self, workshop: Workshop) -> None:
         run = workshop.submit()
         my_lease = acquire_lease(run)
         Run.objects.filter(pk=run.pk).update(lease_expires_at=Now())

@@ -79,7 +79,7 @@ class TestAManualCall:
         assert run.answer.startswith("The call failed: ")
         assert "zero" in run.answer
 
-    def test_is_finished_by_another_worker_after_a_loss(self, workshop: Workshop) -> None:
+    def test_is_finished_by_another_worker_if_its_worker_is_lost(self, workshop: Workshop) -> None:
         run = submit_call(workshop, "probe.sleep", ms=1)
         my_lease = lease.acquire(run.pk)
         assert my_lease is not None

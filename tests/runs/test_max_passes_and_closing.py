@@ -62,7 +62,7 @@ class TestMaxPasses:
         assert "tools" not in model.requests[1]
         assert "Do not call any more tools" in model.requests[1]["messages"][-1]["content"]
 
-    def test_does_not_end_a_run_that_answers_in_its_last_pass(
+    def test_is_not_the_exit_reason_if_the_last_pass_has_an_answer(
         self, workshop: Workshop, model: ModelServer
     ) -> None:
         workshop.allow_passes(2)

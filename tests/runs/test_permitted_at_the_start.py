@@ -92,7 +92,7 @@ def allow(workshop: Workshop, toolbox: Toolbox, tool: Tool) -> None:
 
 
 @pytest.mark.parametrize("removed", ["nothing", "the capability", "the feature", "the grant"])
-def test_permissions_removed_while_the_model_responds_reject_the_call(
+def test_a_call_is_rejected_if_its_permissions_are_removed_while_the_model_responds(
     workshop: Workshop, toolbox: Toolbox, model: ModelServer, removed: str
 ) -> None:
     allow(workshop, toolbox, Guarded())
@@ -395,7 +395,7 @@ class TestAnApprovedWrite:
         write.always = True
         return workshop.approve(workshop.card(workshop.work()))
 
-    def test_does_not_start_once_its_run_is_stopped(
+    def test_does_not_start_once_its_employee_is_stopped(
         self, workshop: Workshop, write: Previewed, card: Approval, recorder: Recorder
     ) -> None:
         write.meanwhile = lambda: stops.stop_employee(workshop.operator, workshop.employee.pk)

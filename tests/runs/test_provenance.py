@@ -318,7 +318,7 @@ class TestOutsideValuesStayOutside:
         settle(workshop, workshop.work())
         assert find_origin_after_reading(workshop, record) is SeenIn.OUTSIDE
 
-    def test_a_value_in_a_note_with_more_values_than_a_call_lists_stays_outside(
+    def test_a_value_in_a_note_with_more_values_than_a_call_can_list_stays_outside(
         self, workshop: Workshop
     ) -> None:
         hosts = [f"host{number}.example" for number in range(MAX_KEPT + 1)]

@@ -179,7 +179,7 @@ class TestAStop:
             sweep_once()
         assert "stopped" in again(run).stopped_because
 
-    def test_is_lifted_by_the_sweeper_if_the_process_that_lifted_it_was_killed(
+    def test_the_sweeper_resumes_runs_if_the_process_that_lifted_the_stop_was_killed(
         self, workshop: Workshop, stop: Stop
     ) -> None:
         workshop.play()

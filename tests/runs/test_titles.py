@@ -106,7 +106,7 @@ def test_a_title_is_one_short_line_whatever_the_model_writes(
     assert "\n" not in title
 
 
-def test_no_title_is_requested_from_a_script_or_if_the_title_tool_is_disabled(
+def test_no_title_is_requested_from_a_scripted_provider_or_if_the_title_tool_is_disabled(
     workshop: Workshop, model: ModelServer, toolbox: Toolbox
 ) -> None:
     run = workshop.submit(TASK)

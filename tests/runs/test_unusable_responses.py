@@ -127,7 +127,7 @@ def test_a_closing_response_that_is_a_call_is_replaced_by_the_results(
     assert "- Slept 0 ms" in run.answer
 
 
-def test_a_call_in_text_of_a_tool_that_was_not_offered_is_kept_as_the_answer(
+def test_text_that_calls_a_tool_that_was_not_offered_is_kept_as_the_answer(
     workshop: Workshop, model: ModelServer
 ) -> None:
     text = '<tool_call>{"name": "weather__find", "arguments": {}}</tool_call>'

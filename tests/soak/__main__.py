@@ -1,6 +1,6 @@
 """`make soak`: random tool names, hostile Markdown and rules with conditions; on both databases,
 random permissions, races at limits, replayed random runs, votes, notices while senders are killed,
-real MCP clients, and kills during work; cuts between four hosts with PostgreSQL during work.
+and kills during work; real MCP clients, on SQLite; cuts between five hosts, on PostgreSQL.
 
 The promises: no two tools look the same to a model, nothing starts without permission, and nothing
 is lost or done twice.

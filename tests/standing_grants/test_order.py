@@ -115,7 +115,7 @@ class TestAPreapprovedCall:
         workshop.play(asking(call("probe.hang", name="a"), SECOND))
         assert statuses(workshop.work()) == [CallStatus.FAILED, CallStatus.SUCCEEDED]
 
-    def test_starts_in_a_later_pass_although_an_earlier_one_was_denied_a_write(
+    def test_starts_in_a_later_pass_although_a_write_of_an_earlier_pass_was_denied(
         self, workshop: Workshop, recorder: Recorder
     ) -> None:
         grant_second(workshop)
@@ -244,7 +244,7 @@ def test_a_person_is_asked_at_once_if_one_of_several_earlier_writes_is_denied(
 def test_a_person_is_asked_if_the_earlier_write_was_refused_at_once(
     workshop: Workshop, recorder: Recorder, reason: str
 ) -> None:
-    """Its employee did not know that yet."""
+    """The employee requested both calls in one pass, so it did not know of the refusal."""
     grant_second(workshop)
     if reason == "invalid":
         workshop.play(asking(call("probe.effect"), SECOND))
@@ -286,7 +286,7 @@ def test_a_dismissed_earlier_write_leaves_the_call_to_the_grant(
 
 class TestAHeldCall:
     @pytest.mark.parametrize("is_first", [True, False])
-    def test_is_held_by_the_commit_that_records_it(
+    def test_is_held_from_the_commit_that_records_it(
         self, workshop: Workshop, recorder: Recorder, is_first: bool
     ) -> None:
         grant_second(workshop)
@@ -297,7 +297,7 @@ class TestAHeldCall:
         assert find_held(run).after_id == (None if is_first else first.pk)
 
     @pytest.mark.parametrize("is_held", [True, False])
-    def test_names_the_earlier_write_over_rest_and_says_so_on_its_card(
+    def test_names_the_earlier_write_in_the_api_and_says_on_its_card_that_it_waits(
         self, workshop: Workshop, recorder: Recorder, run: Run, is_held: bool
     ) -> None:
         if not is_held:
@@ -355,7 +355,7 @@ class TestAHeldCall:
         assert recover_runs()["asked_again"] == 1
         assert len(workshop.cards(run)) == 2
 
-    def test_is_asked_again_if_its_approval_was_ended_while_it_waited(
+    def test_is_asked_again_if_its_approval_expired_while_it_waited(
         self, workshop: Workshop, recorder: Recorder, run: Run
     ) -> None:
         Approval.objects.filter(run=run, status=ApprovalStatus.APPROVED).update(valid_until=Now())
@@ -364,7 +364,7 @@ class TestAHeldCall:
         assert workshop.card(run).why.startswith("The approval was not used in time.")
 
     @pytest.mark.parametrize("waits", [False, True])
-    def test_waits_although_an_older_version_recorded_it(
+    def test_waits_although_an_older_version_of_gadget_recorded_it(
         self, workshop: Workshop, recorder: Recorder, run: Run, waits: bool
     ) -> None:
         """Only the check at its start holds it: the row does not yet name the earlier write."""
@@ -382,7 +382,7 @@ class TestAHeldCall:
 
 def test_random_passes_keep_their_order(workshop: Workshop, recorder: Recorder) -> None:
     """After each decision, in any order, no preapproved call has overtaken an earlier write, or
-    started after one without its effect."""
+    started after an earlier write that had no effect."""
     grant(workshop, "probe.effect", Condition("name", Rule.ONE_OF, list("abcdefgh")), max_uses=1000)
     chance = random.Random(11)
     for _ in range(12):
@@ -405,7 +405,7 @@ def test_random_passes_keep_their_order(workshop: Workshop, recorder: Recorder) 
 
 
 def assert_planned_order(run: Run) -> None:
-    """Check each call that a standing grant approved, slowly, from the statuses of all."""
+    """Check each preapproved call against the statuses of all calls of the run."""
     rows = calls(run)
     preapproved = {
         card.tool_call_id: card.status

@@ -125,7 +125,7 @@ class TestThePreview:
         assert self.approve_in_bulk(workshop, workshop.card(run)) == ""
 
     def approve_in_bulk(self, workshop: Workshop, card: Approval) -> str:
-        """Approve the card in a bulk decision, and return the reason why it is refused."""
+        """Approve the card in a bulk decision; return the reason if it is refused, otherwise ""."""
         (outcome,) = decide_many(workshop.approver, [(card.pk, "approve", Decision(card.digest))])
         return outcome.detail
 

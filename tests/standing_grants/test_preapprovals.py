@@ -422,7 +422,7 @@ class TestCreatingAGrant:
         with pytest.raises(Exception, match=r"changes\.email names a recipient"):
             making.make_grant(workshop.approver, proposal)
 
-    def test_can_be_undone_by_revoking_once_and_only_within_the_organization(
+    def test_a_grant_can_be_revoked_only_once_and_only_within_its_organization(
         self, workshop: Workshop
     ) -> None:
         made = grant(workshop, "probe.effect", A)

@@ -65,7 +65,7 @@ def test_an_id_that_was_looked_up_needs_no_approval_but_another_id_does(shop: Sh
 
 
 class TestAPlantedId:
-    """Each plant stands beside the same id where the grant looks for it."""
+    """Most tests have a control: an id that stands where the grant looks for it."""
 
     @pytest.fixture(autouse=True)
     def granted(self, shop: Shop) -> None:
@@ -84,7 +84,7 @@ class TestAPlantedId:
         assert not is_approved(shop.work(mail, cancel()))
         assert is_approved(shop.work(mail, self.read(shop), cancel()))
 
-    def test_in_the_same_tool_of_another_source_needs_approval(self, shop: Shop) -> None:
+    def test_in_a_result_of_another_source_needs_approval(self, shop: Shop) -> None:
         other = shop.answer("other.getOrder", "A-1001", {"id": "A-1001"})
         assert not is_approved(shop.work(other, cancel()))
         assert is_approved(shop.work(other, self.read(shop), cancel()))
@@ -105,7 +105,9 @@ class TestAPlantedId:
         assert is_approved(shop.work(self.read(shop), cancel()))
 
     def test_in_the_result_of_a_call_for_something_else_needs_approval(self, shop: Shop) -> None:
-        """A mail names an id, and the employee looks it up: the result repeats the mail."""
+        """A mail names an id, and the employee looks it up; the result only repeats the mail's
+        id.
+        """
         lured = shop.answer("shop.getOrder", "B-2", {"id": "B-2"})
         assert not is_approved(shop.work(lured, cancel("B-2")))
         swapped = shop.answer("shop.getOrder", "B-2", {"id": "A-1001"})
@@ -137,7 +139,7 @@ class TestAPlantedId:
         shop.workshop.drive(Run.objects.get(parent=run))
         assert is_approved(shop.workshop.drive(run)) is not writes
 
-    def test_that_an_empty_result_stands_for_needs_approval(self, shop: Shop) -> None:
+    def test_that_is_empty_needs_approval(self, shop: Shop) -> None:
         assert not is_approved(shop.work(self.read(shop, order=""), cancel("")))
 
 
@@ -167,12 +169,12 @@ class TestAResultThatAPersonEdited:
 
 
 class TestTheCallThatBroughtTheValue:
-    """Its own params are fixed, typed, or come from such a field themselves."""
+    """Its own params must be fixed, typed by a person, or come from another call's result."""
 
     OF_CUSTOMER = comes_from("id", "shop.getCustomer", "orders.id", typed("name"))
     CHAIN = comes_from("order", "shop.getOrder", "id", OF_CUSTOMER)
 
-    def test_may_take_them_from_an_earlier_result(self, shop: Shop) -> None:
+    def test_may_take_its_params_from_an_earlier_result(self, shop: Shop) -> None:
         grant(shop.workshop, CANCEL, self.CHAIN)
         order = shop.answer("shop.getOrder", "A-1001", {"id": "A-1001"})
         steps = (look_up(shop, "A-1001"), order, cancel())
@@ -180,17 +182,17 @@ class TestTheCallThatBroughtTheValue:
         assert not is_approved(shop.work(*steps, task="Cancel the order of Bob"))
         assert not is_approved(shop.work(*steps[1:], task="Cancel the order of Ada"))
 
-    def test_may_not_take_them_from_a_later_result(self, shop: Shop) -> None:
+    def test_may_not_take_its_params_from_a_later_result(self, shop: Shop) -> None:
         grant(shop.workshop, CANCEL, self.CHAIN)
         order = shop.answer("shop.getOrder", "A-1001", {"id": "A-1001"})
         run = shop.work(order, look_up(shop, "A-1001"), cancel(), task="Cancel the order of Ada")
         assert not is_approved(run)
 
-    def test_may_have_no_param_without_a_condition(self, shop: Shop) -> None:
+    def test_cannot_have_a_param_without_a_condition(self, shop: Shop) -> None:
         with pytest.raises(Invalid, match=r"id of shop\.getOrder needs a condition"):
             grant(shop.workshop, CANCEL, comes_from("order", "shop.getOrder", "id"))
 
-    def test_may_have_no_open_condition(self, shop: Shop) -> None:
+    def test_cannot_have_a_param_with_a_prefix_condition(self, shop: Shop) -> None:
         open_ended = Condition("id", Rule.PREFIX, "A-")
         with pytest.raises(Invalid, match="must be fixed, typed by a person, or come from"):
             grant(shop.workshop, CANCEL, comes_from("order", "shop.getOrder", "id", open_ended))
@@ -256,7 +258,7 @@ class TestEachEntry:
         step = cancel("A-1", items=["b@x.example", "c@x.example"])
         assert not is_approved(shop.work(read, step, task="Cancel A-1"))
 
-    def test_of_an_empty_list_is_missing_unless_the_grant_says_so(self, shop: Shop) -> None:
+    def test_is_not_required_if_the_grant_allows_an_empty_list(self, shop: Shop) -> None:
         ours = each("items", Condition("items", Rule.HOST, "acme.example"), [])
         grant(shop.workshop, CANCEL, equals("order", "A-1"), ours)
         assert is_approved(shop.work(cancel("A-1", items=[])))
@@ -333,7 +335,9 @@ class TestTheSameJudgment:
 
     @pytest.fixture
     def runs(self, shop: Shop) -> dict[int, bool]:
-        """Run calls under a grant; return by run whether it approved its last call."""
+        """Run calls under a grant; return, for each run, whether the grant approved its last
+        call.
+        """
         steps = (look_up(shop, "A-1001"), cancel("A-1001"))
         self.play(shop, steps)  # before there is a grant
         grant(shop.workshop, CANCEL, OF_ADA)
@@ -344,7 +348,7 @@ class TestTheSameJudgment:
         runs = [looked_up, shop.work(mail, steps[1]), shop.work(list(steps))]
         return {run.pk: bool(answered(run)) for run in runs}
 
-    def test_in_the_simulator(self, shop: Shop, runs: dict[int, bool]) -> None:
+    def test_the_simulator_approves_the_same_calls(self, shop: Shop, runs: dict[int, bool]) -> None:
         assert list(runs.values()) == [True, False, False]
         change = PolicyChange.from_grant(propose_for(shop.workshop, CANCEL, OF_ADA))
         report = simulate(shop.workshop.organization.pk, [change], 1_000)
@@ -352,19 +356,25 @@ class TestTheSameJudgment:
         first = min(runs) - len(runs)
         assert approved == {first, *(pk for pk, is_granted in runs.items() if is_granted)}
 
-    def test_in_the_preview_of_the_form(self, shop: Shop, runs: dict[int, bool]) -> None:
+    def test_the_preview_of_the_form_covers_the_same_calls(
+        self, shop: Shop, runs: dict[int, bool]
+    ) -> None:
         proposal = propose_for(shop.workshop, CANCEL, OF_ADA)
         tool = check_proposal(shop.workshop.organization.pk, proposal)
         past = find_covered_cards(shop.workshop.organization.pk, proposal, tool)
         assert (past.compared, len(past.covered)) == (6, 2)
 
-    def test_in_the_replay(self, shop: Shop, runs: dict[int, bool]) -> None:
+    def test_the_replay_reproduces_the_verdicts_until_the_stored_grant_changes(
+        self, shop: Shop, runs: dict[int, bool]
+    ) -> None:
         assert count_replayed() == {"equal": 3}
         change_customer()
         assert count_replayed() == {"equal": 2, "different": 1}
 
     @pytest.mark.parametrize("is_changed", [False, True])
-    def test_when_the_call_starts(self, shop: Shop, is_changed: bool) -> None:
+    def test_the_start_needs_a_person_only_if_the_stored_grant_has_changed(
+        self, shop: Shop, is_changed: bool
+    ) -> None:
         grant(shop.workshop, CANCEL, OF_ADA)
         run = shop.work(look_up(shop, "A-1001"))
         shop.workshop.play(asking(cancel("A-1001")))
@@ -378,7 +388,7 @@ class TestTheSameJudgment:
 
 
 def change_customer() -> None:
-    """Let the stored grant ask for another customer; results of ended calls cannot be changed."""
+    """Change the customer in the stored grant, because results of ended calls cannot change."""
     (made,) = StandingGrant.objects.all()
     made.conditions[0]["value"]["sources"][0]["where"][0]["value"] = "Bob"
     made.save()

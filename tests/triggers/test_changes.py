@@ -103,7 +103,7 @@ class TestCreatingATrigger:
         with pytest.raises(NotFound):
             changes.make_trigger(workshop.operator, terms(build_workshop("globex")))
 
-    def test_is_limited_in_number(
+    def test_is_refused_beyond_the_limit(
         self, workshop: Workshop, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(changes, "MAX_TRIGGERS", 1)

@@ -55,7 +55,7 @@ def test_a_value_from_a_message_counts_as_outside_and_needs_approval(
         "x" * 486 + " thief@evil.example.com",
     ],
 )
-def test_a_value_comes_from_outside_in_the_form_the_employee_reads(
+def test_a_value_counts_as_outside_also_in_the_form_that_the_employee_reads(
     workshop: Workshop, written: str
 ) -> None:
     """The task has no hidden characters and only the beginning of a long value, so the employee

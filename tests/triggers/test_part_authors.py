@@ -38,7 +38,7 @@ def edit(trigger: Trigger, by: Membership, **more: Any) -> Trigger:
 
 
 def find_acts(workshop: Workshop, trigger: Trigger) -> set[tuple[str, str]]:
-    """Return the name and act of each requester of a call of a run that the trigger starts."""
+    """Let the trigger start a run; return the name and act of each requester of its call."""
     workshop.play(asking(call("probe.effect", name="a")))
     run = send(trigger, PAYLOAD)
     assert run is not None

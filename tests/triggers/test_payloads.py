@@ -1,5 +1,4 @@
-"""The payload of a message, in the forms that senders choose: JSON and forms, with broken
-characters replaced."""
+"""The payload of a message: it is sent as JSON or as a form, and broken characters are replaced."""
 
 from __future__ import annotations
 
@@ -65,7 +64,7 @@ def test_a_form_is_parsed(body: bytes, payload: Any) -> None:
     "body",
     [b"", b"payload=", b"payload=%7B", b"payload=7", b"%FF=\xff", b"&".join([b"a=1"] * 2_000)],
 )
-def test_a_form_without_a_payload_is_refused(body: bytes) -> None:
+def test_a_form_without_a_usable_payload_is_refused(body: bytes) -> None:
     with pytest.raises(Invalid):
         read_payload(FORM, body)
 

@@ -286,7 +286,7 @@ def test_an_undecryptable_secret_accepts_no_message(workshop: Workshop, scheme: 
 
 
 class TestRefusedMessages:
-    def test_messages_without_a_proof_start_nothing_and_are_not_stored(
+    def test_without_a_proof_start_nothing_and_are_stored_without_their_payload(
         self, trigger: Trigger
     ) -> None:
         body = json.dumps(DOWN).encode()

@@ -87,7 +87,7 @@ class TestRepeats:
         assert runs == {Run.objects.get().pk}
         assert ReceivedMessage.objects.count() == 1
 
-    def test_repeats_after_a_failure_find_neither_a_run_nor_a_message(
+    def test_a_failure_stores_nothing_and_its_repeat_starts_a_run(
         self, trigger: Trigger, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         class LostError(Exception):

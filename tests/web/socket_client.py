@@ -15,7 +15,7 @@ from gadget_site.asgi import application
 Answer = TypeVar("Answer")
 
 PATIENCE_S = 30.0
-# One loop for all tests, as in a server: the channel layer keeps its connections by loop.
+# One loop for all tests, as in a server: the channel layer has separate connections for each loop.
 _runner = asyncio.Runner()
 HOST = "testserver"
 

@@ -43,7 +43,7 @@ def test_a_bulk_can_be_undone_as_a_whole_without_scripts(world: World) -> None:
     assert f"/approvals/bulks/{bulk_id}/undo/" not in html
 
 
-def test_rest_shows_the_state_of_an_undone_bulk(world: World) -> None:
+def test_the_api_shows_the_state_of_an_undone_bulk(world: World) -> None:
     bulk_id = approve_two(world)
     client = world.client("approver")
     assert client.get(f"/api/approvals/bulks/{bulk_id}").status_code == 404

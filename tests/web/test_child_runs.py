@@ -14,7 +14,7 @@ from tests.world import make_world, success
 pytestmark = pytest.mark.django_db
 
 
-def test_only_the_newest_calls_of_each_colleague_leave_the_database() -> None:
+def test_only_the_newest_calls_of_each_colleague_are_loaded() -> None:
     world = make_world()
     busy, idle = delegate_task(world), delegate_task(world, "Quinn")
     for number in range(MAX_CALLS + 3):

@@ -100,7 +100,7 @@ def test_an_unknown_price_is_not_shown_as_free(world: World) -> None:
     "`usage.cost` over REST, null if there is no price",
     "agents/api/runs.py",
 )
-def test_rest_returns_the_cost_or_null_if_it_is_unknown(world: World) -> None:
+def test_the_api_returns_the_cost_or_null_if_it_is_unknown(world: World) -> None:
     client = world.client("viewer")
     run, free = create_used_run(world), create_used_run(world, cost_micros=0)
     assert client.get(f"/api/runs/{run.pk}").json()["usage"] == {

@@ -33,8 +33,8 @@ NOT_LISTED = {"/search/"}
 
 
 def find_set_names(node: nodes.Node) -> list[str]:
-    """Return the name that this template node sets for all templates that extend its template; the
-    list is empty if it sets none."""
+    """List the name that this node of a template sets for the templates that extend it; empty if it
+    sets none."""
     if isinstance(node, nodes.Macro):
         return [node.name]
     target = node.target if isinstance(node, (nodes.Assign, nodes.AssignBlock)) else None
@@ -86,7 +86,7 @@ class TestTheTheme:
 
 
 class TestTheMenu:
-    def test_has_a_key_for_each_page(self, world: World) -> None:
+    def test_has_a_separate_key_for_each_page(self, world: World) -> None:
         html = world.client("admin").get("/").content.decode()
         keys = re.findall(r'data-place-key="(.)"', html)
         assert len(keys) == len(set(keys)) >= 12
@@ -132,7 +132,7 @@ class TestTemplateNames:
 
 
 class TestTheSearch:
-    def test_finds_every_page_that_needs_no_choice(self, world: World) -> None:
+    def test_finds_every_page_whose_address_needs_no_id(self, world: World) -> None:
         """An empty query lists all pages and actions."""
         found = {
             address.partition("?")[0].partition("#")[0]

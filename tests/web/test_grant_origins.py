@@ -1,4 +1,4 @@
-"""People choose in the form of a standing grant from which field of a result a value must come."""
+"""In a standing grant's form, people choose the field of a result from which a value must come."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def post(client: Client, address: str, values: dict[str, Any], **more: Any) -> s
 
 
 def read_all(page: str, chosen: dict[str, Any]) -> dict[str, Any]:
-    """Return the form's values, with what was chosen in lists of fields and in boxes."""
+    """Return the form's values, with the chosen fields and the ticked boxes."""
     lookups = [key for key in ("shop.getOrder/id",) if f'name="lookup" value="{key}"' in page]
     return {**read_inputs(page), **chosen, "lookup": lookups}
 
@@ -68,7 +68,7 @@ def read_all(page: str, chosen: dict[str, Any]) -> dict[str, Any]:
     "People choose the field of a result from which a value must come, from the schema or recorded results",
     "agents/web/grants/origin_rows.py",
 )
-def test_a_field_is_chosen_and_the_grant_approves_what_comes_from_it(
+def test_the_grant_approves_a_value_that_comes_from_the_chosen_field(
     shop: Shop, client: Client
 ) -> None:
     address, values = open_form(shop, client)
@@ -105,7 +105,7 @@ def check(shop: Shop) -> None:
     assert is_waiting(shop.work(read, call(CANCEL, order="A-2"), task="Cancel A-1"))
 
 
-def test_a_field_that_nobody_offered_is_refused(shop: Shop, client: Client) -> None:
+def test_a_field_that_was_not_offered_is_refused(shop: Shop, client: Client) -> None:
     address, values = open_form(shop, client)
     for wrong, says in (
         ("shop.getOrder lines.id", "have no field"),
@@ -123,7 +123,9 @@ def test_a_recorded_field_is_offered(shop: Shop, client: Client) -> None:
     assert "lines.sku" in post(client, address, values, look="1")
 
 
-def test_each_entry_of_a_list_has_a_sentence(shop: Shop, client: Client) -> None:
+def test_a_rule_for_each_entry_of_a_list_is_stored_and_can_allow_an_empty_list(
+    shop: Shop, client: Client
+) -> None:
     address, values = open_form(shop, client)
     values |= {"rule.order": "equals", "value.order": "A-1"}
     values |= {"rule.items": "each.host", "kind.items": "text", "value.items": "acme.example"}
@@ -168,14 +170,16 @@ class TestRest:
             ({"tool": "shop.getOrder", "path": "id", "like": "x"}, "has only a tool"),
         ],
     )
-    def test_refuses_a_source_that_is_not_one(
+    def test_refuses_an_invalid_source(
         self, shop: Shop, client: Client, source: dict[str, Any], says: str
     ) -> None:
         response = self.send(client, self.terms(shop, source))
         assert response.status_code == 422
         assert says in response.json()["detail"].lower() or says in response.json()["detail"]
 
-    def test_refuses_results_in_a_circle_without_end(self, shop: Shop, client: Client) -> None:
+    def test_refuses_a_value_traced_back_through_more_than_four_results(
+        self, shop: Shop, client: Client
+    ) -> None:
         source: dict[str, Any] = {"tool": "shop.getOrder", "path": "id", "where": []}
         for _ in range(6):
             inner = {"sources": [source], "also": []}
@@ -185,7 +189,7 @@ class TestRest:
         assert response.status_code == 422
         assert "traced back through at most 4 results" in response.json()["detail"]
 
-    def test_refuses_such_a_rule_in_a_limit(self) -> None:
+    def test_refuses_a_rule_about_a_values_origin_in_a_limit(self) -> None:
         with pytest.raises(ValueError, match="only a standing grant"):
             Condition.from_json(typed("order").as_json())
         assert Condition.from_json(equals("order", "A-1").as_json())

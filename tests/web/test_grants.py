@@ -370,7 +370,7 @@ class TestGrantsOverRest:
         assert not StandingGrant.objects.exists()
 
     @pytest.mark.parametrize("number", ["1e999", "[-1e999]"])
-    def test_grants_with_nan_as_a_number_are_refused(self, world: World, number: str) -> None:
+    def test_grants_with_an_infinite_number_are_refused(self, world: World, number: str) -> None:
         terms = self.terms(world) | {
             "conditions": [{"param": "record_id", "rule": "maximum", "value": 0}]
         }
@@ -399,7 +399,7 @@ class TestTheListOfGrants:
         page = read_page(world.client("approver"), path)
         return [int(each) for each in re.findall(r'id="grant-(\d+)"', page)]
 
-    def test_shows_the_newest_first_in_force_and_ended(
+    def test_shows_the_newest_first_both_in_force_and_ended(
         self, world: World, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(pages, "PAGE_SIZE", 2)

@@ -59,7 +59,7 @@ def test_a_run_that_changes_status_between_two_queries_is_listed_once(
     assert len(links) == 1, links
 
 
-def test_an_approval_is_cached_only_once_it_can_no_longer_be_undone(world: World) -> None:
+def test_an_approval_is_not_cached_while_it_can_be_undone(world: World) -> None:
     card, now = world.card(), timezone.now()
     approved = Approval.objects.filter(pk=card.pk)
     approved.update(

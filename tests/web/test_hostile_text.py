@@ -19,8 +19,8 @@ from agents.web.text.markdown import render_markdown
 
 LONG = 100_000
 SECONDS = 15.0
-"""The limit for one text: a quadratic pattern needs more than a minute, a linear one hundredths of
-a second, or a second or two on a busy machine."""
+"""The limit for one text: a quadratic pattern needs more than a minute; a linear pattern needs
+hundredths of a second, or a second or two on a busy machine."""
 
 
 @pytest.mark.parametrize(

@@ -142,9 +142,7 @@ def test_saved_preferences_are_kept(world: World) -> None:
         ({"time_zone": "Mars/Base"}, "is not a time zone"),
     ],
 )
-def test_inconsistent_preferences_are_refused(
-    world: World, typed: dict[str, str], reason: str
-) -> None:
+def test_invalid_preferences_are_refused(world: World, typed: dict[str, str], reason: str) -> None:
     response = world.client("approver").post("/notices/choices/", {**CHOICES, **typed})
     assert response.status_code == 422
     assert reason in response.content.decode()

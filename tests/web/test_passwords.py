@@ -63,7 +63,7 @@ class TestAPasswordResetByLink:
         ] == [302, 404]
 
     @pytest.mark.parametrize("end", ["expired", "removed", "joined elsewhere", "maker demoted"])
-    def test_stops_working_when_the_link_expires_or_is_withdrawn(
+    def test_stops_working_once_the_link_expires_or_a_membership_changes(
         self, world: World, end: str
     ) -> None:
         link = create_reset_link(world, "viewer")

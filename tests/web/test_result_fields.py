@@ -23,7 +23,7 @@ DETAILS: dict[str, Any] = {"delimiter": "<b>;</b>", "encoding": "latin-1"}
 
 
 @pytest.mark.django_db(transaction=True)
-def test_type_and_details_are_shown_to_people_and_in_rest_and_escaped(toolbox: Toolbox) -> None:  # noqa: F811
+def test_type_and_details_are_shown_over_rest_and_escaped_on_pages(toolbox: Toolbox) -> None:  # noqa: F811
     world = make_world()
     toolbox.register(
         Does(lambda _: ToolResult.ok("a;b", "One row", content_type="text/csv", details=DETAILS))

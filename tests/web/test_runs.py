@@ -265,7 +265,7 @@ def test_a_link_to_a_call_shows_the_page_that_has_its_line(
     assert "data-socket" in other
 
 
-def test_a_link_to_a_call_skips_the_line_of_its_replacement(world: World) -> None:
+def test_a_link_to_a_call_ignores_the_line_about_its_replaced_card(world: World) -> None:
     card = world.card()
     call, titles = card.tool_call, [(EventType.RUN_TITLED, {"title": "Title"})] * MAX_LINES
     superseded = {"status": "superseded", "next_approval_id": str(card.pk), "reason": ""}

@@ -168,7 +168,9 @@ def test_invalid_input_is_explained_and_kept(world: World) -> None:
 
 
 @pytest.mark.parametrize("employee", [[1], {"a": 1}, True, "1", 1.5])
-def test_changes_for_an_employee_without_an_id_are_refused(world: World, employee: object) -> None:
+def test_changes_with_an_employee_id_that_is_not_an_integer_are_refused(
+    world: World, employee: object
+) -> None:
     changes = json.dumps([{**STOP, "employee": employee}])
     response = world.client("admin").get("/simulator/", {"changes": changes})
     assert response.status_code == 422

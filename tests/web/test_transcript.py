@@ -99,7 +99,9 @@ def test_json_has_complete_params_and_results(world: World, run: Run) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:StreamingHttpResponse must consume asynchronous iterators")
-def test_markdown_is_complete_and_fences_outside_text(world: World, run: Run) -> None:
+def test_markdown_is_complete_and_puts_text_from_outside_into_fences(
+    world: World, run: Run
+) -> None:
     text = download(world.client("viewer"), run, "md")
     for part in ("## Task", "## Pass 1", "1,200 + 80 tokens", "### Call", "after 12 ms", "## End"):
         assert part in text

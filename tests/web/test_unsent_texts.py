@@ -84,7 +84,7 @@ def test_a_script_gets_401_and_no_login_page(world: World, browser: Client) -> N
         ("/approvals/1/approve/", {"digest": "d", "confirm": "12", "seen_approvals": "ann"}),
     ],
 )
-def test_secrets_and_untyped_fields_are_not_kept(
+def test_secrets_and_fields_that_nobody_types_are_not_kept(
     world: World, browser: Client, path: str, form: dict[str, str]
 ) -> None:
     response = browser.post(path, form)
@@ -95,7 +95,7 @@ def test_secrets_and_untyped_fields_are_not_kept(
 @pytest.mark.parametrize(
     "kept", ["", "x", "[]", "{}", '{"path": 1, "texts": 2}', "[" * 50_000, "9" * 70_000]
 )
-def test_other_values_for_the_kept_texts_in_the_login_form_are_ignored(
+def test_malformed_kept_texts_in_the_login_form_are_ignored(
     world: World, browser: Client, kept: str
 ) -> None:
     assert log_in(world, browser, next="/runs/", unsent=kept)["Location"] == "/runs/"

@@ -29,7 +29,7 @@ def pin(world: World, toolbox: Toolbox, name: str) -> Tool:  # noqa: F811
 
 
 class TestTheCatalog:
-    def test_shows_each_version_with_its_number_own_page_and_users(
+    def test_shows_each_version_with_its_number_page_and_users(
         self,
         world: World,
         toolbox: Toolbox,  # noqa: F811
@@ -83,7 +83,7 @@ class TestAStandingGrantForAPinnedEmployee:
         assert "record_id" in read_inputs(page)["path"]
         assert read_inputs(read_page(client, path))["path"] == []
 
-    def test_offers_its_tool_once(self, world: World, toolbox: Toolbox) -> None:  # noqa: F811
+    def test_has_its_tool_once_in_the_list_of_tools(self, world: World, toolbox: Toolbox) -> None:  # noqa: F811
         pin(world, toolbox, UPDATE)
         page = read_page(world.client("approver"), "/grants/")
         assert page.count(f'<option value="{UPDATE}">') == 1

@@ -19,7 +19,7 @@ class Received:
     """One request.
 
     Attributes:
-        at: the wall-clock time at which it had arrived.
+        at: the wall-clock time at which the request had arrived.
     """
 
     path: str

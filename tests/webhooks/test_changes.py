@@ -106,7 +106,7 @@ class TestAddingAWebhook:
         webhooks = [make(workshop)[0] for _ in range(2)]
         assert [changes.find_webhook(workshop.admin, each.pk) for each in webhooks] == webhooks
 
-    def test_is_limited_in_number(
+    def test_is_refused_beyond_the_limit(
         self, workshop: Workshop, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(changes, "MAX_WEBHOOKS", 1)
@@ -236,7 +236,7 @@ class TestChangingAWebhook:
         assert WebhookDelivery.objects.get().problem == "the receiver responded with 500"
 
     @pytest.mark.parametrize("is_read", [False, True])
-    def test_does_not_send_facts_from_the_time_when_it_was_off(
+    def test_does_not_send_facts_from_before_it_was_switched_on_again(
         self, workshop: Workshop, receiver: Receiver, *, is_read: bool
     ) -> None:
         webhook, _ = add_webhook(workshop, receiver)

@@ -242,7 +242,7 @@ class TestKindsOfFacts:
         "A webhook sends the answer to an ask once it cannot be undone",
         "agents/webhooks/outbox.py",
     )
-    def test_include_an_approval_once_it_cannot_be_undone(
+    def test_hold_an_approval_back_while_it_can_be_undone(
         self, workshop: Workshop, receiver: Receiver
     ) -> None:
         add_webhook(workshop, receiver, kinds=[WebhookKind.ASK_ANSWERED])

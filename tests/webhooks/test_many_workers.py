@@ -156,7 +156,7 @@ def test_the_last_response_decides_whether_a_receiver_is_slow(
         assert Webhook.objects.get().is_slow is is_slow
 
 
-def test_a_slow_receiver_does_not_delay_other_receivers(
+def test_a_sender_for_quick_receivers_skips_slow_and_failing_receivers(
     workshop: Workshop, receiver: Receiver
 ) -> None:
     add_webhook(workshop, receiver, kinds=STARTED)

@@ -113,7 +113,7 @@ def test_an_event_with_deliveries_by_an_older_process_is_sent_once(
     assert list(told) == [older.pk, newer.pk]
 
 
-def test_a_response_undone_before_it_was_read_is_not_sent(
+def test_an_approval_undone_before_its_event_is_read_is_not_sent(
     workshop: Workshop, receiver: Receiver
 ) -> None:
     add_webhook(workshop, receiver, kinds=[WebhookKind.ASK_ANSWERED])

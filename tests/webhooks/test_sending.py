@@ -236,7 +236,7 @@ class TestDelivery:
         assert None not in (delivery.duration_ms, delivery.ended_at)
 
     @pytest.mark.parametrize("status", [0, 302, 400, 404, 500, 503])
-    def test_is_retried_with_the_same_id_after_any_other_response(
+    def test_is_retried_with_the_same_id_after_a_failure(
         self, workshop: Workshop, receiver: Receiver, status: int
     ) -> None:
         add_webhook(workshop, receiver, kinds=STARTED)
@@ -283,7 +283,7 @@ class TestDelivery:
     @pytest.mark.parametrize(
         ("status", "rests"), [(400, False), (404, False), (408, True), (429, True), (500, True)]
     )
-    def test_continues_with_other_deliveries_after_a_refusal(
+    def test_continues_with_other_deliveries_after_a_refusal_that_causes_no_rest(
         self, workshop: Workshop, receiver: Receiver, status: int, rests: bool
     ) -> None:
         add_webhook(workshop, receiver, kinds=STARTED)

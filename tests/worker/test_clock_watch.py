@@ -189,7 +189,7 @@ class TestWaitingDeliveries:
 
 
 class TestApprovedCall:
-    def test_starts_after_the_longest_grace_period(
+    def test_starts_after_at_most_the_longest_grace_period_if_the_clock_was_ahead(
         self, workshop: Workshop, recorder: Recorder
     ) -> None:
         card = add_card(workshop)
@@ -232,7 +232,7 @@ def test_a_run_queued_while_the_clock_was_ahead_is_driven(workshop: Workshop) ->
 
 
 @pytest.mark.django_db
-def test_every_column_that_ends_a_wait_is_bounded() -> None:
+def test_every_column_that_ends_a_wait_is_bounded_or_listed_with_a_reason() -> None:
     bounded = {f"{wait.select().model._meta.label}.{wait.column}" for wait in BOUNDED_WAITS}
     found = {
         f"{model._meta.label}.{field.name}"

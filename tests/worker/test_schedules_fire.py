@@ -428,7 +428,7 @@ class TestEveryActionOnASchedule:
         assert Run.objects.count() == schedule.fired <= 1
 
 
-def test_an_active_schedule_without_a_next_time_cannot_be_stored(workshop: Workshop) -> None:
+def test_the_database_requires_a_next_time_exactly_for_active_schedules(workshop: Workshop) -> None:
     schedule = create(workshop)
     with pytest.raises(IntegrityError), transaction.atomic():
         Schedule.objects.filter(pk=schedule.pk).update(next_at=None)

@@ -41,7 +41,7 @@ def may_delegate(employee: Employee, *colleagues: Employee) -> Grant:
 
 def hire(workshop: Workshop, name: str, *script: dict[str, Any], answer: str = "Done.") -> Employee:
     """Add an employee with a script to the organization. The employee may use the same tools as the
-    first one, and may ask questions."""
+    workshop's employee, and may ask questions."""
     script_entry = {"title": "anything", "task": ".*", "passes": list(script), "answer": answer}
     provider = ModelProvider.objects.create(
         organization=workshop.organization,

@@ -142,8 +142,8 @@ def _find_calls_without_a_row() -> list[str]:
 
 
 def _find_wrong_digests() -> list[str]:
-    """Find executed calls that differ from what was approved: the digest of the call as it is now
-    is not that of its approval (I2)."""
+    """Find executed calls that differ from what was approved: their current digest is not that of
+    their approval (I2)."""
     consumed = Approval.objects.filter(status=ApprovalStatus.CONSUMED).select_related("tool_call")
     wrong = [
         card for card in consumed if compute_digest(card.tool_call, card.preview) != card.digest
@@ -154,15 +154,15 @@ def _find_wrong_digests() -> list[str]:
 
 
 def _find_startable_parked_runs() -> list[int]:
-    """Find parked runs whose approved call could have started long ago: the sweeper must have woken
-    them."""
+    """Find parked runs whose approved call could have started long ago: the sweeper should have
+    woken them."""
     seen = Now() - _CLAIM_TOLERANCE
     approved = Q(
         Q(approvals__after=None) | Q(approvals__after__finished_at__lt=seen),
         approvals__status=ApprovalStatus.APPROVED,
         approvals__start_after__lt=seen,
     )
-    # The agent of an ask starts its call.
+    # Asks are left out: their agent starts the call, so the sweeper need not wake the run.
     parked = Run.objects.filter(approved, status__in=PARKED).exclude(origin=Origin.ASK)
     return list(parked.values_list("pk", flat=True).distinct())
 

@@ -30,7 +30,7 @@ class DescribedTool:
 
     Attributes:
         key: the source's own name for the tool.
-        tool: the tool's name in Gadget, unless it already has one.
+        tool: the name for the tool in Gadget, unless it already has one.
         definition, hash: see `SourceTool`.
     """
 

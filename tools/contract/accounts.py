@@ -10,21 +10,21 @@ from collections.abc import Iterator
 _IBAN = re.compile(r"\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){3,7}(?: ?[A-Z0-9]{1,3})?\b")
 """An IBAN as banks print it, which counts even if its checksum is wrong."""
 FEWEST_DIGITS = 8
-"""An IBAN has at least so many digits; other words in capitals have fewer."""
+"""The fewest digits of an IBAN; other words in capitals have fewer."""
 _IBAN_IN_ANY_FORM = re.compile(r"\b[a-z]{2}\d{2}(?:[ .,/_-]{0,2}[a-z0-9]){11,30}\b", re.IGNORECASE)
 _CARD = re.compile(r"\b(?:[3-6]\d{3}(?:[ .,/_-]{0,2}\d){9,15}|2[2-7]\d\d(?:[ .,/_-]{0,2}\d){12})\b")
 _WALLET = re.compile(
     r"\b0x[0-9a-f]{40}\b|\b[48][1-9A-HJ-NP-Za-km-z]{94}\b|\bG[A-Z2-7]{55}\b",
     re.IGNORECASE,
 )
-"""Wallets of Ethereum, Monero and Stellar, told by their length."""
+"""Wallets of Ethereum, Monero and Stellar, recognized by their length."""
 _ENS_NAME = re.compile(r"\b[\w-]{2,60}\.eth\b")
 _BECH32 = re.compile(r"\b(?=[a-z]{1,20}1)([a-z]{1,20})1([02-9ac-hj-np-z]{38,110})\b")
 _BASE_58_WORD = re.compile(r"\b[1-9A-HJ-NP-Za-km-z]{25,44}\b")
 _LONG_WORD = re.compile(r"[A-Za-z0-9]{13}")
 """Every wallet contains such a word."""
 _MANY_DIGITS = re.compile(r"\d{2}(?:[ .,/_-]{0,2}[A-Za-z0-9]){9}")
-"""Every IBAN and card number contains these."""
+"""Every IBAN and card number contains such a sequence."""
 _SEPARATORS = re.compile(r"[ .,/_-]")
 _BASE_58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 _RIPPLE_BASE_58 = "rpshnaf39wBUDNEGHJKLM4PQRST7VWXYZ2bcdeCg65jkm8oFqi1tuvAxyz"
@@ -36,7 +36,7 @@ CHECKSUM_BYTES, WALLET_BYTES, KEY_BYTES = 4, 25, 32
 
 
 def find_accounts(text: str) -> Iterator[str]:
-    """Yield the account numbers in the text without separators, some more than once."""
+    """Yield the text's account numbers, without their separators and some more than once."""
     if ".eth" in text:
         yield from (found[0] for found in _ENS_NAME.finditer(text))
     if _LONG_WORD.search(text):
@@ -90,8 +90,8 @@ def _has_luhn_checksum(digits: str) -> bool:
 
 
 def _is_base58_wallet(word: str) -> bool:
-    """Return True for addresses with a checksum, as of Bitcoin, Tron and Ripple, and for words
-    that are exactly a public key, as of Solana."""
+    """Return True for addresses with a checksum, such as Bitcoin's, Tron's and Ripple's, and
+    for words that are exactly a public key, such as Solana's."""
     if _has_base58_checksum(word, _BASE_58):
         return True
     if word[0] == "r" and _has_base58_checksum(word, _RIPPLE_BASE_58):
@@ -123,7 +123,7 @@ def _has_base58_checksum(address: str, alphabet: str) -> bool:
 
 
 def _has_bech32_checksum(prefix: str, data: str) -> bool:
-    """Return True for addresses as of Bitcoin, Cosmos and Cardano (BIP 173 and BIP 350)."""
+    """Return True for addresses like Bitcoin's, Cosmos' and Cardano's (BIP 173 and BIP 350)."""
     values = [ord(char) >> 5 for char in prefix] + [0] + [ord(char) & 31 for char in prefix]
     total = 1
     for value in (*values, *map(_BECH32_LETTERS.index, data)):

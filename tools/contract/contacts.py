@@ -62,7 +62,7 @@ _IPV4_IN_ONE_NUMBER = re.compile(r"(?:0x[0-9a-f]{7,8}|\d{8,11})(?!\w)", re.IGNOR
 _TWO_HOSTS = re.compile(
     r"\.(?:(?:co|com|ac|gov|org|net|edu)\.[a-z]{2}|com|org|net|gov|edu)[.-](?:[\w-]+\.)+[\w-]+$"
 )
-"""A host that begins like a whole one: `acme.com.other.example`, `acme.co.uk-login.example`."""
+"""A host that begins with another host: `acme.com.other.example`, `acme.co.uk-login.example`."""
 _PLAIN_IPV4 = 4
 _HIGHEST_BYTE = 255
 _DIGITS = re.compile(r"\d")

@@ -43,7 +43,7 @@ def take_excerpt(result: ToolResult, start: int = 0, longest: int = MAX_CHARACTE
     or line is too long, or a list makes up too little of the object, the text is cut by characters.
 
     Args:
-        longest: characters of the excerpt with its last line.
+        longest: the maximum number of characters, including the last line.
     """
     text, room = result.for_model(), longest - _LAST_LINE
     if result.error is not None:

@@ -23,7 +23,7 @@ HIDDEN_SELECTOR = re.compile(f"[{SELECTORS}](?<![{EMOJI}].)(?<![0-9#*]\ufe0f(?=\
 _SOMETIMES_ORDINARY = "\u200b\u200c\u200d\U000e0067"
 _NOTHING = re.compile("(?!)")
 _ORDINARY_EVERYWHERE = (
-    f"(?<=[{EMOJI}{SELECTORS}🏻-🏿])\u200d(?=[{EMOJI}])"  # such as those of a family
+    f"(?<=[{EMOJI}{SELECTORS}🏻-🏿])\u200d(?=[{EMOJI}])"  # joined emoji, such as a family
     "|(?<=🏴)\U000e0067\U000e0062(?:\U000e0065\U000e006e\U000e0067|\U000e0073\U000e0063\U000e0074"
     "|\U000e0077\U000e006c\U000e0073)\U000e007f"  # the flags of England, Scotland and Wales
 )
@@ -73,10 +73,10 @@ def is_hidden(char: str, keep: str = "\n\t") -> bool:
 def find_hidden_characters(
     text: str, keep: str = "\n\t", languages: Collection[str] = ()
 ) -> frozenset[str]:
-    """Return the text's hidden characters, without odd spaces and what is ordinary in its place.
+    """Return the hidden characters that are not ordinary in their place; odd spaces do not count.
 
     Args:
-        languages: codes of the languages in which such texts are ordinarily written, as `fa`.
+        languages: codes of the languages in which such texts are ordinarily written, e.g. `fa`.
     """
     if text.isascii() and text.isprintable():
         return frozenset()

@@ -16,11 +16,11 @@ FULL_WIDTH = "FULLWIDTH"
 def is_mixed_host(host: str, languages: Collection[str] = ()) -> bool:
     """Return True if the host mixes letters of several scripts.
 
-    Where a language is written, a whole label in its script is ordinary, as in `例え.jp`, unless it
+    A label wholly in the script of one of the languages is ordinary, as in `例え.jp`, unless it
     passes for a Latin one.
 
     Args:
-        languages: codes of the languages in which such hosts are ordinarily written, as `ja`.
+        languages: codes of the languages in which such hosts are ordinarily written, e.g. `ja`.
     """
     if PUNYCODE in host.lower():
         host = decode_host(host)

@@ -1,5 +1,5 @@
 """Letters and digits that pass for others: mixed alphabets, digits of other scripts, letters in
-disguise, and letters that turn the order of their surroundings."""
+disguise, and letters that reverse the order of the text around them."""
 
 # ruff: noqa: RUF001 - the tables consist of such letters
 from __future__ import annotations
@@ -54,9 +54,9 @@ _TOKEN = re.compile(r"\S+")
 _TURNED_NUMBERS = re.compile("(?<![\u0590-\u08ff])([\u0590-\u08ff]{1,40})[^\\S\n]{1,9}[0-9]{1,40}")
 _LAST_NUMBER = re.compile(r"[0-9][0-9.,]*[^0-9\n]*$")
 FURTHEST_NUMBER = 12
-"""The most characters between a number and the letters that turn it with the next one."""
+"""The most characters between a number and the letters that swap it with the next number."""
 FEWEST_OF_A_SENTENCE = 4
-"""With fewer letters, a text that begins from right to left is no sentence of such a language."""
+"""With fewer letters, a text that begins right to left does not count as a sentence."""
 LEFTWARD_LANGUAGES = frozenset({"ar", "dv", "fa", "he", "ku", "ps", "sd", "ug", "ur", "yi"})
 _FIRST_STRONG = re.compile(r"[^\W\d_]")
 
@@ -143,7 +143,7 @@ def _find_odd_words(text: str) -> Iterator[OddPart]:
         if len(alphabets) > 1:
             letters = _find_odd_letters(word, alphabets)
         else:
-            # Several equal letters are the form of a company, as in many Russian names.
+            # The same letter several times is a legal form, as in many names of Russian companies.
             has_letters_of_a_word = len(word) == 1 or len(set(word.casefold())) > 1
             is_disguised = _is_word_of_numerals(word) or (
                 is_among_latin
@@ -211,7 +211,7 @@ def _is_rare_latin_twin(char: str) -> bool:
 
 
 def _find_turned_parts(text: str, languages: Collection[str]) -> Iterator[OddPart]:
-    """Find numbers and addresses in which letters written from right to left turn the order."""
+    """Find numbers and addresses whose displayed order is changed by right-to-left letters."""
     if not any(map(_is_right_to_left, set(text))):
         return
     for found in _TOKEN.finditer(text):

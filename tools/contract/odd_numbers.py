@@ -15,7 +15,7 @@ from tools.contract.look_alikes import LOOKS
 
 ASCII, RAISED, ENCLOSED, LETTER = "ASCII", "RAISED", "ENCLOSED", "LETTER"
 DIGIT_SCRIPTS = {"ARABIC-INDIC": "ARABIC", "EXTENDED": "ARABIC", "FULLWIDTH": "CJK"}
-"""The scripts of digits whose names begin otherwise than those of their letters."""
+"""The scripts of digits whose Unicode names do not begin like those of the script's letters."""
 _DIGIT_LOOKS = frozenset("0123456789OolI")
 _ZERO_LOOKS = frozenset("Oo")
 _RAISED_FORMS = ("<super>", "<sub>", "<fraction>")
@@ -35,7 +35,7 @@ def find_odd_numbers(
     """Yield the start, the end and the odd characters of each number with digits of another kind.
 
     Args:
-        languages: codes of the languages in which such texts are ordinarily written, as `ar`.
+        languages: codes of the languages in which such texts are ordinarily written, e.g. `ar`.
     """
     for found in _LETTER_O.finditer(text):
         yield found.start(), found.end(), frozenset(found[0]) & _ZERO_LOOKS

@@ -14,8 +14,8 @@ from tools.contract.host_endings import ENDINGS
 
 PUNCTUATION = frozenset("./\\:?#@")
 _DOTS = dict.fromkeys("\u3002\uff61\u00b7\u2022\u2027\u22c5\u30fb", ".")
-"""Stops of Chinese and Japanese, which browsers read as the dots of a host, and dots in the middle
-of a line."""
+"""Chinese and Japanese full stops, which browsers read as the dots of a host, and dots at
+mid-height."""
 _PUNCTUATION_TWINS = {
     **{char: look for char, look in TWINS.items() if look in PUNCTUATION},
     **{
@@ -52,7 +52,7 @@ _SPELLED_HOST = re.compile(
     rf"\b(?:{_LABEL}(?:{_build_bracketed('[.]|dot')}{_LABEL}){{1,5}}|[\w-]{{4,63}}(?:\sdot\s{_LABEL}){{1,5}})",
     re.IGNORECASE,
 )
-"""Before the bare word *dot*, a word of at least four letters: *the dot com era* is no host."""
+"""The bare word *dot* counts only after four letters or more: *the dot com era* is no host."""
 _WORDS_FOR_EMAIL = re.compile(
     rf"\b([\w.+-]{{1,64}})\sat\s({_LABEL}(?:\sdot\s{_LABEL}){{1,5}})\b", re.IGNORECASE
 )

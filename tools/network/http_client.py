@@ -233,7 +233,7 @@ class GuardedClient:
         most = "once" if self.limits.redirects == 1 else f"{self.limits.redirects} times"
         raise ToolError(
             ErrorCode.LIMIT_EXCEEDED,
-            # `here` was never contacted.
+            # Name the first host, because `here` was never contacted.
             f"{get_host(first)} redirects more than {most}.",
             recovery_hint="Use the final address of the redirects.",
         )

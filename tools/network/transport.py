@@ -25,7 +25,7 @@ from tools.network.name_resolution import Resolver, resolve_host, resolve_with_s
 SLICE_S = 0.1
 """The longest wait before a read checks again whether its request must end."""
 FRAMING = 8
-"""The ratio of bytes on the wire to bytes of content, for servers that send byte by byte."""
+"""The allowed ratio of bytes on the wire to bytes of content: some servers send byte by byte."""
 
 _thread = threading.local()
 

@@ -28,8 +28,8 @@ _SOME_DAY = datetime(2000, 1, 1)  # noqa: DTZ001 - a clock reading has no zone
 _MINUTE = timedelta(minutes=1)
 _SECOND = timedelta(seconds=1)
 _STEP_S = 12 * 3600
-"""The seconds between two looks at a zone's clock. No time zone changes its clocks twice within
-them."""
+"""The seconds between two looks at a zone's clock. No time zone changes its clocks twice in
+this time."""
 
 
 @dataclass(frozen=True)

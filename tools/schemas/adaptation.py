@@ -29,8 +29,8 @@ _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 _LEFT_TO_THE_SERVER = frozenset(
     {"uniqueItems", "patternProperties", "$schema", "$id", "$comment", "x-mcp-header"}
 )
-"""Keywords that are left to the server. The toolbox refuses sets, because they have no stable
-order, and matching names by patterns may take forever.
+"""Keywords that are left to the server. The toolbox refuses sets (`uniqueItems`), which have no
+stable order, and matching names by patterns may take forever.
 
 `x-mcp-header` asks the client for HTTP headers, and the client is Gadget, not the model.
 """

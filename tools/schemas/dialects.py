@@ -74,8 +74,8 @@ def _translate_node(node: Any, notes: list[str]) -> Any:
 
 
 def translate_bounds(node: dict[str, Any]) -> None:
-    """Translate Draft 4's `exclusiveMinimum: true` and `exclusiveMaximum: true`, which modified the
-    keyword of the bound itself."""
+    """Translate Draft 4's `exclusiveMinimum: true` and `exclusiveMaximum: true`, which made
+    `minimum` and `maximum` exclusive."""
     for exclusive, inclusive in EXCLUSIVE.items():
         is_exclusive = node.get(exclusive)
         if not isinstance(is_exclusive, bool):

@@ -29,8 +29,8 @@ def simplify_definition(tool: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def simplify_schema(schema: Schema) -> Schema:
-    """Return the schema with its references inlined, and with the rules that Ollama ignores in
-    descriptions."""
+    """Return the schema with its references inlined, and with descriptions of the rules that
+    Ollama ignores."""
     return {"type": "object", "properties": {}, **_Simplifier(schema).simplify(schema, ())}
 
 

@@ -36,7 +36,7 @@ class CallSchema:
 
     Attributes:
         root: the tool's schema.
-        has_defaults: True if the calls have the defaults of the params that they leave out.
+        has_defaults: True if a call gets the defaults of the params that it leaves out.
     """
 
     root: Mapping[str, Any]
@@ -175,8 +175,8 @@ def find_closed_object(schema: Mapping[str, Any], param: str) -> tuple[str, list
 
 
 def find_open_objects(schema: Mapping[str, Any], params: Mapping[str, Any]) -> frozenset[str]:
-    """Find the objects of a call that may have params which the schema does not list, by path; the
-    path of the call itself is empty.
+    """Return the paths of a call's objects that may have params which the schema does not list;
+    the path of the call itself is empty.
 
     Such an object is declared to take other names, or has one. An object inside the call whose
     schema lists no name at all is a map: its names are data.

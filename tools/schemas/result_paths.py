@@ -10,7 +10,7 @@ from tools.schemas.references import expand_forms, list_properties
 ANY_NAME = "*"
 _DEEPEST = 8
 _MOST = 500
-"""The most paths that are listed of one schema or result."""
+"""The maximum number of paths listed for one schema or result."""
 _SCALARS = frozenset({"string", "integer", "number"})
 
 
@@ -21,7 +21,7 @@ def list_schema_paths(schema: Mapping[str, Any] | None) -> list[str]:
 
 
 def list_value_paths(data: Any) -> list[str]:
-    """List the paths of the texts and numbers in a recorded result, without names of dots.
+    """List the paths of the texts and numbers in a recorded result, except under names with dots.
 
     If all names of an object have digits, as ids do, `*` stands for them too.
     """

@@ -98,7 +98,7 @@ class RuleReason:
     """The reason why a rule applies to a card.
 
     Attributes:
-        is_sure: False if a condition of the rule can only not be ruled out.
+        is_sure: False if it is only possible that a condition of the rule is met.
         why: the reason for people, such as `amount is 5000` or `it covers every card`.
     """
 
@@ -113,7 +113,7 @@ class RuleTerms:
     Attributes:
         tool, category, level, employee_id, conditions: the cards that it is for; an empty one
             matches every card. Names of tools and categories are compared folded.
-        reading: the version of reading names and values; stored with a recording.
+        reading: the version of the rules for reading names and values; stored with a recording.
         needed: the number of people.
         group: the group that they belong to; None for every approver.
         excludes_requesters: True if people who asked for the call or edited it do not count.

@@ -86,7 +86,7 @@ class Condition:
             `changes.status`.
         value: the value to compare with; a list for ONE_OF, and an object for the rules over
             history.
-        reading: the version of reading values; it is stored with the recording, not here.
+        reading: the version of the rules for reading values; stored with the recording, not here.
     """
 
     param: str

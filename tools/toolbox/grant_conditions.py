@@ -31,10 +31,10 @@ from tools.toolbox.param_values import format_number, is_number
 
 ANY_NAME = "*"
 MAX_STEPS = 100_000
-"""The most comparisons for one call; beyond, a person decides."""
+"""The most comparisons for one call; beyond that, a person decides."""
 _NO_VALUE = object()
 _LONGEST_JOINT = 16
-"""The most signs between two parts of an address or a code that are looked at."""
+"""The most characters that are looked at between two parts of an address or a code."""
 _NUMBER = re.compile(r"(?<![\w.,'-])-?\d+(?:[.,']\d+| \d{3}(?!\d))*(?![\w'-]|[.,]\d)")
 
 
@@ -148,7 +148,7 @@ class _Reading:
         return self._find_unseen(origins)
 
     def _compare(self, condition: Condition, value: Any) -> Objection | None:
-        """Compare one value with everything but its results."""
+        """Check everything about one value except whether a result contains it."""
         if value is _NO_VALUE:
             return Objection(f"{condition.param} is missing, or an empty list")
         if is_also(condition, value):
@@ -247,7 +247,7 @@ class _Reading:
 
     def _meets_where(self, source: ValueSource, result: RecordedResult) -> bool:
         """Return True if conditions cover each param of the call, and the call meets them all; null
-        is absent there, because a read does nothing to it."""
+        counts as absent, because a read does nothing with it."""
         covered = {condition.param for condition in source.where}
         paths = list_value_paths(_drop_nulls(result.params))
         if paths is None or not paths <= covered:
@@ -388,15 +388,14 @@ def _stands_in(value: Any, text: str) -> bool:
 
 
 def _goes_on(rest: str) -> bool:
-    """Return True if a value goes on in the rest of a text: with a letter or digit, or after a sign
-    that holds the parts of an address or a code together."""
+    """Return True if a value goes on in the rest of a text: with a letter or digit, directly or
+    after characters that join the parts of an address or a code."""
     joined = rest.lstrip("-_.@/:+%&=#~")[:1]
     return joined.isalnum()
 
 
 def _reads_as(digits: str, number: Any) -> bool:
-    """Return True if the digits, in which the last dot or comma may be a decimal one, are this
-    number."""
+    """Return True if the digits are this number; their last dot or comma may be a decimal point."""
     head, point, tail = re.sub(r"[' ]", "", digits).replace(",", ".").rpartition(".")
     whole = head.replace(".", "")
     return (

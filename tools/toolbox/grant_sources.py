@@ -92,7 +92,8 @@ def read_grant_condition(stored: Any) -> Condition:
     given = {"otherwise": Otherwise.ASK.value, **stored}
     if given.get("rule") not in OF_GRANTS:
         return Condition.from_json(given)
-    checked = Condition.from_json({**given, "rule": Rule.EQUALS.value})  # checks the param
+    # `from_json` refuses these rules: check the param as for EQUALS, then restore the rule.
+    checked = Condition.from_json({**given, "rule": Rule.EQUALS.value})
     condition = replace(checked, rule=Rule(given["rule"]))
     _check_depth(condition)
     _check_value(condition)

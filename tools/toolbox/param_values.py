@@ -35,7 +35,7 @@ def find_values(node: Any, path: list[str], *, is_folded: bool = False) -> Itera
 
 
 def _find_keys(node: Mapping[str, Any], name: str, *, is_folded: bool) -> list[str]:
-    """List the keys that read like the name; only other spellings beside it, never instead."""
+    """List the keys that read like the name; other spellings count only beside the name itself."""
     if name not in node:
         return []
     return list(find_key(node, name)) if is_folded else [name]

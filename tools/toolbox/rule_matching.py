@@ -1,5 +1,4 @@
-"""Matching of calls with the conditions of approval rules; unless it surely does not, a rule
-applies.
+"""Matching of calls with conditions of approval rules; a rule applies unless it surely does not.
 
 A value that cannot be compared counts as breaking a limit. An approval rule asks for more people,
 so it has to apply to such a value: otherwise, "two people from 1,000" would not apply to "5000",
@@ -35,7 +34,7 @@ from tools.toolbox.value_readings import (
 _UNREADABLE = object()
 """Stands for a value whose shape does not fit the path."""
 _MOST_VALUES = 100_000
-"""The most values of one call that are looked through; beyond, every condition may be met."""
+"""The most values of one call that are looked through; beyond that, any condition may be met."""
 _NAMING_KEYS = frozenset({"name", "key", "field", "param", "parameter", "property", "path"})
 """Keys whose value can be the name of a param, as in {"name": "amount", "value": 5}."""
 
@@ -77,7 +76,7 @@ NO_FACTS = SchemaFacts()
 
 @dataclass(frozen=True)
 class Match:
-    """The reason why a call meets a condition, or cannot be ruled out to meet it.
+    """The reason why a call meets a condition, or why that cannot be ruled out.
 
     Attributes:
         is_sure: True if a value surely meets it.

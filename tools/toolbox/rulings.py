@@ -31,7 +31,7 @@ class Ruling:
         breaks_glass: an admin approved it alone in an emergency, although the rules need other
             people.
         facts: what the tool's schema told about the params.
-        reading: the version of reading values by which the rules matched the card.
+        reading: the version of the rules for reading values by which the card was matched.
     """
 
     person: Voter

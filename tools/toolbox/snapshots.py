@@ -21,9 +21,9 @@ class RecordedRules:
 
     Attributes:
         tools: the traits of its tools in every installed version, by id.
-        standing_grants: the ids of those in force, if a card asked for them. Their terms may have
-            to be erased, and never change, so only the ids are recorded.
-        reading: the version of reading values of limits and standing grants.
+        standing_grants: the ids of those in force, if a card was compared with them. Their terms
+            may have to be erased, and never change, so only the ids are recorded.
+        reading: the version of the rules by which limits and standing grants read values.
     """
 
     grants: Grants

@@ -179,7 +179,7 @@ def _find_unfit_params(call: AskingCall, grant: GrantTerms) -> Objection | None:
 
 def is_explained(call: AskingCall, grant: GrantTerms) -> bool:
     """Return True if the grant fixes each recipient, destination and amount that comes from
-    outside, or where it comes from."""
+    outside, or fixes its source."""
     known = call.provenance
     if known is None or known.unsearched or known.is_partial or known.unlisted:
         return False

@@ -25,7 +25,7 @@ from tools.contract.look_alikes import fold_characters, reduce_to_joined_look, r
 
 
 class Reading(IntEnum):
-    """The versions of reading values, so that recordings are judged by the one of their time."""
+    """The versions of the rules for reading values; a recording is judged by that of its time."""
 
     FIRST = 1
     """Names exactly as written; escapes decoded twice."""
@@ -233,8 +233,7 @@ def starts_surely(value: Any, prefix: str, param: str = "") -> bool:
 
 
 def _find_hosts_at_start(text: str, param: str) -> Iterator[tuple[int, int]]:
-    """Yield where each host begins and ends that a text may start with; its user and port belong
-    to it."""
+    """Yield the start and end of each host that may begin the text, with its user and port."""
     if match := _AUTHORITY.match(text):
         yield match.span(4)
     if match := _EMAIL.match(text):

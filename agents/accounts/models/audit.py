@@ -7,7 +7,7 @@ from agents.accounts.models.organization import Organization
 
 class AuditHead(models.Model):
     """The head of an organization's audit chain: the number and hash of its newest entry. Every
-    transaction locks this row last."""
+    transaction locks this row last, to avoid deadlocks."""
 
     organization = models.OneToOneField(Organization, on_delete=models.CASCADE, primary_key=True)
     seq = models.PositiveBigIntegerField(default=0)

@@ -24,8 +24,8 @@ class Organization(models.Model):
         languages: the codes of the languages that an admin named, such as `fa`; see
             `written_languages`.
         learned_languages: a `LearnedLanguages` as JSON; None before the first learning.
-        restored_at: the time of the last restored backup; older cards may have been decided since
-            it was made.
+        restored_at: the time of the last restore; older cards may have been decided after the
+            backup was made.
         stopped_at, stopped_by: the time since which nothing runs, and the person who stopped
             everything.
     """
@@ -106,8 +106,7 @@ class Organization(models.Model):
 
     @classmethod
     def from_db(cls, *args: Any, **options: Any) -> Self:
-        """Record the versions of each row that is read, which may be the newest, and its
-        languages."""
+        """Record the languages and versions of each row that is read: they may be the newest."""
         row = super().from_db(*args, **options)
         if {"tools_version", "credentials_version"} <= row.__dict__.keys():
             record_versions(row.pk, row.tools_version, row.credentials_version)

@@ -36,14 +36,14 @@ class LearnedLanguages:
 
     @property
     def languages(self) -> frozenset[str]:
-        """The codes of the languages; a script counts as one of its languages."""
+        """The codes of the languages, including the one that stands for each script."""
         return frozenset(
             {*map(get_main_code, self.members), *map(find_language, self.tasks)} - {""}
         )
 
 
 def record_languages(organization_id: int, languages: frozenset[str]) -> None:
-    """Record the languages of an organization's row that was read."""
+    """Record the languages that were read from an organization's row."""
     if _read.get(organization_id) != languages:
         _read.put(organization_id, languages)
 

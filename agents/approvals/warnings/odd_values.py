@@ -23,7 +23,7 @@ distance."""
 
 
 def find_oddities(params: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return a text for each card that names the odd values in its flat params, such as `email:
+    """For each card, return a text that names the odd values in its flat params, such as `email:
     different domain`; empty if there are none.
 
     The texts have the same order as the params.

@@ -10,8 +10,8 @@ from agents.runs.models import Approval
 from tools.registries.records import RECORD_STORE
 
 MAX_UNCONFIRMED = 5
-"""The most objects that a card may affect without a typed confirmation, because the card shows so
-few at once."""
+"""The most objects that a card may affect without a typed confirmation: the card shows this many
+at once."""
 
 
 def count_objects(card: Approval) -> int | None:

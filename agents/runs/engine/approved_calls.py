@@ -60,8 +60,8 @@ class ApprovedCall(Judgment):
         return all(each in seen for each in list_exceeded(conditions, params, self.verdict.facts))
 
     def seal_changes(self, call: ToolCall) -> None:
-        """Seal the call as it would run now, if that differs from its card: a new card must show
-        the params and the level of its own sentence and effect; the caller saves the call."""
+        """Seal the call as it would run now, if that differs from its card, so that the params and
+        the level of a new card match its sentence and effect; the caller saves the call."""
         if self.tool is None or self.verdict.error is not None:
             return
         if not (self.matches_card and self.keeps_limits):

@@ -10,8 +10,8 @@ from tools.toolbox.isolation import BrokenPromise, run_isolated
 
 _SENTENCE_LENGTH = 1000
 NO_LONGER_POSSIBLE = "No longer possible: "
-"""The beginning of the sentence about a call that its tool now refuses, because the rest promises
-an effect."""
+"""Begins the sentence about a call that its tool now refuses; without it, the sentence would still
+promise an effect."""
 EXISTS = "exists"
 """The name of a target's field that is False once the target no longer exists."""
 

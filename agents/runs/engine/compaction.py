@@ -32,8 +32,7 @@ READ_RESULTS = "results.read"
 """The tool that reads a shortened result in full."""
 
 SUMMARY_LENGTH = 320
-"""The number of characters for which a shortened result counts, although it may be slightly
-longer."""
+"""The number of characters counted for a shortened result, which may be slightly longer."""
 TEXT_LENGTH = 200
 """The number of characters kept of a shortened text."""
 MESSAGE_OVERHEAD = 40
@@ -41,8 +40,8 @@ MESSAGE_OVERHEAD = 40
 
 _USUAL_RATE = 0.3
 _MIN_RATE, _MAX_RATE = 1 / 6, 1.5
-"""Bounds of tokens per character. A server that reports less or more counts something else, such as
-only tokens that were not cached."""
+"""Bounds that replace a server's rate of tokens per character beyond them: such a server counts
+something else, for example only uncached tokens."""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
-"""Recognize differences from a card that other calls of the same decision have made, as their cards
-announced, although the call still does what its card shows.
+"""Recognize changes since a card was made that come from other calls of the same decision: their
+cards announced them, and the call still does what its own card shows.
 
-For example, several cards may say that the call creates a list. The first call creates it, so the
+For example, several cards may say that their call creates a list. The first call creates it, so the
 others no longer do. Or two cards change different values of one record, so that the second finds a
 newer version. The person has approved exactly this, so it is no reason to ask again.
 """
@@ -24,10 +24,10 @@ def is_covered(card: Approval, effect: Preview) -> bool:
     """Return True if this effect differs from the card's only in facts and versions that calls of
     the same decision have changed.
 
-    A fact is a yes or no about something that another value of the target names, such as a list. It
-    is never one of the target's own values, which have a value before. A version is covered if each
-    step since the card was made by one of these calls. The same decision means the same bulk
-    decision, or approvals by the same person in the same run.
+    A fact is a yes or no about something that another value of the target names, such as a list.
+    The target's own values, which `before` has too, are no facts. A version is covered if each step
+    since the card was made by one of these calls. The same decision means the same bulk decision,
+    or approvals by the same person in the same run.
     """
     shown = card.preview.get("targets") if isinstance(card.preview, dict) else None
     if effect.problem or not isinstance(shown, list) or len(shown) != effect.total:
@@ -74,7 +74,7 @@ def _restore_facts(stored: dict[str, Any], target: Target) -> Target:
 
 def _load_announced(card: Approval) -> list[dict[str, Any]]:
     """Load the targets on cards of the same decision whose calls have succeeded since this card was
-    shown: in a bulk, perhaps before it was decided itself."""
+    decided, or, if they are in the same bulk, since it was requested."""
     together = Q(run_id=card.run_id, consumed_at__gte=card.decided_at)
     if card.bulk_id is not None:
         together |= Q(bulk_id=card.bulk_id, consumed_at__gte=card.requested_at)

@@ -64,7 +64,7 @@ class CallTerms:
             key when its caller runs again, so that a draft is created once.
         may_suspend: True if the call may wait for a person or a colleague.
         approved: the effect that was approved, for a write.
-        may_begin: returns False if the tool must not begin; called right before it does.
+        may_begin: called right before the tool begins; returns False if it must not begin.
         on_late: called with the result of a call that ends after it was given up.
     """
 

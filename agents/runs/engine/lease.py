@@ -33,8 +33,8 @@ UNSUCCESSFUL = (RunStatus.FAILED, RunStatus.CANCELLED)
 """The statuses of a run for which side work is useless."""
 _MUST_STOP = Q(cancel_requested_at__isnull=False) | ~Q(stopped_because="")
 _IS_STOPPED = Q(organization__stopped_at__isnull=False) | Q(employee__stopped_at__isnull=False)
-"""Matches stopped runs by organization and employee: the row of an ended run does not record a
-stop."""
+"""Matches runs whose organization or employee is stopped; the row of an ended run does not record
+this."""
 
 
 class LeaseLost(Exception):

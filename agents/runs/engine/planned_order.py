@@ -23,7 +23,7 @@ _FAILURES = {
     CallStatus.REJECTED: "was refused",
     CallStatus.CANCELLED: "was cancelled",
 }
-"""The ends of a call without its effect, in words."""
+"""The ways in which a call can end without its effect, in words."""
 
 
 class _PassCall(NamedTuple):
@@ -53,8 +53,8 @@ class _PassCall(NamedTuple):
 
     @property
     def failure(self) -> str:
-        """The end of a call without the effect that later calls were planned on, in words; empty
-        for any other call."""
+        """The call's end in words, if it lacks the effect on which later calls were planned;
+        otherwise empty."""
         is_done = self.status == CallStatus.REJECTED and self.had_nothing_to_do
         return "" if is_done else _FAILURES.get(CallStatus(self.status), "")
 
@@ -63,8 +63,8 @@ class EarlierWrites(NamedTuple):
     """The writes that a pass planned before a call.
 
     Attributes:
-        awaited: the id of the first that has not ended; None if all have, or if one has failed.
-        failed: how the first ended that did not have its effect, in words; empty if all had it.
+        awaited: the id of the first write that has not ended; None if all have, or if one failed.
+        failed: the end of the first write without its effect, in words; empty if there is none.
     """
 
     awaited: int | None = None

@@ -151,8 +151,8 @@ def _use_approval(tx: Transaction, due: ApprovedCall) -> CallEffect | None:
 
 
 def _waits_for_earlier_write(tx: Transaction, card: Approval, effect: CallEffect) -> bool:
-    """Hold a preapproved call until an earlier write of its pass ends, or ask a person after one
-    that failed; return False if all have succeeded."""
+    """Hold a preapproved call until an earlier write of its pass ends, or ask a person if one
+    has failed; return False if all have succeeded."""
     ((awaited, failed),) = find_earlier_writes([card.tool_call])
     if failed:
         replace_card(tx, card, effect, f"This was planned after another change, which {failed}.")

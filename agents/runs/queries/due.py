@@ -96,7 +96,7 @@ def _select_orphaned_runs(status: RunStatus) -> QuerySet[Run]:
     rows = Run.objects.filter(
         ~Exists(had_ended), parent_call__status=CallStatus.CANCELLED, cancel_requested_at=None
     )
-    # Every parked run has an open call, so this leaves none out.
+    # Every parked run has an open call, so this condition leaves none of them out.
     if status in PARKED:
         open_calls = ToolCall.objects.exclude(status__in=TERMINAL_CALLS)
         rows = rows.filter(pk__in=open_calls.values("run_id"))

@@ -32,13 +32,13 @@ Path = tuple[str, ...]
 
 
 class Words(str):
-    """Words of Gadget in the place of a value; they are shown without its frame."""
+    """Words of Gadget in the place of a value; they are shown without a value's frame."""
 
     __slots__ = ()
 
 
 NOT_CHANGED = Words("not changed")
-"""In the place of the new value of a field that the call leaves as it is."""
+"""Stands in place of the new value of a field that the call leaves unchanged."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ def find_differences(old: Approval, new: Approval) -> list[Change]:
     """List at most 20 differences: first in the params, then in the effect where the params do not
     explain them. If there are more, the last says how many.
 
-    If the two cards show the same, but something else about a target differs, it says so.
+    If the two cards show the same, but something else about a target differs, one entry says so.
     """
     params = list(_compare_params(old, new))
     param_changes = {
@@ -214,8 +214,8 @@ def _compare_missing_previews(old: Approval, new: Approval) -> Iterator[Change]:
 
 
 def _compare_targets(old: dict[str, Any], new: dict[str, Any]) -> Iterator[Change]:
-    """Yield the differences between the two states of a target; if only its version differs, one
-    that says so."""
+    """Yield the differences between the two states of a target; if only its version differs,
+    yield an entry that says so."""
     found = list(_compare_values(old, new))
     was, is_now = old.get("label"), new.get("label")
     if was != is_now and (was, is_now) not in [(each.before, each.after) for each in found]:

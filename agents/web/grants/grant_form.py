@@ -50,7 +50,7 @@ LOOKUP_CHOICES = tuple(
     for each in CHOICES
     if each[0].removeprefix(EACH) in {Rule.EQUALS, Rule.ONE_OF, Rule.COMES_FROM, Rule.TYPED, ABSENT}
 )
-"""The choices for a param of the call whose result brings a value: nothing about it stays open."""
+"""The choices for a param of the call whose result brings a value: they leave no param open."""
 LIFETIMES = (
     ("1h", "1 hour", timedelta(hours=1)),
     ("8h", "8 hours", timedelta(hours=8)),
@@ -72,8 +72,8 @@ class SentenceRow:
         kind: "text" if the values are used as typed, "json" if they are written as JSON.
         rule: one of `CHOICES`.
         least, most: the bounds of RANGE, as typed.
-        tool: the tool whose call has the param, if its result brings a value; empty for the param
-            of a granted call.
+        tool: the tool whose call has the param, for a call whose result brings a value; empty for a
+            param of the granted call.
         origin: where the value comes from.
     """
 

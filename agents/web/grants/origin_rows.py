@@ -128,7 +128,7 @@ def list_tools(parts: Iterable[OriginPart]) -> list[str]:
 
 
 def check_depth(depth: int) -> None:
-    """Check through how many results a value is traced back.
+    """Check the number of results through which a value is traced back.
 
     Raises:
         Invalid: there are too many, or they lead to each other.

@@ -21,8 +21,8 @@ from agents.web.lists.run_pages import MAX_SCANNED
 PAGE_SIZE = 50
 MAX_SEQ = 2**62
 MAX_DELAY = timedelta(hours=1)
-"""A time for which no entry ever waits for a lock. Entries are numbered in the order of their
-times, except entries that waited for a lock."""
+"""Longer than any entry waits for a lock. Entries are numbered in the order of their times, except
+entries that waited for a lock."""
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,8 @@ from agents.web.panel.timeline import DrawnSegment, load_timeline_from
 RUN_RELATIONS = ("employee", "organization", "created_by")
 """The related rows that lines and cards show besides the run."""
 EVENTS_BEFORE_END = (EventType.ASSISTANT_MESSAGE, EventType.ANSWER_CUT, EventType.HISTORY_SHORTENED)
-"""The types of event that can directly precede the run's end, in the same transaction; the end
-shows the answer."""
+"""The types of event that can directly precede the run's end, in the same transaction. A
+message with the answer is hidden, because the end shows it."""
 FIRST_CALL_EVENTS = frozenset(
     {
         EventType.TOOL_START,

@@ -101,8 +101,8 @@ PARSER.core.ruler.at("inline", _parse_inlines)
 def render_markdown(text: str, under: int = 2) -> SafeString:
     """Render Markdown as sanitized HTML, with links to http and https only, which send no referrer.
 
-    A text that is too complex to render quickly is shown as written. The HTML is cached, by the
-    languages that are ordinary to the reader, too.
+    A text that is too complex to render quickly is shown as written. The HTML is cached
+    separately for the languages of each reader's organization.
 
     Args:
         under: the level of the heading above the text, 1 to 6.

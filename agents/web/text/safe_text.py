@@ -1,7 +1,7 @@
 """Safe display of text that others wrote: escaped, with visible hidden characters, long values
 folded.
 
-What is ordinary in the languages of the reader's organization is shown as it is.
+Characters that are ordinary in the languages of the reader's organization are shown unchanged.
 """
 
 from __future__ import annotations

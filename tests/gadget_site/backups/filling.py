@@ -57,8 +57,8 @@ def list_unused() -> list[str]:
 
 
 def _work(workshop: Workshop) -> None:
-    """Leave a delegated task, a call under a standing grant that has not started, an approved call,
-    and a running read."""
+    """Leave open a delegated task, a call under a standing grant that has not started, an approved
+    call, and a running read."""
     may_ask(workshop.employee)
     may_delegate(
         workshop.employee, hire(workshop, "Kim", asking(call("probe.effect", name="child")))

@@ -107,7 +107,7 @@ def test_a_site_served_over_https_is_https_unless_a_trusted_proxy_says_otherwise
 @pytest.mark.parametrize("kind", ["http", "websocket"])
 @pytest.mark.parametrize("peer", [PROXY, LIAR])
 @pytest.mark.parametrize("name", HEADERS)
-def test_headers_of_proxies_are_removed_and_cannot_move_the_paths(
+def test_headers_of_proxies_are_removed_and_cannot_set_the_root_path(
     kind: str, peer: str, name: str
 ) -> None:
     scope = {
@@ -125,7 +125,7 @@ def test_a_request_without_proxy_headers_is_not_flagged_as_forwarded() -> None:
     assert pass_on(CLIENT, host="h")["headers"] == [(b"host", b"h")]
 
 
-def test_a_client_cannot_move_the_paths_of_the_running_site(site: Site) -> None:
+def test_a_client_cannot_set_the_root_path_of_the_running_site(site: Site) -> None:
     with site.connect() as wire:
         assert wire.ask("GET", "/login/", {"Daphne-Root-Path": "/login"}).status == 200
         page = wire.ask(

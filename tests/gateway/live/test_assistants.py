@@ -1,5 +1,6 @@
-"""The real assistants, each set up by the guide: a command waits, runs once approved, and not once
-denied."""
+"""The real assistants, each set up by the guide: a command waits, and runs only after its
+approval.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +52,7 @@ def office(site: Site, secret: str) -> Iterator[Office]:
     "docs/hooks.md",
 )
 @pytest.mark.parametrize(("assistant", "file"), SET_UPS, ids=[file for _, file in SET_UPS])
-def test_a_command_runs_only_once_approved(
+def test_a_command_runs_only_after_its_approval(
     site: Site, office: Office, assistant: Assistant, file: str
 ) -> None:
     office.install(file)
@@ -127,7 +128,7 @@ def test_the_live_check_reports_an_assistant_that_does_not_use_the_hook(
     assert "The hook is not verified" in output
 
 
-def test_codex_uses_the_hooks_of_a_user_once_trusted_and_not_after_an_edit(
+def test_codex_uses_a_users_hooks_only_while_they_are_trusted_and_unedited(
     site: Site, office: Office
 ) -> None:
     own = CODEX.files[1]

@@ -227,7 +227,7 @@ def test_a_call_allowed_by_a_rule_is_not_reported(tmp_path: Path) -> None:
     assert hook.answer(given) == (0, "", "")
 
 
-def test_the_call_of_an_ask_contains_exactly_the_tool_folder_and_input_that_will_run(
+def test_the_call_of_an_ask_contains_exactly_the_tool_the_folder_and_the_input_that_will_run(
     site: Site, hook: Hook
 ) -> None:
     with decided(site, approves=False):

@@ -389,7 +389,9 @@ class TestAccessToTheServer:
         assert not Run.objects.exists()
         assert post(site, secret).status_code == 200
 
-    def test_is_slowed_down_for_a_flood_of_wrong_keys(self, site: Site, secret: str) -> None:
+    def test_is_refused_for_a_while_after_many_wrong_keys_but_not_for_a_working_key(
+        self, site: Site, secret: str
+    ) -> None:
         responses = [
             post(site, "wrong").status_code for _ in range(MAX_WRONG_KEYS_PER_MINUTE * 2 + 1)
         ]
@@ -399,7 +401,7 @@ class TestAccessToTheServer:
     @pytest.mark.parametrize(
         "session", [{}, {"mcp_session_id": "made-up"}], ids=["no session", "wrong session"]
     )
-    def test_is_slowed_down_for_a_flood_of_requests(
+    def test_is_refused_for_a_while_after_many_requests_with_one_key_but_not_for_another_key(
         self, site: Site, secret: str, session: dict[str, str]
     ) -> None:
         with httpx2.Client(headers=make_headers(secret, **session)) as client:

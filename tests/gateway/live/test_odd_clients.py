@@ -175,7 +175,7 @@ class TestAcceptHeader:
     @pytest.mark.parametrize(
         "accept", ["*/*", "text/event-stream", "application/json, text/event-stream", None]
     )
-    def test_of_any_other_value_gets_a_stream(
+    def test_that_allows_streams_or_is_missing_gets_a_stream(
         self, site: Site, secret: str, accept: str | None
     ) -> None:
         headers = {name: value for name, value in make_headers(secret).items() if name != "Accept"}
@@ -189,7 +189,7 @@ class TestAcceptHeader:
         )
 
     @pytest.mark.parametrize("accept", ["text/html", "image/png"])
-    def test_without_json_and_streams_is_refused(
+    def test_that_allows_neither_json_nor_streams_is_refused(
         self, site: Site, secret: str, accept: str
     ) -> None:
         assert post(site, secret, Accept=accept).status_code == 406

@@ -174,7 +174,7 @@ class TestATaskRequest:
         "agents/mcp_server/tasks.py",
     )
     @pytest.mark.parametrize("name", ["t-0", "", "none"])
-    def test_is_refused_with_a_header_that_names_another_task(
+    def test_is_refused_unless_its_header_names_the_same_task(
         self, site: Site, secret: str, method: str, name: str
     ) -> None:
         task = ask(site, secret)

@@ -96,7 +96,9 @@ def test_a_host_that_is_no_longer_allowed_needs_approval_again(reading: Workshop
     assert statuses(reading.work()) == ["awaiting_approval"]
 
 
-def test_a_source_in_a_private_network_needs_permission(workshop: Workshop, api: Api) -> None:
+def test_a_call_to_a_source_in_a_private_network_fails_unless_it_is_allowed(
+    workshop: Workshop, api: Api
+) -> None:
     source = connect_api(workshop, api)
     offer(workshop, source, "crm.listContacts")
     forbid_private(source)

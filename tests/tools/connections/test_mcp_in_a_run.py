@@ -41,7 +41,7 @@ class TestAPublishedServer:
     def source(self, workshop: Workshop) -> Source:
         return connect_program(workshop, TIME_SERVER)
 
-    def test_stays_in_quarantine_until_its_tools_have_levels(
+    def test_its_tools_stay_in_quarantine_until_they_have_levels(
         self, workshop: Workshop, source: Source
     ) -> None:
         rows = SourceTool.objects.filter(source=source).order_by("tool")

@@ -198,7 +198,7 @@ class TestOpenCardOfAnApi:
             {"scopes": "write"},
         ],
     )
-    def test_depends_on_the_sources_authentication(
+    def test_the_tools_definition_hash_changes_with_the_sources_authentication(
         self, workshop: Workshop, source: Source, change: dict[str, str]
     ) -> None:
         before = promise_of(workshop, ADD)
@@ -285,7 +285,7 @@ class TestOpenCardOfAServer:
     @pytest.mark.parametrize(
         "change", [{"service": "payroll"}, {"environment": {"KEY": "payroll_token"}}]
     )
-    def test_depends_on_the_sources_account(
+    def test_the_tools_definition_hash_changes_with_the_sources_account(
         self, workshop: Workshop, server: Source, change: dict[str, Any]
     ) -> None:
         for service in ("notes", "payroll"):
@@ -321,7 +321,7 @@ class TestAnUnavailableTool:
         assert REASONS[how] in row.content
         assert api.received == []
 
-    def test_can_be_an_enabled_tool_without_a_grant(
+    def test_an_enabled_tool_without_a_grant_cannot_be_called(
         self, workshop: Workshop, api: Api, source: Source
     ) -> None:
         take(source, "crm.listContacts")
@@ -361,8 +361,8 @@ def say(definitions: Path, text: str) -> None:
 
 
 def take_away(api: Api, source: Source, how: str) -> None:
-    """Make the tool unavailable: `how` says whether it is gone from the API, left, switched off
-    with its source, or deleted."""
+    """Make the tool unavailable: the API drops it ("gone"), an admin stops offering it ("left"), or
+    its source is switched "off" or "deleted"."""
     if how == "gone":
         del api.paths["/contacts"]["post"]
         read(source)

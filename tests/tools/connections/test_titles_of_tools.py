@@ -192,7 +192,7 @@ class TestANewTitle:
         workshop.approve(workshop.card(run), confirm=WIRE)
         assert statuses(workshop.drive(run)) == [CallStatus.SUCCEEDED]
 
-    def test_is_accepted_by_its_own_box(
+    def test_is_accepted_only_with_its_own_checkbox_and_as_it_was_shown(
         self, workshop: Workshop, bank: Source, described: Path
     ) -> None:
         list_tools(described, wire=DISHONEST)

@@ -89,7 +89,9 @@ class TestToolsOfASource:
         assert SourceTool.objects.filter(source=source).count() == 1_000
         assert (len(made) <= 22, len(changed) <= 22, len(unchanged) <= 8) == (True, True, True)
 
-    def test_tools_beyond_the_limit_are_left_out_with_a_reason(self, source: Source) -> None:
+    def test_tools_described_twice_or_with_an_overlong_key_are_left_out_with_a_reason(
+        self, source: Source
+    ) -> None:
         long = DescribedTool(
             "GET /" + "x" * MAX_KEY_LENGTH, "crm.long", "", (), {}, "0" * 64, Level.READ
         )
@@ -115,7 +117,7 @@ class TestNamesOfTools:
         "A tool keeps its name even if its source changes, and all names are unique",
         "tools/connections/changes.py",
     )
-    def test_names_that_collide_are_numbered_by_first_appearance_in_any_later_order(
+    def test_names_that_collide_are_numbered_once_and_stay_in_any_later_order(
         self, source: Source
     ) -> None:
         keep(source, told("one", tool="show"), told("two", tool="show"), told("three", tool="SHOW"))
@@ -206,7 +208,7 @@ class TestALevel:
         take(source, "crm.search", level=Level.READ)
         assert row_of(source, "crm.search").state == "offered"
 
-    def test_cannot_be_lowered_by_a_server_that_reports_a_high_level_first(
+    def test_cannot_be_lowered_by_a_server_that_reports_a_high_level_meanwhile(
         self, server: Source
     ) -> None:
         """The server first reports the tool as a read, later as destructive, and then as a read

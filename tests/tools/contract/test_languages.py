@@ -1,4 +1,4 @@
-"""What is ordinary in a language is not odd where it is written, and stays odd elsewhere."""
+"""Spellings that are ordinary in a language are odd only where the language is not written."""
 
 # ruff: noqa: RUF001 - the tests are about such letters
 from __future__ import annotations
@@ -111,7 +111,7 @@ def test_a_word_of_two_alphabets_is_odd_in_every_language(word: str) -> None:
     assert find_odd_parts(f"pay {word} now", set(SCRIPTS))
 
 
-def test_a_script_is_found_by_most_letters_and_stands_for_a_language() -> None:
+def test_the_main_script_is_that_of_most_letters_and_stands_for_a_language() -> None:
     assert find_main_script("漢字とカナ abc") == "CJK"
     assert find_main_script("Acme, 12 км") == "LATIN"
     assert find_language(SCRIPTS["fa"]) == "ar"

@@ -123,7 +123,7 @@ def test_letters_and_digits_of_the_given_languages_are_left_alone() -> None:
     assert find("1۲00 EUR", "fa") == [("1۲00", DIGITS)]
 
 
-def test_parts_of_one_kind_in_one_text_are_bounded() -> None:
+def test_the_number_of_parts_of_one_kind_in_a_text_is_limited() -> None:
     assert len(find("aא1 " * (MOST_PARTS + 1))) == MOST_PARTS
 
 
@@ -182,7 +182,7 @@ def test_characters_are_folded_to_their_ascii_look_alikes(text: str, folded: str
     ("one", "other"),
     [("P4ypal", "Paypal"), ("Micr0soft", "Microsoft"), ("Асме", "Acme"), ("Bank ١٢", "Bank 12")],
 )
-def test_digits_between_letters_and_digits_of_other_scripts_do_not_distinguish_names(
+def test_names_look_the_same_despite_inner_digits_or_digits_of_another_script(
     one: str, other: str
 ) -> None:
     assert reduce_to_look(one) == reduce_to_look(other)

@@ -92,7 +92,7 @@ def test_a_redirect_to_an_allowed_host_drops_every_secret(
     assert not {"authorization", "cookie", "x-api-key", "referer"} & second.headers.keys()
 
 
-def test_a_redirect_back_does_not_restore_the_secrets(
+def test_a_second_redirect_does_not_restore_the_secrets(
     server: WebServer, door: GuardedClient
 ) -> None:
     server.routes["/"] = redirect(f"http://there.test:{server.port}/back")

@@ -99,7 +99,7 @@ def test_links_are_limited(server: WebServer) -> None:
         ("", "<p>x</p>", "x"),
     ],
 )
-def test_other_text_is_returned_unchanged(
+def test_text_is_returned_unchanged_and_content_without_a_type_is_read_as_a_page(
     server: WebServer, content_type: str, body: str, text: str
 ) -> None:
     server.routes["/"] = reply(

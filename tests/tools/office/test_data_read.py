@@ -81,7 +81,7 @@ def test_an_empty_result_lists_the_existing_values(acme: Organization) -> None:
     assert "Values of region in use: EU, US." in result.for_model()
 
 
-def test_figures_count_each_value_once(acme: Organization) -> None:
+def test_figures_count_the_records_with_each_value(acme: Organization) -> None:
     data = run_tool(GetStats, organization_id=acme.pk).data
     assert data["total"] == 3
     assert data["by_region"] == {"EU": 2, "US": 1}

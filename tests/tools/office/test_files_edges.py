@@ -79,7 +79,7 @@ class TestThePathToAFile:
     @pytest.mark.parametrize(
         ("name", "value"), [("MAX_FILES", 1), ("MAX_BYTES", 8), ("LARGEST_FILE", 4)]
     )
-    def test_is_refused_before_approval_if_it_exceeds_the_limits(
+    def test_a_path_to_a_file_beyond_the_limits_is_refused_before_approval(
         self, monkeypatch: pytest.MonkeyPatch, name: str, value: int
     ) -> None:
         monkeypatch.setattr(changes, name, value)

@@ -368,7 +368,9 @@ class TestWrite:
             results = list(pool.map(write, sealed))
         assert sum(result.success for result in results) == 1
 
-    def test_a_killed_write_leaves_the_old_file_and_nothing_else(self, folder: Path) -> None:
+    def test_a_killed_write_leaves_the_old_file_and_a_hidden_one_that_the_next_write_removes(
+        self, folder: Path
+    ) -> None:
         put(folder, "a.txt", "old")
         killed = subprocess.run([sys.executable, "-c", KILLED, str(folder.parent)], check=False)
         assert killed.returncode == -signal.SIGKILL

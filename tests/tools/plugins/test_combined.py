@@ -140,7 +140,7 @@ def test_a_source_that_cannot_start_leaves_no_source_running() -> None:
     assert source.tools() == []
 
 
-def test_a_toolbox_cannot_have_the_same_name_from_two_sources() -> None:
+def test_a_toolbox_cannot_have_tools_of_the_same_name_from_two_sources() -> None:
     toolbox = Toolbox()
     fill_toolbox(
         toolbox,

@@ -81,7 +81,7 @@ def test_only_the_entry_that_is_not_a_tool_is_left_out() -> None:
     assert source.left_out == ["3 is not a tool; for example: a class that inherits from Tool"]
 
 
-def test_several_versions_keep_their_author() -> None:
+def test_each_version_keeps_its_own_author() -> None:
     (source,), _ = start_plugins(["versions"])
     assert [(tool.id, tool.author) for tool in source.tools()] == [
         ("versions.hello@1.0", "gadget-promises"),

@@ -27,7 +27,7 @@ def test_the_guide_shows_the_whole_package(language: str, file: str) -> None:
     assert blocks(GUIDE, language)[0] == (EXAMPLE / file).read_text(encoding="utf-8")
 
 
-def test_the_package_contains_nothing_else() -> None:
+def test_the_package_contains_only_the_files_in_the_guide() -> None:
     found = {path.relative_to(EXAMPLE).as_posix() for path in EXAMPLE.rglob("*") if path.is_file()}
     assert {path for path in found if "__pycache__" not in path} == {
         "pyproject.toml",

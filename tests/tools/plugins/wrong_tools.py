@@ -31,7 +31,7 @@ from tools.contract import (
 NAN = float("nan")
 DAY = date(2026, 5, 4)
 ran: list[str] = []
-"""The names of the writes that ran, one entry per run."""
+"""The names of the writes that ran, one entry for each execution."""
 
 
 class Right(Tool):

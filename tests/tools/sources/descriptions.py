@@ -102,8 +102,8 @@ def _fetched_by_pip() -> Path:
 
 @cache
 def _fetched_by_npm() -> Path:
-    """Return the folder with the archives from npm, downloaded under the same conditions. Code in
-    them never runs."""
+    """Return the folder with the archives from npm, downloaded once, and again if the pins change.
+    Code in them never runs."""
     folder = Path(sys.prefix) / "descriptions-npm"
     if not _is_stamped(folder, NPM_PINS):
         folder.mkdir(exist_ok=True)

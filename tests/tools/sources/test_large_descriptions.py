@@ -113,7 +113,7 @@ def test_every_tool_is_legal_in_the_toolbox_and_for_providers(published: Publish
 
 def _schemas_of(operation: ApiOperation) -> list[dict[str, Any]]:
     """Return the schema of each of the operation's params, and the enclosing schema without them.
-    They are separate because many operations share schemas, and each schema is checked only once.
+    Many operations share schemas; returned separately, each schema is checked only once.
     """
     return [*operation.params["properties"].values(), {**operation.params, "properties": {}}]
 

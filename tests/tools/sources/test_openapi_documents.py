@@ -168,7 +168,7 @@ def test_a_description_with_faults_is_read_as_far_as_possible() -> None:
     }
 
 
-def test_servers_are_listed_as_in_the_description() -> None:
+def test_servers_are_listed_as_addresses_with_their_variables_filled_in() -> None:
     server = {"url": "https://{region}.example.com/v1/", "variables": {"region": {"default": "eu"}}}
     assert read_description(described(PET, servers=[server, {"url": "/v2"}])).servers == (
         "https://eu.example.com/v1",

@@ -288,7 +288,7 @@ def test_an_operation_with_a_body_that_params_cannot_express_is_left_out(kind: s
     )
 
 
-def test_tool_names_do_not_depend_on_the_order() -> None:
+def test_tool_names_do_not_depend_on_the_order_of_the_operations() -> None:
     paths = {
         f"/{n}": {"get": {"operationId": operation_id}}
         for n, operation_id in enumerate(

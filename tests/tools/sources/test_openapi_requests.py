@@ -210,7 +210,7 @@ def test_a_sent_path_stays_below_its_prefix_however_often_it_is_decoded(value: s
 
 
 @pytest.mark.parametrize("value", ["", ".", "..", "a\nb", "a\r\nHost: evil", "\t", "\x7f"])
-def test_a_path_value_that_leads_to_another_path_is_refused_before_sending(
+def test_a_path_value_that_is_empty_dots_or_has_control_characters_is_refused_before_sending(
     outside: Outside, value: str
 ) -> None:
     result = outside.call(outside.tool(ONE_PATH), {"id": value})

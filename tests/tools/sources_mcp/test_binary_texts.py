@@ -344,7 +344,7 @@ HARMLESS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("name", HARMLESS)
-def test_other_texts_stay_unchanged(name: str) -> None:
+def test_harmless_texts_stay_unchanged(name: str) -> None:
     value = HARMLESS[name]
     assert replace_binary(value) == value
     assert replace_binary({"rows": [{"value": value}]}) == {"rows": [{"value": value}]}

@@ -1,6 +1,6 @@
 """Random histories of a card under rules with conditions, and a second, slow implementation.
 
-The slow judge never reads a spelling: each value and name is built with the meaning that it has.
+The slow judge never interprets a spelling: each value and name is built together with its meaning.
 """
 
 from __future__ import annotations
@@ -203,7 +203,7 @@ def _meets_slowly(condition: Condition, world: World) -> bool:
 
 
 def _list_meant(param: str, world: World) -> Iterator[Built]:
-    """Yield what stands in a param of the name anywhere, and where the path cannot go on."""
+    """Yield every value called `amount`, and each `order` that the path cannot enter."""
     for place, built in world.places:
         if place[-1] == "amount" or (param == "order.amount" and place == ("order",)):
             yield built

@@ -191,11 +191,11 @@ class TestDeputies:
             == f"{first.name} has approved this, and together you count as one approval"
         )
 
-    def test_deputies_of_different_people_have_separate_votes(self) -> None:
+    def test_share_no_vote_with_people_whom_they_do_not_represent(self) -> None:
         stranger = replace(FRED, deputy_for=(LEA,))
         assert may_decide(stranger, CARD, [CastVote(FAY)], [TWO_OF_FINANCE]).completes
 
-    def test_make_a_rule_that_needs_both_impossible(self) -> None:
+    def test_make_a_rule_unmeetable_if_it_needs_both_them_and_their_principal(self) -> None:
         people = [FAY, replace(FRED, deputy_for=(FAY,))]
         assert find_stuck(count_votes(CARD, [], [TWO_OF_FINANCE]), CARD, people) == [TWO_OF_FINANCE]
         assert find_stuck(count_votes(CARD, [], [TWO_OF_FINANCE]), CARD, [FAY, FRED]) == []
@@ -225,7 +225,7 @@ class TestDeputies:
             == f"{ONE_MORE}, by someone whose approval counts"
         )
 
-    def test_deputies_without_their_role_do_not_use_up_the_vote(self) -> None:
+    def test_do_not_use_up_their_principals_vote_after_losing_their_role(self) -> None:
         lost = CastVote(replace(BEN, may_approve=False), FAY)
         assert decide(FAY, lost) == "counted"
 

@@ -95,7 +95,7 @@ def test_a_failure_after_a_first_effect_is_not_definite(server: WebServer) -> No
     assert methods(server) == ["POST", "GET"]
 
 
-def test_an_approved_read_checks_before_its_reads(server: WebServer) -> None:
+def test_an_approved_read_checks_its_lease_before_its_requests(server: WebServer) -> None:
     lease = Lease()
 
     def work(_: ToolContext) -> str:

@@ -201,7 +201,7 @@ def test_json_nested_too_deeply_counts_as_a_host_that_is_not_allowed() -> None:
     assert find_named_hosts({"body": body}) == {"'JSON nested too deeply to read'"}
 
 
-def test_a_file_name_or_a_field_is_not_a_host() -> None:
+def test_file_names_and_fields_are_no_hosts_in_params_for_paths_and_sorting() -> None:
     assert (
         find_named_hosts({"path": "README.md", "sort": "user.id", "filePath": "a.md"})
         == frozenset()
@@ -237,7 +237,7 @@ def test_the_reason_names_the_host_at_every_level_and_drafts_need_approval_like_
     assert "and 4 more, not on" in many
 
 
-def test_a_built_in_tool_declares_its_own_hosts() -> None:
+def test_a_built_in_tools_params_are_not_searched_for_hosts() -> None:
     assert (
         judged({"x": "https://evil.example"}, Outside(source="built in")).permission
         is Permission.AUTO

@@ -53,7 +53,7 @@ def raising(error: BaseException) -> Does:
     ],
     ids=lambda error: type(error).__name__,
 )
-def test_an_exception_is_logged_in_full_and_reported_by_its_code(
+def test_an_exception_is_logged_in_full_but_not_shown_in_the_result(
     error: BaseException, caplog: pytest.LogCaptureFixture
 ) -> None:
     told = error_of(run_tool(raising(error)))

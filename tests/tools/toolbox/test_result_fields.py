@@ -52,7 +52,7 @@ def test_a_failure_keeps_its_details() -> None:
 
 
 @pytest.mark.parametrize("fails", [False, True])
-def test_type_and_details_survive_storage_and_reach_people_and_rest(fails: bool) -> None:
+def test_type_and_details_survive_storage_and_are_among_the_listed_parts(fails: bool) -> None:
     fields: dict[str, Any] = {"content_type": "text/csv", "details": {"rows": 1}}
     built = (
         ToolResult.failed(ToolError(ErrorCode.NOT_FOUND, "It is gone."), page=2, **fields)

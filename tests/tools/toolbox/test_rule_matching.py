@@ -162,7 +162,7 @@ def test_an_absent_param_meets_a_condition_only_under_an_open_schema(
         ({"amount": None}, "amount may be at least 1000: it is null", False),
     ],
 )
-def test_a_match_names_the_value_and_its_doubt(
+def test_a_match_names_the_value_and_says_if_it_is_sure(
     params: dict[str, Any], why: str, *, is_sure: bool
 ) -> None:
     match = find_match(LARGE, params)
@@ -245,7 +245,7 @@ def test_a_prefix_that_ends_inside_a_host_is_refused(prefix: str, param: str) ->
         complete_prefix(prefix, param)
 
 
-def test_a_limit_reads_a_prefix_as_in_the_time_of_its_recording() -> None:
+def test_a_limit_recorded_under_the_first_reading_still_reads_a_prefix_that_way() -> None:
     inside = {"url": "https://files.acme.example.evil.test/"}
     limit = Condition("url", Rule.PREFIX, "https://files.acme.example")
     assert limit.find_violation(inside)

@@ -77,7 +77,9 @@ def test_lines_without_a_value_are_omitted_from_an_error() -> None:
         (ErrorCode.NOT_FOUND, True, True),
     ],
 )
-def test_only_some_failures_are_definite(code: ErrorCode, attempted: bool, definite: bool) -> None:
+def test_the_code_and_the_attempt_decide_if_a_failure_is_definite(
+    code: ErrorCode, attempted: bool, definite: bool
+) -> None:
     error = ToolError(code, "x", attempted=attempted)
     assert error.is_definite is definite
     told = ToolResult.failed(error).error

@@ -117,7 +117,7 @@ def test_an_unfillable_signature_is_refused_when_the_tool_is_created() -> None:
         tool("sample.refused", color="red")(many)
 
 
-def test_a_list_can_contain_classes_and_functions() -> None:
+def test_a_source_accepts_a_tool_made_from_a_function() -> None:
     source = BuiltinSource([forecast])
     source.start()
     assert source.tool("weather.forecast") is forecast

@@ -48,7 +48,7 @@ def test_a_division_by_zero_is_explained(zero: float) -> None:
     "The calculator adds, subtracts, multiplies and divides by these names, and explains a zero",
     "tools/office/tools/utility.py",
 )
-def test_the_model_is_offered_the_documented_names() -> None:
+def test_the_operations_have_the_documented_names() -> None:
     operations = Calculate().parameters[0].schema["enum"]
     assert operations == ["add", "subtract", "multiply", "divide"]
     results = [

@@ -18,7 +18,7 @@ LEAST = 300
 
 
 @pytest.mark.parametrize("row", TABLE, ids=lambda row: f"{row.kind} {row.params!r}"[:60])
-def test_each_spelling_has_its_right_side(row: Spelling) -> None:
+def test_each_spelling_has_its_correct_outcome(row: Spelling) -> None:
     assert can_meet(row.rule, row.params) is row.applies, "rule"
     assert (row.limit.find_violation(row.params) is None) is row.holds, "limit"
     assert _is_granted(row) is row.holds, "standing grant"
@@ -26,7 +26,7 @@ def test_each_spelling_has_its_right_side(row: Spelling) -> None:
         assert _is_from_outside(row) is row.is_found, "provenance"
 
 
-def test_the_table_is_long_and_has_both_sides() -> None:
+def test_the_table_is_long_and_has_both_outcomes() -> None:
     assert len({repr(row) for row in TABLE}) >= LEAST
     for side in ("applies", "holds", "is_found"):
         counts = Counter(getattr(row, side) for row in TABLE)

@@ -1,6 +1,6 @@
-"""Spellings of values with the right side for rules, limits, standing grants and provenance.
+"""Spellings of values with the correct outcome for rules, limits, standing grants and provenance.
 
-The right side follows from how a spelling is built, never from the code under test.
+The outcome follows from how a spelling is built, never from the code under test.
 """
 
 # ruff: noqa: RUF001 - the spellings consist of such letters
@@ -20,14 +20,14 @@ LETTER = f"Send it to {NAME} at once."
 
 @dataclass(frozen=True)
 class Spelling:
-    """A call with the conditions that a rule, and a limit or grant, have on it.
+    """A call, and the conditions that a rule and a limit or grant place on it.
 
     Attributes:
         rule, limit: the condition of an approval rule, and of a limit and a standing grant.
         planted: a text from outside that has the value in its usual spelling.
         applies: the rule applies.
         holds: the limit and the grant hold.
-        is_found: provenance finds the value in the planted text; None where that says nothing.
+        is_found: provenance finds the value in the planted text; None if this is not checked.
     """
 
     kind: str

@@ -45,7 +45,7 @@ class World:
         ]
 
     def see(self, number: int) -> Voter:
-        """Return this person with the people whose deputy they are, as the product loads them."""
+        """Return this person with the people they represent, as the product loads them."""
         represented = {
             one: [other for deputy, other in sorted(self.deputies) if deputy == one]
             for one in self.people

@@ -83,7 +83,7 @@ class McpConnection:
 
     @property
     def evidence(self) -> Evidence:
-        """The evidence for an error before or besides the call."""
+        """The evidence for an error outside the call."""
         return Evidence(self.status, self.body.words if self.body else "", self.fault)
 
     @property

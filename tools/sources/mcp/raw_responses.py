@@ -179,8 +179,8 @@ def find_response(
 
 
 def find_words(value: Any) -> str:
-    """Return the words of an error in any form: a text, the first text under a usual key, or else
-    the JSON."""
+    """Return the message of an error of any shape: a text, the first text under a usual key, or
+    else the JSON."""
     if isinstance(value, str):
         return value[:_MAX_WORDS_LENGTH]
     if isinstance(value, dict):

@@ -100,8 +100,8 @@ class OpenAPITool(ExternalTool):
 
     Args:
         level: the admin's level; None for the inferred one. An operation that embeds other requests
-            is destructive unless that was already the inferred level: only then had the admin seen
-            the reason.
+            is destructive, unless its inferred level was destructive when the admin chose: only
+            then had they seen the reason.
         tokens: the cache of OAuth 2 access tokens.
     """
 

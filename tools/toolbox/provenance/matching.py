@@ -18,7 +18,7 @@ from tools.toolbox.provenance.parts import Leaf, Needle, Part, list_leaves
 from tools.toolbox.provenance.sightings import Provenance, SeenIn, Sighting
 
 MANY_VALUES = 60
-"""The number of values from which listing the words of the results first saves time."""
+"""The number of values from which it saves time to list the words of the results first."""
 _MAX_STEPS = 200
 """The number of a word's occurrences that are checked one by one; a hostile text can have a
 million."""
@@ -225,8 +225,8 @@ def find_own_data(
     earlier result.
 
     Args:
-        has_same_recipients: returns True if all recipients of this request know a result from
-            outside.
+        has_same_recipients: returns True if all recipients of this request already know the
+            given result from outside.
     """
     found: list[str] = []
     listed = list_leaves(params, offered, frozenset())

@@ -128,7 +128,7 @@ def test_spreadsheet_formats_are_read(text: str, acme: Organization) -> None:
     ]
 
 
-def test_quoted_separators_in_the_first_line_do_not_count(acme: Organization) -> None:
+def test_quoted_commas_are_not_taken_for_separators(acme: Organization) -> None:
     text = '"name";"status"\n"Acme, Inc, Co, Ltd";active\n'
     assert imported(text, acme).imported == 1
     with pytest.raises(ImportRefusedError, match="unknown column 'a,b,c'"):

@@ -159,7 +159,7 @@ def test_a_request_contains_own_data_unless_it_is_known_outside_or_typed() -> No
     assert carry(SourceIndex([own, typed]), {"query": "Globex Corporation"}) == OwnData()
 
 
-def test_a_value_from_another_recipient_is_still_own_data() -> None:
+def test_a_value_known_only_to_another_recipient_is_still_own_data() -> None:
     index = SourceIndex([PAGE, SeenText(SeenIn.OWN, "Mallory Quill")])
     assert carry(index, {"q": "Mallory Quill"}) == OwnData()
     for params in ({"q": "Mallory Quill"}, {"url": "https://ok.example/?q=mallory+quill"}):
