@@ -11,7 +11,7 @@ from tests.source_tree import ROOT
 ITEMS = tuple("abcdefghij")
 DATABASES = ("sqlite", "postgresql")
 JOURNEYS = 27
-"""The number of subjects that have journeys."""
+"""The fewest journeys in the fixed set: one for each subject that has any."""
 
 
 @pytest.fixture(autouse=True)

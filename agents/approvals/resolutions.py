@@ -89,7 +89,7 @@ def _make_result(outcome: str, by: str, reason: str) -> ToolResult:
     error = ToolError(
         ErrorCode.OUTCOME_UNKNOWN,
         f"{by} reported that it did not happen: {reason}",
-        recovery_hint="You may ask for it again; a person will decide again.",
+        recovery_hint="You may ask for it again; it then needs approval again.",
         attempted=False,
     )
     return ToolResult.failed(error)

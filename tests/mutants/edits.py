@@ -172,7 +172,7 @@ def _leave_out_condition(text: _Text, node: ast.AST) -> _Found:
     if _called(node) in {"Q", "get", "When"} and (
         len(parts) == 1 or not node.keywords or _has_text_first(node)
     ):
-        return  # without it, the call is an error or means something else; dicts and routers have `get` too
+        return  # no condition can be left out, or it is the `get` of a dict or a router
     for left_out in parts:
         if not _is_positional_lookup(node, left_out):
             kept = ", ".join(text.of(each) for each in parts if each is not left_out)

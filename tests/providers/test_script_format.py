@@ -134,7 +134,7 @@ def test_a_missing_value_is_an_empty_text_in_a_closing_answer(text: str, expecte
         ("{{- 1 -}}", True),
     ],
 )
-def test_a_condition_may_be_missing_a_constant_or_one_expression(
+def test_a_condition_is_optional_and_may_be_a_constant_or_one_expression(
     condition: bool | str | None, expected: bool
 ) -> None:
     assert is_true(condition, scope(calls=[])) is expected

@@ -33,8 +33,8 @@ class NotExecuting(RuntimeError):
 
 
 def record_result(tx: Transaction, call: ToolCall, done: CallExecution) -> bool:
-    """Store and publish the result of an executing call; return False if the call does not execute
-    in this epoch."""
+    """Store and publish the result of an executing call; return False if the call is not
+    executing in this epoch."""
     changed = ToolCall.objects.filter(
         pk=call.pk, status=CallStatus.EXECUTING, exec_epoch=done.epoch
     ).update(**build_end_columns(tx, call, done.result, done.duration_ms))
@@ -48,7 +48,7 @@ def record_results(tx: Transaction, finished: list[tuple[ToolCall, CallExecution
     """Store and publish several results in one statement.
 
     Raises:
-        NotExecuting: a call does not execute in its epoch; the transaction must be rolled back.
+        NotExecuting: a call is not executing in its epoch; the transaction must be rolled back.
     """
     updates = []
     for call, done in finished:

@@ -81,7 +81,7 @@ def suspend(tx: Transaction, call: ToolCall, wait: Suspend, duration_ms: int) ->
     If the question or the delegation is refused, the refusal becomes the call's result.
 
     Raises:
-        NotExecuting: the call does not execute in the driver's epoch; the transaction must be
+        NotExecuting: the call is not executing in the driver's epoch; the transaction must be
             rolled back.
     """
     mine = ToolCall.objects.filter(

@@ -58,7 +58,7 @@ def _describe_started(call: ToolCall, report_text: str) -> CallReport:
     if call.status == CallStatus.OUTCOME_UNKNOWN:
         return CallReport("bad", "We don’t know whether this happened.")
     if call.late_effect is not None:
-        return CallReport("bad", "Marked as not done, but it happened later.")
+        return CallReport("bad", "Marked as not done, but later reported as done.")
     state, word = (
         ("good", "Succeeded") if call.status == CallStatus.SUCCEEDED else ("bad", "Failed")
     )

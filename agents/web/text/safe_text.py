@@ -267,7 +267,7 @@ def _flag_part(text: str, odd: OddPart, languages: frozenset[str]) -> str:
         _mark_letter(each) if each[0] in odd.letters else escape(each)
         for each in CHARACTER_CLUSTER.findall(part)
     )
-    # Without the characters themselves: hidden ones would become tokens inside the attribute.
+    # Only names are listed: hidden characters would become tokens inside the attribute.
     names = (unicodedata.name(char, "unknown").lower() for char in sorted(odd.letters)[:MAX_NAMED])
     named = ", ".join(names)
     return letters + format_html(

@@ -53,7 +53,7 @@ def give_own_passwords() -> None:
         user.save()
 
 
-def test_every_account_with_the_demo_password_is_listed(demo: None) -> None:
+def test_every_active_account_with_the_demo_password_is_listed(demo: None) -> None:
     assert find_open_accounts() == EVERYBODY
     User.objects.filter(username="viewer").update(is_active=False)
     changed = User.objects.get(username="operator")

@@ -164,7 +164,7 @@ def _spell_equal_numbers() -> Iterator[Spelling]:
         yield Spelling("another code", {"code": code}, text, text, applies=False, holds=False)
 
 
-# Texts: rule, limit and grant name one text.
+# Texts: the rule, the limit and the grant match the text NAME.
 
 TWINS = str.maketrans({"o": "о", "e": "е", "x": "х", "i": "і"})
 WIDE = str.maketrans(

@@ -140,7 +140,7 @@ class GetStats(Tool):
             f"**{name.removeprefix('by_').capitalize()}**\n\n{build_markdown_table(columns, counts.items())}"
             for name, counts in groups.items()
         ]
-        head = f"{total} records{_describe_filters(params)}; {data['archived']} in the archive"
+        head = f"{total} records{_describe_filters(params)}; {data['archived']} of all records in the archive"
         return ToolResult.ok(
             data,
             f"Counted {total} records{_describe_filters(params)}",
