@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 from urllib.parse import unquote
 
+import re2
+
 from tools.contract import find_named_hosts
 from tools.toolbox.conditions import LONGEST_SEARCHED, Condition, Rule
 from tools.toolbox.param_values import ABSENT, is_number
@@ -36,8 +38,8 @@ def can_meet(condition: Condition, params: Mapping[str, Any]) -> bool:
             if value is not ABSENT
         ]
         return any(value is _UNREADABLE or _may_hold(condition, value) for value in values)
-    except (RecursionError, ValueError):
-        return True  # nested too deeply to be compared, or not JSON
+    except (RecursionError, ValueError, ArithmeticError, re2.error):
+        return True  # nested too deeply to be compared, not JSON, or not a pattern
 
 
 def _find_values(node: Any, path: list[str]) -> Iterator[Any]:
@@ -89,7 +91,7 @@ def _may_equal(value: Any, expected: Any) -> bool:
     if isinstance(value, bool) or isinstance(expected, bool):
         return value is expected or type(value) is not type(expected)
     if is_number(value) and is_number(expected):
-        return bool(value == expected) or math.isnan(value)
+        return bool(value == expected) or (isinstance(value, float) and math.isnan(value))
     return True
 
 

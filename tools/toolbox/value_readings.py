@@ -35,10 +35,13 @@ class Reading(IntEnum):
 
 TODAY = Reading.FOLDED
 LONGEST_READ = 20_000
-"""Only this many characters of a text are read in all ways; no longer text imitates a short one."""
+"""Only this many characters of a text are read in all ways; a longer text may mean any short one,
+because programs remove spaces, hidden characters and detours of a path."""
 LONGEST_NUMBER = 40
 _MOST_ROUNDS = 20
 """The most times that escapes are decoded; a text with more layers cannot be read."""
+_MOST_GROWTH = 2
+"""A long text that grows more when its characters are folded cannot be read, as it takes long."""
 _PUNCTUATION = {ord(char): look for char, look in TWINS.items() if look in set("./\\:?#@%;")}
 _HIDDEN = frozenset({"Cf", "Cc"})
 _OVERLONG = re.compile(r"%(?:c([01])|e0%8([01])|f0%80%8([01]))%([89ab][0-9a-f])", re.IGNORECASE)
@@ -115,14 +118,17 @@ def read_numbers(text: str) -> frozenset[Decimal]:
 
 def decode_completely(text: str) -> str | None:
     """Decode escapes until nothing changes, and fold characters as servers do; None if there are
-    too many layers.
+    too many layers, or it grows too long.
 
     Control characters disappear, wide and look-alike punctuation becomes plain, `\\` becomes `/`.
     """
+    longest = max(LONGEST_READ, len(text) * _MOST_GROWTH)
     for _ in range(_MOST_ROUNDS):
         decoded = _decode_once(text)
         if decoded == text:
             return text
+        if len(decoded) > longest:
+            return None
         text = decoded
     return None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -48,6 +49,17 @@ def test_a_smaller_or_missing_amount_does_not_meet_a_bound(value: Any) -> None:
         (Rule.EQUALS, 5000, [1, 5000], True),
         (Rule.EQUALS, 5000, 5000.0, True),
         (Rule.EQUALS, 5000, 4999, False),
+        (Rule.EQUALS, 5, 10**400, False),
+        (Rule.EQUALS, 5.5, [10**400], False),
+        (Rule.ONE_OF, [5, 10**400], 10**400, True),
+        (Rule.PATTERN, r"\Qabc", "abd", True),
+        *(
+            (Rule.EQUALS, "acme", value, True)
+            for value in (" " * 20_001 + "acme", "\u200b" * 20_001 + "acme", "ACME" + "\n" * 20_001)
+        ),
+        (Rule.PREFIX, "/srv/private/", "/." * 10_001 + "/srv/private/x", True),
+        (Rule.PREFIX, "/srv/private/", "/tmp/" + "x" * 1_000, False),
+        (Rule.EQUALS, "acme", "x" * 1_000, False),
         (Rule.EQUALS, "prod", "PROD ", True),
         (Rule.EQUALS, "prod", "\uff50\uff52\uff4f\uff44", True),
         (Rule.EQUALS, "prod", "pr\u200bod", True),
@@ -186,6 +198,15 @@ def test_a_recorded_ruling_is_judged_by_the_reading_of_its_time() -> None:
     for kept, is_strange in ((stored, False), (old, True)):
         objection = Ruling.from_json(kept).find_objection("bank.pay", Level.WRITE, 1, card.params)
         assert (objection is not None) is is_strange
+
+
+def test_a_text_that_grows_when_it_is_read_is_compared_quickly() -> None:
+    started = time.process_time()
+    for start in ("", "/srv/"):
+        condition = Condition("account", Rule.PREFIX, "/srv/")
+        assert can_meet(condition, {"account": f"{start}{chr(0xFDFA) * 100_000}"})
+    assert time.process_time() - started < 1
+    assert not can_meet(condition, {"account": chr(0xFDFA) * 100})
 
 
 JSON = st.recursive(
