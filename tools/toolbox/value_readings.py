@@ -57,7 +57,12 @@ _AUTHORITY = re.compile(
 )
 _EMAIL = re.compile(r"\s*(?:mailto:)?[^\s/?#@:]{1,64}@([^\s/?#@:,;<>]*)", re.IGNORECASE)
 _BARE_HOST = re.compile(r"\s*((?:[^\s/?#@:.]{1,63}\.)+([^\s/?#@:.]{2,63}))\.?(?=[/?#:\s]|$)")
+_MORE_HOSTS = re.compile(r"[\s,;<>@]")
 _WORDS_OF_HOST = re.compile(r"[\w-]+(?:\.[\w-]+)*\.?")
+_BEFORE_HOST = re.compile(
+    r"\s*(?:(?:[a-z][a-z0-9+.-]*:)?/{2,}|(?:https?|wss?|ftp):/*|mailto:)(?:[^\s/?#]*@)?",
+    re.IGNORECASE,
+)
 _IP = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}|\[[0-9a-f:.]+\]", re.IGNORECASE)
 _FILE_NAMES = frozenset({"path", "file", "files", "filename", "folder", "directory", "paths"})
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
@@ -232,19 +237,31 @@ def starts_surely(value: Any, prefix: str, param: str = "") -> bool:
         return False
     pairs = ((seen, start), (value, prefix))  # a server may decode only after splitting
     return not any(
-        first < len(known) < end
+        _adds_host(text[len(known) :], known, param)
+        or any(first < len(known) < end for first, end in _find_hosts_at_start(text, param))
         for text, known in pairs
-        for first, end in _find_hosts_at_start(text, param)
     )
+
+
+def _adds_host(rest: str, prefix: str, param: str) -> bool:
+    """Return True if the text after a prefix could add a recipient or a host: `,eve@evil.test`
+    after an email address, `@evil.test` after a host."""
+    is_web = _AUTHORITY.match(prefix) is not None
+    is_email = not is_web and "@" in prefix
+    if is_email or (is_address_name(param.rpartition(".")[2]) and not is_web):
+        return _MORE_HOSTS.search(rest) is not None or (
+            prefix.endswith("]") and rest[:1] not in ("", "/", "?", "#", ":")
+        )
+    return False
 
 
 def _find_hosts_at_start(text: str, param: str) -> Iterator[tuple[int, int]]:
     """Yield the start and end of each host that may begin the text, with its user and port."""
     if match := _AUTHORITY.match(text):
         yield match.span(4)
-    if match := _EMAIL.match(text):
-        yield match.span(1)
     words = {word.lower() for word in _WORD.findall(param.rpartition(".")[2])}
+    if match := _EMAIL.match(text):
+        yield match.span(1) if words & _FILE_NAMES else (match.start(), match.end(1))
     if words & _FILE_NAMES:
         return
     match = _BARE_HOST.match(text)
@@ -256,18 +273,23 @@ def complete_prefix(prefix: str, param: str = "") -> str:
     """Return the prefix, with a slash after it if it ends with a whole host.
 
     Raises:
-        ValueError: it ends inside a host, so other hosts start with it; the text is for people.
+        ValueError: it ends inside or before a host, so others start with it; the text is for
+            people.
     """
     seen = decode_completely(prefix) or prefix
     inside = (
         f"{prefix!r} ends inside a host, so other hosts start with it, too: write the whole host"
     )
+    if _BEFORE_HOST.fullmatch(seen):
+        raise ValueError(
+            f"{prefix!r} ends before a host, so all hosts start with it: write the host"
+        )
     if (match := _AUTHORITY.match(seen)) and match[4] and not match[5]:
         if not _is_whole_host(match[4]):
             raise ValueError(f"{inside} and a slash")
         return f"{prefix}/"
     email = _EMAIL.fullmatch(seen)
-    if email and email[1] and not _is_whole_host(email[1]):
+    if email and not _is_whole_host(email[1]):
         raise ValueError(inside)
     is_of_host = is_address_name(param.rpartition(".")[2]) and _WORDS_OF_HOST.fullmatch(seen)
     if is_of_host and not _is_whole_host(seen):

@@ -245,9 +245,9 @@ def test_a_value_that_satisfies_a_limit_meets_the_same_rule(
         ("https://files.acme.example:8443", "url", "https://files.acme.example:8443/"),
         ("//10.0.0.1", "url", "//10.0.0.1/"),
         ("https://files.acme.example/a", "url", "https://files.acme.example/a"),
-        ("https://", "url", "https://"),
+        ("file:///srv/", "url", "file:///srv/"),
         ("reports/", "path", "reports/"),
-        ("ann@", "to", "ann@"),
+        ("ann@acme.example", "to", "ann@acme.example"),
         ("acme.example", "host", "acme.example"),
     ],
 )
@@ -259,7 +259,54 @@ def test_a_prefix_that_ends_with_a_whole_host_is_completed(
 
 @pytest.mark.parametrize(
     ("prefix", "param"),
-    [("https://files.acme", "url"), ("https:files", "url"), ("ann@acme", "to"), ("acme", "host")],
+    [
+        ("https://", "url"),
+        ("//", "url"),
+        ("https:", "url"),
+        ("mailto:", "to"),
+        ("ftp://ann@", "url"),
+    ],
+)
+def test_a_prefix_that_ends_before_a_host_is_refused(prefix: str, param: str) -> None:
+    with pytest.raises(ValueError, match="ends before a host"):
+        complete_prefix(prefix, param)
+
+
+@pytest.mark.parametrize(
+    ("param", "prefix", "rest", "holds"),
+    [
+        *(
+            ("to", "ann@acme.com", rest, False)
+            for rest in (",eve@evil.test", " eve@evil.test", ">,<eve@evil.test", ".evil.test", "\uff0ce@evil.test")
+        ),
+        *(("host", "acme.com", rest, False) for rest in ("@evil.test", " evil.test", ":80@evil.test")),
+        ("host", "[::1]", "evil", False),
+        ("host", "[::1]", ":80", True),
+        ("to", "ann", "@evil.test", False),
+        ("to", "ann@acme.com", "", True),
+        ("to", "mailto:ann@acme.com", "?subject=x", True),
+        ("host", "acme.com", ":8443", True),
+        ("url", "https://acme.com/", "@ann/a,b", True),
+        ("note", "Payment for", " ann, bob <b@acme.com>", True),
+        ("path", "reports", "@2/a, b.md", True),
+    ],
+)  # fmt: skip
+def test_a_prefix_of_a_recipient_or_host_holds_only_for_that_one(
+    param: str, prefix: str, rest: str, *, holds: bool
+) -> None:
+    limit = Condition(param, Rule.PREFIX, prefix)
+    assert (limit.find_violation({param: f"{prefix}{rest}"}) is None) is holds
+
+
+@pytest.mark.parametrize(
+    ("prefix", "param"),
+    [
+        ("ann@", "to"),
+        ("https://files.acme", "url"),
+        ("https:files", "url"),
+        ("ann@acme", "to"),
+        ("acme", "host"),
+    ],
 )
 def test_a_prefix_that_ends_inside_a_host_is_refused(prefix: str, param: str) -> None:
     with pytest.raises(ValueError, match="ends inside a host"):
