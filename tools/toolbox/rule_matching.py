@@ -31,6 +31,8 @@ from tools.toolbox.value_readings import (
     list_equal_spellings,
     list_spellings,
     read_numbers,
+    stands_in,
+    starts_a_part,
 )
 
 _UNREADABLE = object()
@@ -280,7 +282,11 @@ def _may_be_text(value: str, expected: str) -> bool:
         return True
     if not list_equal_spellings(value).isdisjoint(list_equal_spellings(expected)):
         return True
-    return not _read_amounts(value).isdisjoint(_read_amounts(expected))
+    if not _read_amounts(value).isdisjoint(_read_amounts(expected)):
+        return True
+    return stands_in(expected, value) or any(
+        _may_equal(each, expected) for each in parse_embedded_json(value)
+    )
 
 
 def _read_amounts(text: str) -> frozenset[Decimal]:
@@ -313,8 +319,11 @@ def _may_start_with(value: Any, prefix: Any) -> bool:
     """Return True if the text could start with the prefix; a path with a `..` segment could."""
     if not isinstance(value, str) or len(value) > LONGEST_READ or goes_upwards(value):
         return True
-    starts = tuple(list_spellings(prefix))
-    return any(each.startswith(starts) for each in list_spellings(value))
+    return starts_a_part(prefix, value) or any(
+        _may_hold(Condition("value", Rule.PREFIX, prefix), each)
+        for each in parse_embedded_json(value)
+        if isinstance(each, list)
+    )
 
 
 def _may_be_at_host(value: Any, host: Any) -> bool:

@@ -21,7 +21,12 @@ from tools.contract.addresses import is_address_name
 from tools.contract.confusables import TWINS
 from tools.contract.contacts import find_opened_host
 from tools.contract.host_endings import ENDINGS
-from tools.contract.look_alikes import fold_characters, reduce_to_joined_look, reduce_to_look
+from tools.contract.look_alikes import (
+    SHORTEST_JOINED,
+    fold_characters,
+    reduce_to_joined_look,
+    reduce_to_look,
+)
 
 
 class Reading(IntEnum):
@@ -65,6 +70,11 @@ _BEFORE_HOST = re.compile(
 )
 _IP = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}|\[[0-9a-f:.]+\]", re.IGNORECASE)
 _FILE_NAMES = frozenset({"path", "file", "files", "filename", "folder", "directory", "paths"})
+_NO_LETTERS = re.compile(r"[\W_]+")
+_LETTER = re.compile(r"[^\W_]")
+_PARTING = r",;|<>()\[\]{}\"'=:&\n"
+"""Characters that part the entries of a list, a label or a quote from a value."""
+_GLOB = re.compile(r"\*|(?<=.)[\[{]")
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 
 
@@ -184,7 +194,54 @@ def list_equal_spellings(text: str) -> frozenset[str]:
     """List the readings by which whole texts are compared, e.g. an account in any grouping."""
     own = list_spellings(text)
     joined = {f"\0{reduce_to_joined_look(each)}" for each in own}
-    return own | joined | {each.rstrip("/") for each in own}
+    bare = {f"\0{_NO_LETTERS.sub('', each)}" for each in own}
+    return (
+        own
+        | joined
+        | {each for each in bare if len(each) > SHORTEST_JOINED}
+        | {each.rstrip("/") for each in own}
+    )
+
+
+def stands_in(wanted: str, text: str) -> bool:
+    """Return True if the wanted text is a part of a text, alone or in a list, with a label or in
+    quotes: `IBAN: DE89…`, `CEO <ceo@acme.example>`, `viewer,admin`. Spaces part single words only.
+    """
+    part = _compile_part(wanted)
+    return part is not None and any(part.search(each) for each in list_spellings(text))
+
+
+def starts_a_part(prefix: str, text: str) -> bool:
+    """Return True if a part of the text starts with the prefix, or if it is a pattern of paths that
+    may."""
+    starts = list_spellings(prefix)
+    part = _compile_start(prefix)
+    spellings = list_spellings(text)
+    literals = {_GLOB.split(each, maxsplit=1)[0] for each in spellings if _GLOB.search(each)}
+    return any(part.search(each) for each in spellings) or (
+        "/" in prefix and any(start.startswith(each) for start in starts for each in literals)
+    )
+
+
+@lru_cache(maxsize=256)
+def _compile_part(wanted: str) -> re.Pattern[str] | None:
+    """Compile a search for a whole part of a text; groups in an id or account may be separated."""
+    readings = {each for each in list_spellings(wanted) if _LETTER.search(each)}
+    between = _PARTING if any(char.isspace() for char in wanted.strip()) else rf"\s{_PARTING}"
+    forms = {re.escape(each) for each in readings}
+    letters = {_NO_LETTERS.sub("", each) for each in readings}
+    forms |= {
+        r"[ ./-]*".join(each) for each in letters if SHORTEST_JOINED <= len(each) <= LONGEST_NUMBER
+    }
+    if not forms:
+        return None
+    return re.compile(f"(?:^|(?<=[{between}]))(?:{'|'.join(sorted(forms))})(?=[{between}]|$)")
+
+
+@lru_cache(maxsize=256)
+def _compile_start(prefix: str) -> re.Pattern[str]:
+    forms = "|".join(sorted(re.escape(each) for each in list_spellings(prefix)))
+    return re.compile(f"(?:^|(?<=[{_PARTING}]))\\s*(?:{forms})")
 
 
 def _read_path(text: str) -> str:

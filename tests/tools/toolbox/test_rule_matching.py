@@ -60,6 +60,40 @@ def test_a_smaller_or_missing_amount_does_not_meet_a_bound(value: Any) -> None:
         (Rule.PREFIX, "/srv/private/", "/." * 10_001 + "/srv/private/x", True),
         (Rule.PREFIX, "/srv/private/", "/tmp/" + "x" * 1_000, False),
         (Rule.EQUALS, "acme", "x" * 1_000, False),
+        *(
+            (Rule.EQUALS, "DE89370400440532013000", account, True)
+            for account in (
+                "DE89-3704-0044-0532-0130-00", "IBAN: DE89370400440532013000", "IBAN DE89 3704 0044 0532 0130 00",
+                "de89.3704.0044.0532.0130.00",
+            )
+        ),
+        (Rule.EQUALS, "DE89370400440532013000", "DE89-3704-0044-0532-0130-001", False),
+        *(
+            (Rule.EQUALS, "ceo@acme.com", address, True)
+            for address in (
+                "CEO <ceo@acme.com>", "<ceo@acme.com>", "mailto:ceo@acme.com", "ceo@acme.com, x@evil.com",
+                "x@evil.com;ceo@acme.com",
+            )
+        ),
+        (Rule.EQUALS, "ceo@acme.com", "notceo@acme.com", False),
+        (Rule.EQUALS, "ceo@acme.com", "ceo@acme.com.evil.com", False),
+        *(
+            (Rule.EQUALS, "admin", role, True)
+            for role in (
+                '["admin"]', '{"v":"admin"}', '"admin"', "admin,viewer", "viewer\nadmin", "viewer admin", 
+                "viewer|admin", '["\\u0061dmin"]',
+            )
+        ),
+        (Rule.EQUALS, "admin", '["viewer"]', False),
+        (Rule.EQUALS, "admin", "administrator,sub-admin", False),
+        *(
+            (Rule.PREFIX, "/srv/a/", path, True)
+            for path in (
+                '["/srv/a/y"]', "/tmp/x,/srv/a/y", "/tmp/x, /srv/a/y", "/srv/*/y", "/srv/{a,b}/y", '"/srv/a/y"', "**/y",
+            )
+        ),
+        (Rule.PREFIX, "/srv/a/", "/tmp/*,/tmp/srv/a/", False),
+        (Rule.PREFIX, "/srv/a/", '["/tmp/a"]', False),
         (Rule.EQUALS, "prod", "PROD ", True),
         (Rule.EQUALS, "prod", "\uff50\uff52\uff4f\uff44", True),
         (Rule.EQUALS, "prod", "pr\u200bod", True),
