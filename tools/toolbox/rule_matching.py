@@ -8,10 +8,12 @@ so it has to apply to such a value: otherwise, "two people from 1,000" would not
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
+from urllib.parse import unquote, unquote_plus
 
 import re2
 
@@ -25,11 +27,13 @@ from tools.toolbox.param_values import is_number
 from tools.toolbox.value_readings import (
     LONGEST_READ,
     Reading,
+    ends_with_name,
     find_key,
     goes_upwards,
     is_same_name,
     list_equal_spellings,
     list_spellings,
+    names_param,
     read_numbers,
     stands_in,
     starts_a_part,
@@ -37,10 +41,15 @@ from tools.toolbox.value_readings import (
 
 _UNREADABLE = object()
 """Stands for a value whose shape does not fit the path."""
+_PAIR = 2
 _MOST_VALUES = 100_000
 """The most values of one call that are looked through; beyond that, any condition may be met."""
-_NAMING_KEYS = frozenset({"name", "key", "field", "param", "parameter", "property", "path"})
-"""Keys whose value can be the name of a param, as in {"name": "amount", "value": 5}."""
+_NAMING_KEYS = re.compile(
+    "name|key|field|param|property|path|column|attribute|header|option|variable", re.IGNORECASE
+)
+"""A word in keys whose value can be the name of a param, as in {"name": "amount", "value": 5}."""
+_FORM_PAIR = re.compile(r"(?:^|[?&])([^\s=&?#]+)=([^\s&#]*)")
+_BRACKET = re.compile(r"[{[]|%(?:25)*[57]b", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -203,17 +212,45 @@ class _Elsewhere:
                 yield from self._read_pair(node, place)
                 waiting += [(at, node[key]) for at, key in inner]
             elif isinstance(node, list):
+                yield from self._read_lists(node, place)
                 waiting += [(place, entry) for entry in node]
             elif isinstance(node, str):
+                yield from self._read_text(node, place)
                 waiting += [(place, each) for each in parse_embedded_json(node)]
 
     def _is_meant(self, name: str) -> bool:
-        return any(is_same_name(name, each) for each in self.names)
+        return any(is_same_name(name, each) for each in self.names) or ends_with_name(
+            name, self.names[-1]
+        )
+
+    def _read_lists(self, node: list[Any], place: str) -> Iterator[tuple[str, Any]]:
+        """Yield the values of lists of a name and a value: [["amount", 5]]."""
+        for entry in node:
+            name = entry[0] if isinstance(entry, list) and len(entry) == _PAIR else None
+            if isinstance(name, str) and self._is_meant(name):
+                yield (f"{place}.{name}" if place else name), entry[1]
+
+    def _read_text(self, text: str, place: str) -> Iterator[tuple[str, Any]]:
+        """Yield the values of a form or an address: `?amount=5`; a text like JSON that names the
+        param, but is not JSON, is unreadable."""
+        if "=" in text:
+            pairs = _FORM_PAIR.findall(text)
+            yield from (
+                (place, unquote_plus(value))
+                for name, value in pairs
+                if self._is_meant(unquote(name))
+            )
+        if (
+            _BRACKET.search(text)
+            and not parse_embedded_json(text)
+            and names_param(text, self.names[-1])
+        ):
+            yield place, _UNREADABLE
 
     def _read_pair(self, node: Mapping[str, Any], place: str) -> Iterator[tuple[str, Any]]:
         """Yield the values of an object that names its param in a value, as patches do."""
         for key, name in node.items():
-            if str(key).lower() in _NAMING_KEYS and isinstance(name, str) and self._is_meant(name):
+            if _NAMING_KEYS.search(str(key)) and isinstance(name, str) and self._is_meant(name):
                 at = f"{place}.{name}" if place else name
                 yield from ((at, value) for other, value in node.items() if other != key)
 
@@ -285,7 +322,7 @@ def _may_be_text(value: str, expected: str) -> bool:
     if not _read_amounts(value).isdisjoint(_read_amounts(expected)):
         return True
     return stands_in(expected, value) or any(
-        _may_equal(each, expected) for each in parse_embedded_json(value)
+        each is TOO_DEEP or _may_equal(each, expected) for each in parse_embedded_json(value)
     )
 
 
@@ -320,9 +357,9 @@ def _may_start_with(value: Any, prefix: Any) -> bool:
     if not isinstance(value, str) or len(value) > LONGEST_READ or goes_upwards(value):
         return True
     return starts_a_part(prefix, value) or any(
-        _may_hold(Condition("value", Rule.PREFIX, prefix), each)
+        each is TOO_DEEP or _may_hold(Condition("value", Rule.PREFIX, prefix), each)
         for each in parse_embedded_json(value)
-        if isinstance(each, list)
+        if each is TOO_DEEP or isinstance(each, list)
     )
 
 

@@ -74,6 +74,8 @@ _NO_LETTERS = re.compile(r"[\W_]+")
 _LETTER = re.compile(r"[^\W_]")
 _PARTING = r",;|<>()\[\]{}\"'=:&\n"
 """Characters that part the entries of a list, a label or a quote from a value."""
+_OUTER_SEPARATORS = re.compile(r"[^\w\s-]+")
+"""Separators between the names of a path: slashes, dots, colons, brackets."""
 _GLOB = re.compile(r"\*|(?<=.)[\[{]")
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 
@@ -92,6 +94,36 @@ def list_name_forms(name: str) -> frozenset[str]:
 def is_same_name(one: str, other: str) -> bool:
     """Return True if two names have a folded form in common: `record_id` and `recordId`."""
     return one == other or not list_name_forms(one).isdisjoint(list_name_forms(other))
+
+
+def ends_with_name(name: str, wanted: str) -> bool:
+    """Return True if a name is the wanted one, or leads to it: `/order/amount`, `payment[amount]`,
+    `$amount`."""
+    last = [part for part in _OUTER_SEPARATORS.split(name[:LONGEST_READ]) if part][-1:]
+    return is_same_name(name, wanted) or any(
+        is_same_name(part, wanted) or _bare(part) == _bare(wanted) for part in last
+    )
+
+
+def _bare(name: str) -> str:
+    return _NO_LETTERS.sub("", fold_characters(name)).casefold()
+
+
+def names_param(text: str, name: str) -> bool:
+    """Return True if a text has the name between a bracket, comma or quote and a colon or equals
+    sign, as JSON and similar formats do."""
+    readings = [
+        text,
+        unquote(text) if len(text) > LONGEST_READ else decode_completely(text) or text,
+    ]
+    search = _compile_name(name)
+    return any(search.search(each) for each in readings)
+
+
+@lru_cache(maxsize=256)
+def _compile_name(name: str) -> re.Pattern[str]:
+    letters = r"[-_ ]?".join(map(re.escape, _bare(name) or name))
+    return re.compile(rf"[{{\[,\"']\s?{letters}[\\/\"'\]]{{0,9}}\s?[:=]", re.IGNORECASE)
 
 
 def find_key(node: Mapping[str, Any], name: str) -> Iterator[str]:
@@ -241,7 +273,7 @@ def _compile_part(wanted: str) -> re.Pattern[str] | None:
 @lru_cache(maxsize=256)
 def _compile_start(prefix: str) -> re.Pattern[str]:
     forms = "|".join(sorted(re.escape(each) for each in list_spellings(prefix)))
-    return re.compile(f"(?:^|(?<=[{_PARTING}]))\\s*(?:{forms})")
+    return re.compile(f"(?:^|(?<=[{_PARTING}]))[ \\t]*(?:{forms})")
 
 
 def _read_path(text: str) -> str:

@@ -80,7 +80,7 @@ def test_a_smaller_or_missing_amount_does_not_meet_a_bound(value: Any) -> None:
         *(
             (Rule.EQUALS, "admin", role, True)
             for role in (
-                '["admin"]', '{"v":"admin"}', '"admin"', "admin,viewer", "viewer\nadmin", "viewer admin", 
+                '["admin"]', '{"v":"admin"}', '"admin"', "admin,viewer", "viewer\nadmin", "viewer admin",
                 "viewer|admin", '["\\u0061dmin"]',
             )
         ),
@@ -94,6 +94,8 @@ def test_a_smaller_or_missing_amount_does_not_meet_a_bound(value: Any) -> None:
         ),
         (Rule.PREFIX, "/srv/a/", "/tmp/*,/tmp/srv/a/", False),
         (Rule.PREFIX, "/srv/a/", '["/tmp/a"]', False),
+        (Rule.EQUALS, "a", "[" * 15_000 + "]" * 4_000, True),
+        (Rule.PREFIX, "/srv/", "/tmp/" + "\n" * 19_000 + "x", False),
         (Rule.EQUALS, "prod", "PROD ", True),
         (Rule.EQUALS, "prod", "\uff50\uff52\uff4f\uff44", True),
         (Rule.EQUALS, "prod", "pr\u200bod", True),
@@ -150,6 +152,45 @@ def test_an_incomparable_value_meets_each_comparison(
 )
 def test_a_value_that_the_path_cannot_enter_meets_the_condition(order: Any) -> None:
     assert can_meet(Condition("order.amount", Rule.MINIMUM, 1000), {"order": order})
+
+
+@pytest.mark.parametrize(
+    ("param", "call", "applies"),
+    [
+        ("changes.amount", {"ops": [{"op": "replace", "path": "/order/changes/amount", "value": 5000}]}, True),
+        ("changes.amount", {"ops": [{"op": "replace", "path": "/order/changes/status", "value": 5000}]}, False),
+        ("amount", {"ops": [{"path": "/payment/amount", "value": 5000}]}, True),
+        ("amount", {"fields": [{"name": "fields.amount", "value": 5000}]}, True),
+        ("amount", {"fields": [{"column": "amount", "value": 5000}]}, True),
+        ("amount", {"fields": [{"fieldName": "amount", "value": 5000}]}, True),
+        ("amount", {"fields": [["amount", 5000]]}, True),
+        ("amount", {"fields": [["status", 5000]]}, False),
+        ("amount", {"fields": ["amount", "status"]}, False),
+        *(("amount", {key: 5000}, True) for key in ("payment[amount]", "payment.amount", "pay:amount", "amount[]")),
+        *(("amount", {key: 5000}, False) for key in ("payment[status]", "amount.status", "pay:amounts_seen")),
+        *(("sum", {key: 5000}, True) for key in ("sum_", "$sum", "s-um", "sum[]")),
+        ("sum", {"ops": [{"path": "/sum", "value": 5000}]}, True),
+        ("sum", {"summary": 5000}, False),
+        *(
+            ("amount", {"data": text}, True)
+            for text in (
+                '\ufeff{"amount": 5000}', '"{\\"amount\\": 5000}"', 'payload: {"amount": 5000}', '{"amount": 5000,}',
+                '{"amount": 5000} {"b": 1}', "%7B%22amount%22%3A5000%7D", "amount=5000&x=1", "https://x.test/?amount=5000",
+                '{"\\u0061mount": 5000,}', "{amount: 5000}", '{"payment": {"amount": 5000},}',
+            )
+        ),
+        *(
+            ("amount", {"data": text}, False)
+            for text in (
+                '{"status": 5000,}', "status=5000&x=1", "see [1] for the amount", "[1] amount: 5000", '{"amount": 5}',
+            )
+        ),
+    ],
+)  # fmt: skip
+def test_a_param_of_the_same_name_is_found_wherever_a_call_can_hold_it(
+    param: str, call: dict[str, Any], *, applies: bool
+) -> None:
+    assert can_meet(Condition(param, Rule.MINIMUM, 1000), call) is applies
 
 
 @pytest.mark.parametrize("order", [{}, {"other": 1}, [], [{}]])
