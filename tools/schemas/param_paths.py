@@ -9,6 +9,8 @@ from typing import Any
 from tools.schemas.references import find_target, list_forms, resolve_reference
 from tools.schemas.types import describe_type, name_type
 
+_LEADING = frozenset({"$ref", "anyOf", "oneOf", "allOf"})
+"""Keywords that lead to other schemas of the same value."""
 _DEEPEST = 20
 _DEEPEST_LISTED = 5
 """The maximum number of dots in a listed path. Without a limit, a schema that refers to itself
@@ -179,7 +181,7 @@ def find_open_objects(schema: Mapping[str, Any], params: Mapping[str, Any]) -> f
     the path of the call itself is empty.
 
     Such an object is declared to take other names, or has one. An object inside the call whose
-    schema lists no name at all is a map: its names are data.
+    schema lists no name at all, and does not say that it takes any, is a map: its names are data.
     """
     return frozenset(path for path, is_open, _ in _compare(schema, params) if is_open)
 
@@ -208,7 +210,8 @@ def _compare(
         for node in nodes:
             for name, inner in node.get("properties", {}).items():
                 listed.setdefault(name, []).append(inner)
-        is_map = path != "" and not listed
+        says_more = any(node.get("additionalProperties") for node in nodes)
+        is_map = path != "" and not listed and not (says_more and value)
         yield (
             path,
             not is_map and _is_open(nodes, set(value) - set(listed)),
@@ -279,13 +282,31 @@ def _list_variants(
     """Yield the schemas that the node stands for: its reference's target, or each alternative."""
     if not isinstance(node, Mapping) or depth > _DEEPEST:
         return
+    beside = {key: value for key, value in node.items() if key not in _LEADING}
     if "$ref" in node:
-        yield from _list_variants(find_target(str(node["$ref"]), root) or {}, root, depth + 1)
-    elif forms := list_forms(node):
-        for form in forms:
-            yield from _list_variants(form, root, depth + 1)
-    else:
+        forms = [find_target(str(node["$ref"]), root) or {}]
+    elif not (forms := list_forms(node)):
         yield node
+        return
+    for form in forms:
+        for variant in _list_variants(form, root, depth + 1):
+            yield _merge(beside, variant) if beside else variant
+
+
+def _merge(node: Mapping[str, Any], form: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Merge the keywords beside a reference or alternatives into a form; both describe the value.
+
+    The names that either lists are known; an object is closed if either closes it.
+    """
+    merged = {**node, **form}
+    if "properties" in node and "properties" in form:
+        merged["properties"] = {**node["properties"], **form["properties"]}
+    if "required" in node and "required" in form:
+        merged["required"] = [*node["required"], *form["required"]]
+    more = [each["additionalProperties"] for each in (node, form) if "additionalProperties" in each]
+    if more:
+        merged["additionalProperties"] = False if False in more else any(more)
+    return merged
 
 
 def _enter_lists(node: Mapping[str, Any], root: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

@@ -139,9 +139,20 @@ def _find_in_values(
             it = "it" if place == condition.param else place
             is_what = "cannot be read" if value is _UNREADABLE else f"is {format_value(value)}"
             doubt = _doubt(condition, f"{it} {is_what}")
-    if doubt is None and any(".".join(path[:at]) in facts.open_objects for at in range(len(path))):
+    if doubt is None and any(
+        ".".join(path[:at]) in facts.open_objects and _has_other_names(params, path, at)
+        for at in range(len(path))
+    ):
         return _doubt(condition, "the call may have parameters that its tool does not list")
     return doubt
+
+
+def _has_other_names(params: Mapping[str, Any], path: list[str], at: int) -> bool:
+    """Return True for the call itself, and for an object in it with a name besides the next one."""
+    return at == 0 or any(
+        not isinstance(node, Mapping) or any(not is_same_name(str(key), path[at]) for key in node)
+        for _, node in _follow(params, path[:at], "")
+    )
 
 
 def _doubt(condition: Condition, reason: str) -> Match:
@@ -159,7 +170,7 @@ def _list_values(
     """Yield the place and value of each param that the path can mean: those at the path, then all
     others of this name."""
     seen = set[int]()
-    for place, value in _follow(params, path, ""):
+    for place, value in _follow(params, path, "", unset):
         seen.add(id(value))
         if not (value is None and place in unset):
             yield place, value
@@ -170,19 +181,22 @@ def _list_values(
             yield place, value
 
 
-def _follow(node: Any, path: list[str], place: str) -> Iterator[tuple[str, Any]]:
-    """Yield every value at the path; a name in it may contain dots."""
+def _follow(
+    node: Any, path: list[str], place: str, unset: frozenset[str] = frozenset()
+) -> Iterator[tuple[str, Any]]:
+    """Yield every value at the path; a name in it may contain dots. An object that the call did not
+    name has no values."""
     if not path:
         yield place, node
     elif isinstance(node, Mapping):
         for length in range(1, len(path) + 1):
             for key in find_key(node, ".".join(path[:length])):
                 inner = f"{place}.{key}" if place else key
-                yield from _follow(node[key], path[length:], inner)
+                yield from _follow(node[key], path[length:], inner, unset)
     elif isinstance(node, list):
         for entry in node:
-            yield from _follow(entry, path, place)
-    else:
+            yield from _follow(entry, path, place, unset)
+    elif not (node is None and place in unset):
         yield place, _UNREADABLE
 
 
@@ -282,8 +296,7 @@ def _may_equal(value: Any, expected: Any) -> bool:
     if isinstance(value, Mapping) and isinstance(expected, Mapping):
         return _may_have_values(value, expected) and _may_have_values(expected, value)
     if isinstance(value, list):
-        is_same = isinstance(expected, list) and len(value) == len(expected)
-        return (is_same and _may_have_all(value, expected)) or _may_have_entry(value, expected)
+        return _may_be_list(value, expected)
     if isinstance(value, str) and isinstance(expected, str):
         return _may_be_text(value, expected)
     if isinstance(value, bool) or isinstance(expected, bool):
@@ -294,24 +307,33 @@ def _may_equal(value: Any, expected: Any) -> bool:
 
 
 def _may_have_values(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Return True if each param of one object that is not null may be in the other."""
+    """Return True if each param of one object that is not empty may be in the other."""
     return all(
         any(_may_equal(other[key], value) for key in find_key(other, str(name)))
         for name, value in one.items()
-        if value is not None
+        if not _is_empty(value)
     )
 
 
 def _may_have_all(values: list[Any], expected: list[Any]) -> bool:
-    """Return True if each expected entry may be among the values, in any order."""
-    return all(any(_may_equal(value, each) for value in values) for each in expected)
+    """Return True if each expected entry that is not empty may be among the values, in any order
+    and number."""
+    return all(
+        any(_may_equal(value, each) for value in values) for each in expected if not _is_empty(each)
+    )
 
 
-def _may_have_entry(values: list[Any], expected: Any) -> bool:
-    """Return True if an entry could be the expected value, or there is no entry to compare."""
+def _may_be_list(values: list[Any], expected: Any) -> bool:
+    """Return True if a list could be the expected list, or an entry the expected value; also if
+    there is no entry to compare."""
     if isinstance(expected, list):
-        return False
+        return _may_have_all(values, expected) and _may_have_all(expected, values)
     return not values or any(each is None or _may_equal(each, expected) for each in values)
+
+
+def _is_empty(value: Any) -> bool:
+    """Return True for a value that systems ignore: null, an empty text, list or object."""
+    return value is None or (isinstance(value, str | list | Mapping) and not value)
 
 
 def _may_be_text(value: str, expected: str) -> bool:
