@@ -364,7 +364,8 @@ def _may_be_at_least(value: Any, least: Any) -> bool:
 
 
 def _may_be_at_most(value: Any, most: Any) -> bool:
-    return not (is_number(value) and value > most)
+    """Return True unless the value is a larger number; with the other sign, it may mean as little."""
+    return not is_number(value) or not value > most or (most < 0 < value and -value <= most)
 
 
 def _may_match(value: Any, pattern: Any) -> bool:

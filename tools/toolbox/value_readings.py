@@ -49,13 +49,18 @@ _MOST_GROWTH = 2
 """A long text that grows more when its characters are folded cannot be read, as it takes long."""
 _PUNCTUATION = {ord(char): look for char, look in TWINS.items() if look in set("./\\:?#@%;")}
 _HIDDEN = frozenset({"Cf", "Cc"})
+_VARIATION = re.compile("[\u180b-\u180f\u034f\ufe00-\ufe0f\U000e0100-\U000e01ef]")
+"""Characters without a look of their own that choose a variant of the letter before."""
 _OVERLONG = re.compile(r"%(?:c([01])|e0%8([01])|f0%80%8([01]))%([89ab][0-9a-f])", re.IGNORECASE)
 """Escapes of ASCII characters in two to four bytes, which careless servers decode."""
 _WIDE_ESCAPE = re.compile(r"(?:%|\\)u([0-9a-fA-F]{4})|&#(?:[xX]([0-9a-fA-F]{1,6})|(\d{1,7}));?")
 _SEGMENTS = re.compile(r"[/\\]")
 _NUMBER = re.compile(
-    r"(?:[A-Z]{3})?\s?([+-]?\d[\d.,'_ ]*\d|[+-]?\d+|[+-]?[\d.,]+[eE][+-]?\d{1,2}|0x[0-9a-fA-F]+)\s?(?:[A-Z]{3})?"
+    r"(?:[A-Z]{3}\s?|[A-Za-z]{2,3}\s)?"
+    r"([+-]?\d[\d.,'_ ]*\d|[+-]?\d+|[+-]?[\d.,]+[eE][+-]?\d{1,3}|0[xX][0-9a-fA-F]+)"
+    r"[.,]?(-)?(?:\s?[A-Z]{3}|\s[A-Za-z]{3})?",
 )
+_ZEROS_BEFORE = re.compile(r"^([^\dA-Za-z]*)0+(?=\d)")
 _AUTHORITY = re.compile(
     r"\s*(?:([a-z][a-z0-9+.-]*):/{2,}|(https?|wss?|ftp):/*|()/{2,})([^/?#\s]*)(.*)",
     re.IGNORECASE | re.DOTALL,
@@ -87,7 +92,7 @@ _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 def list_name_forms(name: str) -> frozenset[str]:
     """List the folded forms of a name of a param, tool or action; without case, separators and
     look-alikes."""
-    short = name[:LONGEST_READ]
+    short = _VARIATION.sub("", name[:LONGEST_READ])
     return frozenset({reduce_to_joined_look(short), reduce_to_joined_look(short.casefold())})
 
 
@@ -141,14 +146,21 @@ def read_numbers(text: str) -> frozenset[Decimal]:
     Digits of all scripts and styles, signs, currencies, separators and exponents are read.
     """
     if len(text) > LONGEST_NUMBER:
+        text = _strip_zeros(text)
+    if len(text) > LONGEST_NUMBER:
         return frozenset()
-    text = "".join(char for char in text if unicodedata.category(char) != "Sc")
+    text = "".join(
+        char if unicodedata.category(char) != "Sc" else " " if before.isalpha() else ""
+        for before, char in zip(f" {text}", text, strict=False)
+    )
     plain = " ".join(fold_characters(text).split())
+    plain = plain.strip("='\"").strip().replace("\u066c", ",").replace("\u2019", "'")
     is_negative = plain.startswith("(") and plain.endswith(")")
     match = _NUMBER.fullmatch(plain.strip("()").strip() if is_negative else plain)
     if match is None:
         return frozenset()
     digits = re.sub(r"[ '_]", "", match[1]).lower()
+    is_negative = is_negative or match[2] is not None
     if digits.startswith("0x"):
         return frozenset({Decimal(int(digits, 16))})
     found = set()
@@ -158,6 +170,14 @@ def read_numbers(text: str) -> frozenset[Decimal]:
         except InvalidOperation:
             continue
     return frozenset(found)
+
+
+def _strip_zeros(text: str) -> str:
+    """Return a number without the zeros around it that do not count."""
+    if len(text) > LONGEST_READ:
+        return text
+    plain = _ZEROS_BEFORE.sub(r"\1", fold_characters(text.strip()))
+    return plain.rstrip("0") if "." in plain or "," in plain else plain
 
 
 # Texts
@@ -182,7 +202,7 @@ def decode_completely(text: str) -> str | None:
 
 def _decode_once(text: str) -> str:
     if not (text.isascii() and text.isprintable()):
-        text = unicodedata.normalize("NFKC", text)
+        text = unicodedata.normalize("NFKC", _VARIATION.sub("", text))
         hidden = {char for char in set(text) if unicodedata.category(char) in _HIDDEN}
         text = text.translate(_PUNCTUATION | dict.fromkeys(map(ord, hidden)))
     if "%" in text:
@@ -209,10 +229,13 @@ def list_spellings(text: str) -> frozenset[str]:
     escapes and path detours; an address as a browser opens it."""
     text = text[:LONGEST_READ]
     plain = "".join(
-        char for char in unicodedata.normalize("NFKC", text) if unicodedata.category(char) != "Cf"
+        char
+        for char in unicodedata.normalize("NFKC", _VARIATION.sub("", text))
+        if unicodedata.category(char) != "Cf"
     )
     folded = plain.casefold().strip()
     found = {text, folded, "".join(folded.split()), reduce_to_look(text), reduce_to_look(folded)}
+    found.add(unicodedata.normalize("NFC", fold_characters(folded)).replace("i\u0307", "i"))
     found.update(_read_address(folded))
     if (seen := decode_completely(text)) is not None:
         seen = seen.casefold().strip()

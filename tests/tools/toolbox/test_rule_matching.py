@@ -49,6 +49,22 @@ def test_a_smaller_or_missing_amount_does_not_meet_a_bound(value: Any) -> None:
         (Rule.EQUALS, 5000, [1, 5000], True),
         (Rule.EQUALS, 5000, 5000.0, True),
         (Rule.EQUALS, 5000, 4999, False),
+        (Rule.MAXIMUM, -1000, 5000, True),
+        (Rule.MAXIMUM, -1000, 500, False),
+        *(
+            (Rule.EQUALS, "5000", number, True)
+            for number in (
+                "0" * 45 + "5000", "5000." + "0" * 45, "0X1388", "5e003", "5000-", "5000.-", "5000,-", "5000 eur",
+                "US$ 5000", "5\u066c000", "=5000", "'5000", "-" + "0" * 45 + "5000", "US$5000", "5\u2019000",
+            )
+        ),
+        *((Rule.EQUALS, "5000", number, False) for number in ("0" * 45 + "50001", "5000.1", "5e004", "4000-")),
+        (Rule.EQUALS, "db1", "us1", False),
+        (Rule.PATTERN, r"[1-9]\d{3,}", "\u0665\u0660\u0660\u0660", True),
+        (Rule.PATTERN, r"[1-9]\d{3,}", "\u0665\u0660\u0660", False),
+        *((Rule.EQUALS, "admin", f"ad{hidden}min", True) for hidden in "\ufe0f\ufe00\u034f\U000e0100"),
+        (Rule.EQUALS, "admin", "ADM\u0130N", True),
+        (Rule.EQUALS, "admin", "adm\u00ean", False),
         (Rule.EQUALS, 5, 10**400, False),
         (Rule.EQUALS, 5.5, [10**400], False),
         (Rule.ONE_OF, [5, 10**400], 10**400, True),
@@ -175,6 +191,7 @@ def test_a_value_that_the_path_cannot_enter_meets_the_condition(order: Any) -> N
         *(("sum", {key: 5000}, True) for key in ("sum_", "$sum", "s-um", "sum[]")),
         ("sum", {"ops": [{"path": "/sum", "value": 5000}]}, True),
         ("sum", {"summary": 5000}, False),
+        ("sum", {"s\ufe0fum": 5000}, True),
         *(
             ("amount", {"data": text}, True)
             for text in (
