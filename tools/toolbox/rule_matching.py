@@ -34,6 +34,7 @@ from tools.toolbox.value_readings import (
     list_equal_spellings,
     list_spellings,
     names_param,
+    read_host,
     read_numbers,
     stands_in,
     starts_a_part,
@@ -364,7 +365,7 @@ def _may_be_at_least(value: Any, least: Any) -> bool:
 
 
 def _may_be_at_most(value: Any, most: Any) -> bool:
-    """Return True unless the value is a larger number; with the other sign, it may mean as little."""
+    """Return True unless the value is a larger number; with the other sign, it may be smaller."""
     return not is_number(value) or not value > most or (most < 0 < value and -value <= most)
 
 
@@ -391,15 +392,21 @@ def _may_be_at_host(value: Any, host: Any) -> bool:
     differently."""
     if not isinstance(value, str) or len(value) > LONGEST_READ:
         return True
-    wanted = list_spellings(host)
+    wanted = _list_hosts(host)
     found = {
         each
         for reading in list_readings(value)
         for each in find_named_hosts({"": reading}, frozenset({""}))
     }
     return not found or any(
-        each.startswith("'") or not list_spellings(each).isdisjoint(wanted) for each in found
+        each.startswith("'") or not _list_hosts(each).isdisjoint(wanted) for each in found
     )
+
+
+def _list_hosts(host: str) -> frozenset[str]:
+    """List the spellings of a host, also without punycode and the brackets of IPv6."""
+    plain = read_host(f"[{host.strip().strip('[]')}]").strip("[]")
+    return list_spellings(host) | list_spellings(read_host(host)) | list_spellings(plain)
 
 
 _MAY_HOLD: dict[Rule, Callable[[Any, Any], bool]] = {

@@ -14,12 +14,13 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal, InvalidOperation
 from enum import IntEnum
 from functools import lru_cache
+from ipaddress import IPv6Address
 from typing import Any
 from urllib.parse import unquote
 
 from tools.contract.addresses import is_address_name
 from tools.contract.confusables import TWINS
-from tools.contract.contacts import find_opened_host
+from tools.contract.contacts import decode_host, find_opened_host
 from tools.contract.host_endings import ENDINGS
 from tools.contract.look_alikes import (
     SHORTEST_JOINED,
@@ -81,7 +82,10 @@ _PARTING = r",;|<>()\[\]{}\"'=:&\n"
 """Characters that part the entries of a list, a label or a quote from a value."""
 _OUTER_SEPARATORS = re.compile(r"[^\w\s-]+")
 """Separators between the names of a path: slashes, dots, colons, brackets."""
-_GLOB = re.compile(r"\*|(?<=.)[\[{]")
+_SEGMENT_PARAMS = re.compile(r";[^/?#]*(?=[/?#]|$)")
+"""What servers ignore after the name of a folder."""
+_SCHEME = re.compile(r"^[a-z][a-z0-9+.-]*:/{2,}")
+_GLOB = re.compile(r"\*|(?<=.)(?:{|\[(?![0-9a-f:.]*:[0-9a-f:.]*\]))")
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 
 
@@ -177,7 +181,8 @@ def _strip_zeros(text: str) -> str:
     if len(text) > LONGEST_READ:
         return text
     plain = _ZEROS_BEFORE.sub(r"\1", fold_characters(text.strip()))
-    return plain.rstrip("0") if "." in plain or "," in plain else plain
+    is_fraction = len(plain) > LONGEST_NUMBER and ("." in plain or "," in plain)
+    return plain.rstrip("0") if is_fraction else plain
 
 
 # Texts
@@ -241,6 +246,10 @@ def list_spellings(text: str) -> frozenset[str]:
         seen = seen.casefold().strip()
         path = _read_path(seen)
         found |= {seen, path, reduce_to_look(path), *_read_address(seen)}
+        found |= {
+            _read_path(_SEGMENT_PARAMS.sub("", seen)),
+            *_read_address(_SEGMENT_PARAMS.sub("", seen)),
+        }
     return frozenset(found)
 
 
@@ -253,6 +262,7 @@ def list_equal_spellings(text: str) -> frozenset[str]:
     return (
         own
         | joined
+        | {each.rstrip("/") for each in list_short_spellings(text)}
         | {each for each in bare if len(each) > SHORTEST_JOINED}
         | {each.rstrip("/") for each in own}
     )
@@ -273,6 +283,9 @@ def starts_a_part(prefix: str, text: str) -> bool:
     part = _compile_start(prefix)
     spellings = list_spellings(text)
     literals = {_GLOB.split(each, maxsplit=1)[0] for each in spellings if _GLOB.search(each)}
+    short = tuple(list_short_spellings(prefix))
+    if short and any(each.startswith(short) for each in list_short_spellings(text)):
+        return True
     return any(part.search(each) for each in spellings) or (
         "/" in prefix and any(start.startswith(each) for start in starts for each in literals)
     )
@@ -314,7 +327,28 @@ def _read_address(text: str) -> Iterator[str]:
     path = _read_path(match[5]) if match[5].startswith("/") else f"/{match[5]}"
     schemes = [match[1] or match[2]] if match[1] or match[2] else ["", "http", "https"]
     for scheme in schemes:
-        yield f"{scheme}{':' * bool(scheme)}//{find_opened_host(match[4])}{path}"
+        yield f"{scheme}{':' * bool(scheme)}//{read_host(match[4])}{path}"
+
+
+def read_host(authority: str) -> str:
+    """Return the host that a browser opens, without punycode, and IPv6 in its shortest form."""
+    host = decode_host(find_opened_host(authority)).rstrip(".")
+    if not host.startswith("["):
+        return host
+    try:
+        number = IPv6Address(host.partition("]")[0][1:])
+    except ValueError:
+        return host
+    return str(number.ipv4_mapped or f"[{number}]")
+
+
+def list_short_spellings(text: str) -> frozenset[str]:
+    """List the readings of a path or address without its scheme, first slashes and the place in a
+    page; empty for other texts."""
+    plain = {_SCHEME.sub("", each) for each in list_spellings(text)} if "/" in text else set()
+    return frozenset(
+        {f"\0/{each.partition('#')[0].lstrip('/')}" for each in plain if each.strip("/")}
+    )
 
 
 # Paths and prefixes

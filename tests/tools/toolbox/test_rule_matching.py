@@ -111,6 +111,32 @@ def test_a_smaller_or_missing_amount_does_not_meet_a_bound(value: Any) -> None:
         (Rule.PREFIX, "/srv/a/", "/tmp/*,/tmp/srv/a/", False),
         (Rule.PREFIX, "/srv/a/", '["/tmp/a"]', False),
         (Rule.EQUALS, "a", "[" * 15_000 + "]" * 4_000, True),
+        *(
+            (rule, expected, value, True)
+            for rule in (Rule.EQUALS, Rule.PREFIX)
+            for expected, value in (
+                ("https://b\u00fccher.example/", "https://xn--bcher-kva.example/"),
+                ("https://xn--bcher-kva.example/", "https://b\u00fccher.example/"),
+                ("http://127.0.0.1/", "http://[::ffff:127.0.0.1]/"),
+                ("http://[::1]/", "http://[0:0:0:0:0:0:0:1]/"),
+                ("https://pay.acme.com/x", "pay.acme.com/x"),
+                ("https://pay.acme.com/x", "http://pay.acme.com/x"),
+                ("https://pay.acme.com/x", "https://pay.acme.com/x#a"),
+                ("/v1/admin/", "/v1;a=b/admin/"),
+                ("/srv/a/", "srv/a/"),
+                ("/srv/a/", "file:///srv/a/"),
+            )
+        ),
+        (Rule.EQUALS, "https://pay.acme.com/x", "https://pay.acme.com/y#a", False),
+        (Rule.PREFIX, "https://b\u00fccher.example/", "https://bucher.example/", False),
+        (Rule.PREFIX, "http://[::1]/", "http://[::2]/", False),
+        (Rule.PREFIX, "/v1/admin/", "/v1;a=b/users/", False),
+        (Rule.PREFIX, "/srv/a/", "tmp/srv/a/", False),
+        (Rule.HOST, "b\u00fccher.example", "https://xn--bcher-kva.example/", True),
+        (Rule.HOST, "xn--bcher-kva.example", "https://b\u00fccher.example/", True),
+        (Rule.HOST, "[::1]", "http://[0:0:0:0:0:0:0:1]/", True),
+        (Rule.HOST, "b\u00fccher.example", "https://bucher.example/", False),
+        (Rule.EQUALS, "5,000", "0" * 45 + "5,000", True),
         (Rule.PREFIX, "/srv/", "/tmp/" + "\n" * 19_000 + "x", False),
         (Rule.EQUALS, "prod", "PROD ", True),
         (Rule.EQUALS, "prod", "\uff50\uff52\uff4f\uff44", True),
