@@ -161,9 +161,9 @@ class _Reading:
             return None if _names(value) else Objection(f"{condition.param} names nothing")
         if inner.rule is Rule.TYPED:
             return self._find_untyped(condition.param, value)
-        alone = replace(inner, param="value")
-        broken = alone.find_violation({"value": value})
-        return broken and Objection(f"{condition.param}{broken.why.removeprefix('value')}")
+        name = condition.param.rpartition(".")[2]  # it tells hosts from file names
+        broken = replace(inner, param=name).find_violation({name: value})
+        return broken and Objection(f"{condition.param}{broken.why.removeprefix(name)}")
 
     def _find_untyped(self, param: str, value: Any) -> Objection | None:
         if self._facts is None:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from tools.contract import Level
 from tools.toolbox.approval_rules import RuledCard, RuleTerms, Voter
 from tools.toolbox.conditions import Condition, Rule
+from tools.toolbox.grant_conditions import find_broken
 from tools.toolbox.rule_matching import SchemaFacts, can_meet, find_match
 from tools.toolbox.rulings import Ruling
 from tools.toolbox.value_readings import Reading, complete_prefix
@@ -467,6 +468,16 @@ def test_a_prefix_of_a_recipient_or_host_holds_only_for_that_one(
 def test_a_prefix_that_ends_inside_a_host_is_refused(prefix: str, param: str) -> None:
     with pytest.raises(ValueError, match="ends inside a host"):
         complete_prefix(prefix, param)
+
+
+@pytest.mark.parametrize(("param", "holds"), [("hosts", False), ("notes", True)])
+def test_a_prefix_for_each_entry_is_read_by_the_name_of_the_param(
+    param: str, *, holds: bool
+) -> None:
+    each = {"rule": Rule.PREFIX, "value": "db.int", "also": []}
+    entries = {param: ["db.intx"]}
+    broken = find_broken([Condition(param, Rule.EACH, each)], entries, None)
+    assert (broken is None) is holds
 
 
 def test_a_limit_recorded_under_the_first_reading_still_reads_a_prefix_that_way() -> None:
