@@ -26,7 +26,8 @@ MAX_RESULTS = 200
 """The most results of a tool in a run that count, the newest."""
 MAX_RUNS = 200
 """The most runs whose results are kept while past calls are compared."""
-_CHANGING = (Level.WRITE.value, Level.DESTRUCTIVE.value)
+_CHANGING = tuple(level.value for level in Level if level is not Level.READ)
+"""The levels whose calls may store a value where a later result has it; a draft is stored, too."""
 _CONFIRMED = "confirmed_by"
 """The name in a result's metadata of the person who reported it."""
 

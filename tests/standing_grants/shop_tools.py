@@ -113,6 +113,7 @@ class Shop:
             ("shop.readMail", Level.READ, by_id, {"id": TEXT, "text": TEXT}),
             ("other.getOrder", Level.READ, by_id, order),
             ("shop.reserve", Level.WRITE, by_id, order),
+            ("shop.saveDraft", Level.DRAFT, by_id, order),
             ("shop.cancel", Level.WRITE, describe_object("order", **cancel), {}),
         ]
         for name, level, schema, output in tools:

@@ -125,6 +125,14 @@ class TestAPlantedId:
         run = shop.work(self.read(shop, order="B-2"), write, cancel("B-2"))
         assert not is_waiting(run)
 
+    @pytest.mark.parametrize("saved", ["B-2", "something else"])
+    def test_that_the_run_saved_in_a_draft_before_needs_approval(
+        self, shop: Shop, saved: str
+    ) -> None:
+        draft = call("shop.saveDraft", id=saved)
+        run = shop.work(draft, self.read(shop, order="B-2"), cancel("B-2"))
+        assert is_approved(run) is (saved != "B-2")
+
     @pytest.mark.parametrize("writes", [False, True])
     def test_that_a_colleague_wrote_before_it_was_read_needs_approval(
         self, shop: Shop, writes: bool
