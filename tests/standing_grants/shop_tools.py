@@ -137,8 +137,8 @@ class Shop:
         schema = {**before.schema, "description": "Another"}
         toolbox.register(SourceTool(name, before.level, schema, self._reply(name)))
 
-    def work(self, *passes: Any, task: str = "Cancel it") -> Run:
-        """Let the employee request these calls, one pass for each."""
+    def work(self, *passes: Any, task: str = "Cancel it", is_typed: bool = True) -> Run:
+        """Let the employee request these calls, one pass for each; a person types the task."""
         scripted = [asking(*each) if isinstance(each, list) else asking(each) for each in passes]
         self.workshop.play(*scripted)
-        return self.workshop.work(task)
+        return self.workshop.work(task, is_typed=is_typed)

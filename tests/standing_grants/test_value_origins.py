@@ -14,6 +14,7 @@ from agents.policy.policy_drafts import PolicyChange
 from agents.policy.recorded_calls import PREAPPROVED, CallFilter
 from agents.policy.replay import find_bounds, replay
 from agents.policy.simulation import simulate
+from agents.runs.actions import add_message
 from agents.runs.models import CallStatus, Run
 from agents.standing_grants.models import StandingGrant
 from agents.standing_grants.past_calls import find_covered_cards
@@ -124,6 +125,15 @@ class TestAPlantedId:
         assert is_waiting(run)
         run = shop.work(self.read(shop, order="B-2"), write, cancel("B-2"))
         assert not is_waiting(run)
+
+    @pytest.mark.parametrize("written", ["id:EVIL-7", "https://crm.example/o/evil7", "EVIL-8"])
+    def test_that_the_run_wrote_in_another_spelling_needs_approval(
+        self, shop: Shop, written: str
+    ) -> None:
+        grant(shop.workshop, "shop.reserve", equals("id", written))
+        write = call("shop.reserve", id=written)
+        run = shop.work(write, self.read(shop, order="EVIL-7"), cancel("EVIL-7"))
+        assert is_waiting(run) is (written != "EVIL-8")
 
     @pytest.mark.parametrize("saved", ["B-2", "something else"])
     def test_that_the_run_saved_in_a_draft_before_needs_approval(
@@ -295,6 +305,25 @@ class TestATypedValue:
         assert is_approved(shop.work(cancel("A-1001"), task="Cancel order a-1001."))
         for task in ("Cancel XA-1001", "Cancel A-1001-7", "Cancel A-10011", "Cancel it"):
             assert not is_approved(shop.work(cancel("A-1001"), task=task)), task
+
+    @pytest.mark.parametrize("is_typed", [False, True])
+    def test_does_not_stand_in_a_task_that_a_program_sent(
+        self, shop: Shop, is_typed: bool
+    ) -> None:
+        grant(shop.workshop, CANCEL, typed("order"))
+        run = shop.work(cancel("A-1001"), task="Cancel order A-1001", is_typed=is_typed)
+        assert is_approved(run) is is_typed
+
+    @pytest.mark.parametrize("is_typed", [False, True])
+    def test_does_not_stand_in_a_message_that_a_program_sent(
+        self, shop: Shop, is_typed: bool
+    ) -> None:
+        grant(shop.workshop, CANCEL, typed("order"))
+        run = shop.work(call("shop.saveDraft", id="x"))
+        shop.workshop.play(asking(cancel("A-1001")))
+        sender = shop.workshop.operator
+        add_message(sender, run.pk, "And cancel order A-1001", is_typed=is_typed)
+        assert is_approved(shop.workshop.drive(run)) is is_typed
 
     def test_does_not_stand_in_a_result(self, shop: Shop) -> None:
         grant(shop.workshop, CANCEL, typed("order"))

@@ -28,6 +28,7 @@ from tools.toolbox.grant_sources import (
 )
 from tools.toolbox.objections import Objection
 from tools.toolbox.param_values import format_number, is_number
+from tools.toolbox.written_texts import WrittenTexts, read_written
 
 ANY_NAME = "*"
 MAX_STEPS = 100_000
@@ -128,6 +129,7 @@ class _Reading:
     def __init__(self, facts: EarlierFacts | None, before: int | None = None) -> None:
         self._facts, self._before = facts, before
         self._steps = MAX_STEPS
+        self._written: dict[int, WrittenTexts] = {}
 
     def find_broken(
         self, conditions: tuple[Condition, ...], params: Mapping[str, Any]
@@ -235,15 +237,18 @@ class _Reading:
                 yield from ((result, entries) for entries in found)
 
     def _was_written(self, value: Any, result: RecordedResult) -> bool:
-        """Return True if the task had written the value when the result came."""
+        """Return True if the task had written the value, or may have, when the result came."""
         assert self._facts is not None
-        self._count_step()
-        return any(
-            _is_same(leaf, value) or (isinstance(leaf, str) and _stands_in(value, leaf))
-            for write in self._facts.list_writes()
-            if write.call_id != result.call_id and write.started_at <= result.ended_at
-            for leaf in _list_leaves(write.params)
-        )
+        for write in self._facts.list_writes():
+            if write.call_id == result.call_id or write.started_at > result.ended_at:
+                continue
+            if write.call_id not in self._written:
+                self._written[write.call_id] = read_written(write.params)
+                self._count_step(self._written[write.call_id].size)
+            self._count_step()
+            if self._written[write.call_id].may_have(value):
+                return True
+        return False
 
     def _meets_where(self, source: ValueSource, result: RecordedResult) -> bool:
         """Return True if conditions cover each param of the call, and the call meets them all; null
@@ -253,7 +258,7 @@ class _Reading:
         if paths is None or not paths <= covered:
             return False
         inner = _Reading(self._facts, result.pass_number)
-        inner._steps = self._steps
+        inner._steps, inner._written = self._steps, self._written
         given = _drop_nulls(result.params)
         left_out = {each.param for each in source.where} - paths
         asked = tuple(
@@ -263,8 +268,8 @@ class _Reading:
         self._steps = inner._steps
         return is_met
 
-    def _count_step(self) -> None:
-        self._steps -= 1
+    def _count_step(self, steps: int = 1) -> None:
+        self._steps -= steps
         if self._steps < 0:
             raise _TooManyStepsError
 
@@ -341,18 +346,6 @@ def _walk(node: Any, path: list[str], so_far: str = "") -> Iterator[tuple[_Entri
             longer = f"{so_far}.{path[0]}"
             for entries, value in _walk(node[name], path[1:], longer):
                 yield ((longer, number), *entries) if path[0] == ANY_NAME else entries, value
-
-
-def _list_leaves(node: Any) -> Iterator[Any]:
-    waiting = [node]
-    while waiting:
-        here = waiting.pop()
-        if isinstance(here, Mapping):
-            waiting += here.values()
-        elif isinstance(here, list):
-            waiting += here
-        else:
-            yield here
 
 
 def _names(value: Any) -> bool:
