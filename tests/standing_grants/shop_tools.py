@@ -100,6 +100,8 @@ class Shop:
             "reason": TEXT,
             "amount": {"type": "number"},
             "items": {"type": "array"},
+            "payments": {"type": "array", "items": describe_object(amount={"type": "number"})},
+            "orders": {"type": "array", "items": describe_object(id=TEXT)},
             "copy": {"type": ["string", "null"]},
         }
         tools: list[tuple[str, Level, dict[str, Any], dict[str, Any]]] = [

@@ -246,6 +246,29 @@ class TestTwoValuesFromOneTool:
         assert not is_approved(shop.work(read, cancel("L-1", amount=700), task="Cancel in A-1"))
 
 
+    def test_in_two_lists_need_approval_unless_they_come_from_the_same_result(
+        self, shop: Shop
+    ) -> None:
+        lists = (
+            comes_from("orders.id", "shop.getOrder", "id", typed("id")),
+            comes_from("payments.amount", "shop.getOrder", "total", typed("id")),
+        )
+        grant(shop.workshop, CANCEL, equals("order", "x"), *lists)
+        first = shop.answer("shop.getOrder", "A-1", {"id": "A-1", "total": 10})
+        other = shop.answer("shop.getOrder", "A-2", {"id": "A-2", "total": 9000})
+        for orders, amounts, is_free in (
+            (["A-1"], [10], True),
+            (["A-1"], [9000], False),
+            (["A-1", "A-2"], [10, 10], False),
+        ):
+            paid = {
+                "orders": [{"id": each} for each in orders],
+                "payments": [{"amount": each} for each in amounts],
+            }
+            run = shop.work(first, other, cancel("x", **paid), task="Pay A-1, then look at A-2")
+            assert is_approved(run) is is_free, paid
+
+
 def test_the_only_value_of_a_search_needs_no_approval_but_one_of_several_does(shop: Shop) -> None:
     only = comes_from("order", "shop.getCustomer", "orders.id", equals("name", "Ada"), only=True)
     grant(shop.workshop, CANCEL, only)
@@ -305,6 +328,41 @@ class TestATypedValue:
         assert is_approved(shop.work(cancel("A-1001"), task="Cancel order a-1001."))
         for task in ("Cancel XA-1001", "Cancel A-1001-7", "Cancel A-10011", "Cancel it"):
             assert not is_approved(shop.work(cancel("A-1001"), task=task)), task
+
+    @pytest.mark.parametrize(
+        ("value", "task"),
+        [
+            ("500", "Refund 1,500 EUR"),
+            ("1", "Refund 1,500 EUR"),
+            ("500", "Refund 1 500 EUR"),
+            ("500", "Refund 1'500 EUR"),
+            ("500", "Refund 1\u00a0500 EUR"),
+            ("500", "Refund 1\u2019500 EUR"),
+            ("0032", "Pay to BE68 5390 0032 7034"),
+            ("500", "Refund 500, then 600 EUR"),
+        ],
+    )
+    def test_is_no_part_of_a_longer_number(self, shop: Shop, value: str, task: str) -> None:
+        grant(shop.workshop, CANCEL, typed("order"))
+        assert is_approved(shop.work(cancel(value), task=task)) is ("then" in task)
+
+    @pytest.mark.parametrize(
+        ("amount", "task"),
+        [
+            (500, "Refund 1\u00a0500 EUR"),
+            (500, "Refund 1\u202f500 EUR"),
+            (500, "Refund 1\u2019500 EUR"),
+            (5390, "Pay to BE68 5390 0032 7034"),
+            (30, "Refund at 11:30"),
+            (500, "Refund 500 EUR at 11:30, then stop"),
+            (1500.5, "Refund 1\u202f500,50 EUR, then stop"),
+        ],
+    )
+    def test_that_is_a_number_is_no_part_of_a_longer_number(
+        self, shop: Shop, amount: float, task: str
+    ) -> None:
+        grant(shop.workshop, CANCEL, equals("order", "A-1"), typed("amount"))
+        assert is_approved(shop.work(cancel("A-1", amount=amount), task=task)) is ("then" in task)
 
     @pytest.mark.parametrize("is_typed", [False, True])
     def test_does_not_stand_in_a_task_that_a_program_sent(
