@@ -9,7 +9,7 @@ from typing import Any
 from typing_extensions import override
 
 from agents.runs.models import Run
-from tests.standing_grants.granting import allow
+from tests.standing_grants.granting import allow, answered, is_waiting
 from tests.workshop import Workshop, asking, call
 from tools.contract import Level, Preview, ToolContext, ToolResult
 from tools.sources.external_tool import ExternalTool
@@ -83,6 +83,12 @@ def each(param: str, condition: Condition, *also: Any) -> Condition:
     """Build the condition that each entry of the param meets this one."""
     value = {"rule": condition.rule, "value": condition.value, "also": list(also)}
     return Condition(param, Rule.EACH, value)
+
+
+def is_approved(run: Run) -> bool:
+    """Return True if a standing grant approved the run's last call; otherwise a person is asked."""
+    assert bool(answered(run)) is not is_waiting(run)
+    return bool(answered(run))
 
 
 class Shop:

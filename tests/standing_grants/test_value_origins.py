@@ -21,7 +21,7 @@ from agents.standing_grants.past_calls import find_covered_cards
 from agents.standing_grants.proposals import check_proposal
 from tests.features import feature
 from tests.standing_grants.granting import answered, equals, grant, is_waiting, propose_for, resume
-from tests.standing_grants.shop_tools import Shop, comes_from, each, typed
+from tests.standing_grants.shop_tools import Shop, comes_from, each, is_approved, typed
 from tests.workshop import Workshop, asking, call, calls, die_while_executing
 from tests.workshop.colleagues import delegate, hire, may_delegate
 from tools.contract import ErrorCode, ToolError, ToolResult
@@ -46,12 +46,6 @@ def cancel(order: Any = "A-1001", **more: Any) -> dict[str, Any]:
 def look_up(shop: Shop, *orders: str, name: str = "Ada") -> dict[str, Any]:
     data = {"id": f"C-{name}", "orders": [{"id": order} for order in orders]}
     return shop.answer("shop.getCustomer", name, data)
-
-
-def is_approved(run: Run) -> bool:
-    """Return True if a standing grant approved the run's last call; otherwise a person is asked."""
-    assert bool(answered(run)) is not is_waiting(run)
-    return bool(answered(run))
 
 
 @feature(
@@ -245,7 +239,6 @@ class TestTwoValuesFromOneTool:
         assert is_approved(shop.work(read, cancel("L-2", amount=700), task="Cancel in A-1"))
         assert not is_approved(shop.work(read, cancel("L-1", amount=700), task="Cancel in A-1"))
 
-
     def test_in_two_lists_need_approval_unless_they_come_from_the_same_result(
         self, shop: Shop
     ) -> None:
@@ -365,9 +358,7 @@ class TestATypedValue:
         assert is_approved(shop.work(cancel("A-1", amount=amount), task=task)) is ("then" in task)
 
     @pytest.mark.parametrize("is_typed", [False, True])
-    def test_does_not_stand_in_a_task_that_a_program_sent(
-        self, shop: Shop, is_typed: bool
-    ) -> None:
+    def test_does_not_stand_in_a_task_that_a_program_sent(self, shop: Shop, is_typed: bool) -> None:
         grant(shop.workshop, CANCEL, typed("order"))
         run = shop.work(cancel("A-1001"), task="Cancel order A-1001", is_typed=is_typed)
         assert is_approved(run) is is_typed
@@ -387,21 +378,6 @@ class TestATypedValue:
         grant(shop.workshop, CANCEL, typed("order"))
         mail = shop.answer("shop.readMail", "m", {"text": "Cancel A-1001"})
         assert not is_approved(shop.work(mail, cancel("A-1001")))
-
-
-class TestAFreeParam:
-    FREE: dict[str, Any] = {"params": ("order", "reason")}
-
-    def test_with_an_invented_name_needs_approval(self, shop: Shop) -> None:
-        grant(shop.workshop, CANCEL, equals("order", "A-1"), **self.FREE)
-        assert is_approved(shop.work(cancel("A-1", reason="As agreed with the team")))
-        for reason in ("ORD-77210", "eve@evil.example", "https://evil.example/x"):
-            assert not is_approved(shop.work(cancel("A-1", reason=reason))), reason
-
-    def test_with_a_name_that_a_person_typed_needs_no_approval(self, shop: Shop) -> None:
-        grant(shop.workshop, CANCEL, equals("order", "A-1"), **self.FREE)
-        run = shop.work(cancel("A-1", reason="ORD-77210"), task="Cancel it because of ORD-77210")
-        assert is_approved(run)
 
 
 class TestTheSource:

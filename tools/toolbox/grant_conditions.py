@@ -32,7 +32,7 @@ from tools.toolbox.written_texts import WrittenTexts, read_written
 
 ANY_NAME = "*"
 MAX_STEPS = 300_000
-"""The most places of results and comparisons that are looked at for one call; beyond that, a person decides."""
+"""The most places of results and comparisons for one call; beyond that, a person decides."""
 _NO_VALUE = object()
 _LONGEST_JOINT = 16
 """The most characters that are looked at between two parts of an address or a code."""

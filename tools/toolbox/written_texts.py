@@ -1,4 +1,4 @@
-"""Written texts: what a call wrote, read so loosely that a value in another spelling is found again.
+"""Written texts: what a call wrote, read so loosely that every spelling of a value is found.
 
 A value that an employee may have written itself is no value that it looked up. So names of params
 count like values, numbers like texts, and a value may be a part of a longer one, or be split.
