@@ -75,10 +75,11 @@ def _list_names(value: str, param: str) -> Iterator[str]:
         return
     words = [word for each in _BETWEEN_WORDS.split(text) if (word := each.strip(_AROUND_WORDS))]
     for word in dict.fromkeys(words):
-        if len(words) == 1:
-            is_found = is_name(word) or _JOINED.fullmatch(word) or _SMALL_NUMBER.fullmatch(word)
-        else:
-            is_found = is_name(word) and not _ORDINARY.fullmatch(word)
+        is_alone = len(words) == 1
+        is_short = _JOINED.fullmatch(word) or _SMALL_NUMBER.fullmatch(word)
+        is_found = (is_name(word) and (is_alone or not _ORDINARY.fullmatch(word))) or (
+            is_alone and is_short
+        )
         if is_found:
             yield word
 
