@@ -6,16 +6,12 @@ from typing import Any
 
 import pytest
 
-from tests.standing_grants.granting import allow, equals, grant
+from tests.standing_grants.granting import equals, grant
 from tests.standing_grants.shop_tools import (
-    TEXT,
     Shop,
-    SourceTool,
-    describe_object,
     is_approved,
 )
 from tests.workshop import Workshop, call
-from tools.contract import Level
 from tools.toolbox.toolbox import Toolbox
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -78,16 +74,6 @@ class TestAFreeParam:
     def test_with_ordinary_words_needs_no_approval(self, shop: Shop, reason: str) -> None:
         grant(shop.workshop, CANCEL, equals("order", "A-1"), **self.FREE)
         assert is_approved(shop.work(cancel("A-1", reason=reason)))
-
-    def test_with_a_short_number_needs_approval_if_the_param_names_things(
-        self, shop: Shop, toolbox: Toolbox
-    ) -> None:
-        schema = describe_object(size=TEXT, seat_number=TEXT)
-        seat = SourceTool("shop.seat", Level.WRITE, schema, lambda _: {})
-        allow(shop.workshop, toolbox, seat)
-        grant(shop.workshop, "shop.seat", params=("size", "seat_number"))
-        assert is_approved(shop.work(call("shop.seat", size="57")))
-        assert not is_approved(shop.work(call("shop.seat", seat_number="57")))
 
     def test_with_a_name_that_a_person_typed_needs_no_approval(self, shop: Shop) -> None:
         grant(shop.workshop, CANCEL, equals("order", "A-1"), **self.FREE)

@@ -18,7 +18,6 @@ from tools.toolbox.provenance.parts import (
 )
 from tools.toolbox.value_readings import read_plainly
 
-_SMALL_NUMBER = re.compile(r"-?\d{1,3}([.,]\d+)?%?")
 _TIME = re.compile(
     r"\d{4}-\d\d(-\d\d)?([T ]\d\d:\d\d[\d:.Z+-]*)?|\d\d?:\d\d(:\d\d)?|-?\d{1,3}([.,]\d+)?%?"
 )
@@ -34,8 +33,6 @@ _ORDINARY = re.compile(
 """What sentences contain besides words: 2nd, €20, 24/12/2026, and/or, e.g."""
 _BETWEEN_WORDS = re.compile(r"[\s,;|<>()\[\]{}\"\u2018-\u201f'`]+")
 _AROUND_WORDS = ".:!?*"
-_NAMING = frozenset({"id", "ids", "number", "no", "nr", "num", "key", "code", "ref", "reference"})
-_WORD_OF_NAME = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 
 
 def is_name(text: str) -> bool:
@@ -60,7 +57,7 @@ def find_unseen_names(
         param = ".".join(names)
         if param in found or value in offered:
             continue
-        words = _list_names(str(value), names[-1])
+        words = _list_names(str(value))
         for number, word in enumerate(words):
             if number >= MAX_PARTS or not _is_seen(index, word):
                 found.add(param)
@@ -68,25 +65,18 @@ def find_unseen_names(
     return tuple(sorted(found))
 
 
-def _list_names(value: str, param: str) -> Iterator[str]:
+def _list_names(value: str) -> Iterator[str]:
     """Yield the words of a value that have the shape of a name."""
     text = read_plainly(value).strip()
-    if _TIME.fullmatch(text) and not (_SMALL_NUMBER.fullmatch(text) and _names_things(param)):
+    if _TIME.fullmatch(text):
         return
     words = [word for each in _BETWEEN_WORDS.split(text) if (word := each.strip(_AROUND_WORDS))]
     for word in dict.fromkeys(words):
         is_alone = len(words) == 1
-        is_short = _JOINED.fullmatch(word) or _SMALL_NUMBER.fullmatch(word)
-        is_found = (is_name(word) and (is_alone or not _ORDINARY.fullmatch(word))) or (
-            is_alone and is_short
-        )
+        is_joined = is_alone and _JOINED.fullmatch(word) is not None
+        is_found = is_joined or (is_name(word) and (is_alone or not _ORDINARY.fullmatch(word)))
         if is_found:
             yield word
-
-
-def _names_things(param: str) -> bool:
-    words = _WORD_OF_NAME.findall(param)
-    return bool(words) and words[-1].lower() in _NAMING
 
 
 def _is_seen(index: SourceIndex, word: str) -> bool:
