@@ -45,11 +45,13 @@ class TypedMessage:
     Attributes:
         client_id: the sender's own id for the message, unique within the run; empty if there is
             none.
+        is_typed: True if a person typed the text on a page.
     """
 
     sender: Membership
     text: str
     client_id: str = ""
+    is_typed: bool = False
 
 
 @dataclass(frozen=True)
@@ -215,12 +217,20 @@ def cancel(member: Membership, run_id: int) -> Run:
     return Run.objects.get(pk=run_id)
 
 
-def add_message(member: Membership, run_id: int, text: str, client_message_id: str = "") -> Run:
+def add_message(
+    member: Membership,
+    run_id: int,
+    text: str,
+    client_message_id: str = "",
+    *,
+    is_typed: bool = False,
+) -> Run:
     """Send the employee a message: it resumes an ended run; otherwise the employee reads it before
     the next pass.
 
     Args:
         client_message_id: a repeated id with the same text adds nothing.
+        is_typed: True if a person typed the text on a page; any other may come from a program.
 
     Raises:
         Forbidden, NotFound, Invalid
@@ -228,7 +238,7 @@ def add_message(member: Membership, run_id: int, text: str, client_message_id: s
     """
     member.require(Role.OPERATOR, "send a message")
     checked = check_text("text", text)
-    message = TypedMessage(member, checked, _clean_client_id(client_message_id))
+    message = TypedMessage(member, checked, _clean_client_id(client_message_id), is_typed)
     with run_transaction(_find_own_run_id(member, run_id)) as tx:
         if _was_sent(tx.run, message):
             return tx.run
@@ -300,7 +310,8 @@ def _append_message(tx: Transaction, message: TypedMessage) -> None:
         text=message.text,
         client_message_id=message.client_id,
     )
-    tx.publish(MessageAdded(message.text, sender.get_username()))
+    typed_number = run.message_count if message.is_typed else None
+    tx.publish(MessageAdded(message.text, sender.get_username(), typed_number))
 
 
 def _resume(tx: Transaction, member: Membership, passes: int) -> None:

@@ -155,11 +155,13 @@ class RunFinished(RunEvent):
 
 @dataclass(frozen=True)
 class MessageAdded(RunEvent):
-    """A person sent the employee a message."""
+    """A person sent the employee a message; `typed_number` is its number if it was typed on a
+    page."""
 
     type = EventType.MESSAGE_ADDED
     text: str
     by: str
+    typed_number: int | None = None
 
 
 @dataclass(frozen=True)

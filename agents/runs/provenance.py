@@ -33,6 +33,7 @@ from tools.toolbox.provenance import (
     Sighting,
     SourceIndex,
     find_own_data,
+    find_unseen_names,
     list_offered,
     make_key,
     trace,
@@ -79,7 +80,9 @@ class RunValues:
     def trace(self, tool: Tool, params: Mapping[str, Any]) -> Provenance:
         """Find the origin of each value in the params of a call."""
         named = tool.destination_params | tool.address_params
-        found = trace(self._index, params, list_offered(tool.schema), named)
+        offered = list_offered(tool.schema)
+        unseen = find_unseen_names(self._index, params, offered)
+        found = replace(trace(self._index, params, offered, named), unseen_names=unseen)
         keys = found.list_own_keys()
         return found.mark_stored(self._load_stored(keys)) if keys else found
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from django.db.models import Max
 
-from agents.runs.models import CallStatus, Message, Run, ToolCall
+from agents.runs.models import CallStatus, Event, EventType, Message, Origin, Run, ToolCall
 from agents.runs.provenance import ASK, has_typed_task, list_task_runs, read_answer
 from tools.contract import Level
 from tools.toolbox.grant_conditions import RecordedResult, RecordedWrite
@@ -26,7 +26,8 @@ MAX_RESULTS = 200
 """The most results of a tool in a run that count, the newest."""
 MAX_RUNS = 200
 """The most runs whose results are kept while past calls are compared."""
-_CHANGING = (Level.WRITE.value, Level.DESTRUCTIVE.value)
+_CHANGING = tuple(level.value for level in Level if level is not Level.READ)
+"""The levels whose calls may store a value where a later result has it; a draft is stored, too."""
 _CONFIRMED = "confirmed_by"
 """The name in a result's metadata of the person who reported it."""
 
@@ -201,18 +202,29 @@ class PastFacts:
 def list_typed(run_id: int, last_message: int, is_seen: Any) -> list[str]:
     """List the messages and the free replies that people typed in a run.
 
-    The texts of outside agents, of triggers and of schedules that an employee made are not typed.
+    Texts that came over the API are not typed, since a program may pass on what others wrote; nor
+    are the texts of outside agents, of triggers and of schedules that an employee made.
     """
     run = Run.objects.only("organization_id", "origin", "parent_id", "client_request_id").get(
         pk=run_id
     )
+    typed = _list_typed_numbers(run)
     messages = Message.objects.filter(
-        run_id=run_id, author__isnull=False, number__lte=last_message
+        run_id=run_id, author__isnull=False, number__lte=last_message, number__in=typed
     ).order_by("pk")
-    if not has_typed_task(run):
-        messages = messages.exclude(number=1)
     replies = _load_results([run_id], ASK).get(run_id, [])
     return [
         *messages.values_list("text", flat=True),
         *(text for row in replies if is_seen(row) for text in read_answer(row.params, row.result)),
     ]
+
+
+def _list_typed_numbers(run: Run) -> list[int]:
+    """List the numbers of the run's messages that people typed on a page; the task is number 1."""
+    events = Event.objects.filter(run_id=run.pk).order_by()
+    later = events.filter(type=EventType.MESSAGE_ADDED, payload__typed_number__isnull=False)
+    is_typed = has_typed_task(run) and (
+        run.origin == Origin.SCHEDULE
+        or events.filter(type=EventType.RUN_STARTED, payload__is_typed=True).exists()
+    )
+    return [*([1] if is_typed else []), *later.values_list("payload__typed_number", flat=True)]

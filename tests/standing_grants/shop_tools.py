@@ -9,7 +9,7 @@ from typing import Any
 from typing_extensions import override
 
 from agents.runs.models import Run
-from tests.standing_grants.granting import allow
+from tests.standing_grants.granting import allow, answered, is_waiting
 from tests.workshop import Workshop, asking, call
 from tools.contract import Level, Preview, ToolContext, ToolResult
 from tools.sources.external_tool import ExternalTool
@@ -85,6 +85,12 @@ def each(param: str, condition: Condition, *also: Any) -> Condition:
     return Condition(param, Rule.EACH, value)
 
 
+def is_approved(run: Run) -> bool:
+    """Return True if a standing grant approved the run's last call; otherwise a person is asked."""
+    assert bool(answered(run)) is not is_waiting(run)
+    return bool(answered(run))
+
+
 class Shop:
     """A source with customers and orders, and the employee who works with it."""
 
@@ -100,6 +106,8 @@ class Shop:
             "reason": TEXT,
             "amount": {"type": "number"},
             "items": {"type": "array"},
+            "payments": {"type": "array", "items": describe_object(amount={"type": "number"})},
+            "orders": {"type": "array", "items": describe_object(id=TEXT)},
             "copy": {"type": ["string", "null"]},
         }
         tools: list[tuple[str, Level, dict[str, Any], dict[str, Any]]] = [
@@ -113,6 +121,7 @@ class Shop:
             ("shop.readMail", Level.READ, by_id, {"id": TEXT, "text": TEXT}),
             ("other.getOrder", Level.READ, by_id, order),
             ("shop.reserve", Level.WRITE, by_id, order),
+            ("shop.saveDraft", Level.DRAFT, by_id, order),
             ("shop.cancel", Level.WRITE, describe_object("order", **cancel), {}),
         ]
         for name, level, schema, output in tools:
@@ -136,8 +145,8 @@ class Shop:
         schema = {**before.schema, "description": "Another"}
         toolbox.register(SourceTool(name, before.level, schema, self._reply(name)))
 
-    def work(self, *passes: Any, task: str = "Cancel it") -> Run:
-        """Let the employee request these calls, one pass for each."""
+    def work(self, *passes: Any, task: str = "Cancel it", is_typed: bool = True) -> Run:
+        """Let the employee request these calls, one pass for each; a person types the task."""
         scripted = [asking(*each) if isinstance(each, list) else asking(each) for each in passes]
         self.workshop.play(*scripted)
-        return self.workshop.work(task)
+        return self.workshop.work(task, is_typed=is_typed)

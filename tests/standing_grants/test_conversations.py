@@ -73,7 +73,7 @@ def make_five_grants(workshop: Workshop) -> None:
 def converse(workshop: Workshop, conversation: Conversation, outcome: Outcome) -> None:
     """Work on the task to its end; a person approves ordinary calls and denies harmful ones."""
     workshop.play(*(asking(*calls) for calls in conversation.passes))
-    run = workshop.work(conversation.task)
+    run = workshop.work(conversation.task, is_typed=True)
     harmful = {describe(each["tool"], each["params"]) for each in conversation.harmful}
     while cards := workshop.cards(run):
         outcome.cards += len(cards)

@@ -82,7 +82,7 @@ class Office:
         for one in every:
             self.results[describe(one["tool"], one["params"])].append(one["result"])
         self.workshop.play(*(asking(*map(request, each)) for each in named))
-        run = self.workshop.work(task.text)
+        run = self.workshop.work(task.text, is_typed=True)
         while cards := self.workshop.cards(run):
             for card in cards:
                 self.workshop.approve(card)

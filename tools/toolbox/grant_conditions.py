@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
@@ -28,14 +28,23 @@ from tools.toolbox.grant_sources import (
 )
 from tools.toolbox.objections import Objection
 from tools.toolbox.param_values import format_number, is_number
+from tools.toolbox.written_texts import WrittenTexts, read_written
 
 ANY_NAME = "*"
-MAX_STEPS = 100_000
-"""The most comparisons for one call; beyond that, a person decides."""
+MAX_STEPS = 300_000
+"""The most places of results and comparisons for one call; beyond that, a person decides."""
 _NO_VALUE = object()
 _LONGEST_JOINT = 16
 """The most characters that are looked at between two parts of an address or a code."""
-_NUMBER = re.compile(r"(?<![\w.,'-])-?\d+(?:[.,']\d+| \d{3}(?!\d))*(?![\w'-]|[.,]\d)")
+_MOST_HITS = 200
+"""The most places of a text at which a typed value is looked at."""
+_SPACES, _SIGNS = " \u00a0\u2009\u202f", "'\u2019\u066c"
+"""The characters between groups of digits, besides dot and comma."""
+_NUMBER = re.compile(
+    rf"(?<![\w.,{_SIGNS}-])(?<!\d[{_SPACES}:])"
+    rf"-?\d+(?:[.,{_SIGNS}]\d+|[{_SPACES}]\d{{3}}(?!\d))*"
+    rf"(?![\w{_SIGNS}-]|[.,:{_SPACES}]\d)"
+)
 
 
 @dataclass(frozen=True)
@@ -128,6 +137,7 @@ class _Reading:
     def __init__(self, facts: EarlierFacts | None, before: int | None = None) -> None:
         self._facts, self._before = facts, before
         self._steps = MAX_STEPS
+        self._written: dict[int, WrittenTexts] = {}
 
     def find_broken(
         self, conditions: tuple[Condition, ...], params: Mapping[str, Any]
@@ -188,7 +198,26 @@ class _Reading:
             together = [o for o in origins if where[: len(o.place.where)] == o.place.where]
             if not self._can_bind(together, {}):
                 return Objection(_describe_unseen(together, self))
-        return None
+        return self._find_unjoined(origins)
+
+    def _find_unjoined(self, origins: list[_Wanted]) -> Objection | None:
+        """Find values of one tool in different lists that do not come together.
+
+        Which entries of two lists belong together is not known, so all must have one origin.
+        """
+        shapes = {tuple(name for name, _ in one.place.where) for one in origins}
+        longest = max(shapes, key=len)
+        if all(longest[: len(shape)] == shape for shape in shapes):
+            return None
+        self._count_step(len(origins) ** 2)
+        beside = [one for one in origins if any(_is_beside(one, other) for other in origins)]
+        around = [
+            one
+            for one in origins
+            if any(each.place.where[: len(one.place.where)] == one.place.where for each in beside)
+        ]
+        is_joined = not beside or self._can_bind(around, {})
+        return None if is_joined else Objection(_describe_unseen(around, self))
 
     def stands_somewhere(self, origin: _Wanted) -> bool:
         """Return True if the value stands in a result, whatever else the call says."""
@@ -221,8 +250,7 @@ class _Reading:
             if source.definition and source.definition != result.definition:
                 continue
             found, others = [], False
-            for entries, each in _walk(result.data, path):
-                self._count_step()
+            for entries, each in _walk(result.data, path, self._count_step):
                 if _is_same(each, value):
                     found.append(entries)
                 elif each is not None:
@@ -235,15 +263,18 @@ class _Reading:
                 yield from ((result, entries) for entries in found)
 
     def _was_written(self, value: Any, result: RecordedResult) -> bool:
-        """Return True if the task had written the value when the result came."""
+        """Return True if the task had written the value, or may have, when the result came."""
         assert self._facts is not None
-        self._count_step()
-        return any(
-            _is_same(leaf, value) or (isinstance(leaf, str) and _stands_in(value, leaf))
-            for write in self._facts.list_writes()
-            if write.call_id != result.call_id and write.started_at <= result.ended_at
-            for leaf in _list_leaves(write.params)
-        )
+        for write in self._facts.list_writes():
+            if write.call_id == result.call_id or write.started_at > result.ended_at:
+                continue
+            if write.call_id not in self._written:
+                self._written[write.call_id] = read_written(write.params)
+                self._count_step(self._written[write.call_id].size)
+            self._count_step()
+            if self._written[write.call_id].may_have(value):
+                return True
+        return False
 
     def _meets_where(self, source: ValueSource, result: RecordedResult) -> bool:
         """Return True if conditions cover each param of the call, and the call meets them all; null
@@ -253,7 +284,7 @@ class _Reading:
         if paths is None or not paths <= covered:
             return False
         inner = _Reading(self._facts, result.pass_number)
-        inner._steps = self._steps
+        inner._steps, inner._written = self._steps, self._written
         given = _drop_nulls(result.params)
         left_out = {each.param for each in source.where} - paths
         asked = tuple(
@@ -263,8 +294,8 @@ class _Reading:
         self._steps = inner._steps
         return is_met
 
-    def _count_step(self) -> None:
-        self._steps -= 1
+    def _count_step(self, steps: int = 1) -> None:
+        self._steps -= steps
         if self._steps < 0:
             raise _TooManyStepsError
 
@@ -327,11 +358,18 @@ def _find_places(node: Any, path: list[str], trail: _Place, asked: Condition) ->
         yield trail._replace(value=_NO_VALUE)
 
 
-def _walk(node: Any, path: list[str], so_far: str = "") -> Iterator[tuple[_Entries, Any]]:
-    """Yield the values at the path, each with the numbers of the list entries on the way."""
+def _walk(
+    node: Any, path: list[str], count: Callable[[], None] = lambda: None, so_far: str = ""
+) -> Iterator[tuple[_Entries, Any]]:
+    """Yield the values at the path, each with the numbers of the list entries on the way.
+
+    Args:
+        count: called for each node on the way.
+    """
+    count()
     if isinstance(node, list):
         for number, entry in enumerate(node):
-            for entries, value in _walk(entry, path, f"{so_far}[]"):
+            for entries, value in _walk(entry, path, count, f"{so_far}[]"):
                 yield ((so_far, number), *entries), value
     elif not path:
         yield (), node
@@ -339,20 +377,8 @@ def _walk(node: Any, path: list[str], so_far: str = "") -> Iterator[tuple[_Entri
         names = list(node) if path[0] == ANY_NAME else [path[0]] if path[0] in node else []
         for number, name in enumerate(names):
             longer = f"{so_far}.{path[0]}"
-            for entries, value in _walk(node[name], path[1:], longer):
+            for entries, value in _walk(node[name], path[1:], count, longer):
                 yield ((longer, number), *entries) if path[0] == ANY_NAME else entries, value
-
-
-def _list_leaves(node: Any) -> Iterator[Any]:
-    waiting = [node]
-    while waiting:
-        here = waiting.pop()
-        if isinstance(here, Mapping):
-            waiting += here.values()
-        elif isinstance(here, list):
-            waiting += here
-        else:
-            yield here
 
 
 def _names(value: Any) -> bool:
@@ -378,25 +404,36 @@ def _stands_in(value: Any, text: str) -> bool:
         unicodedata.normalize("NFC", each).casefold() for each in (text, value.strip())
     )
     start = folded.find(wanted_text)
-    while start >= 0:
+    for _ in range(_MOST_HITS):
+        if start < 0:
+            break
         end = start + len(wanted_text)
         before = folded[max(start - _LONGEST_JOINT, 0) : start][::-1]
-        if not _goes_on(before) and not _goes_on(folded[end : end + _LONGEST_JOINT]):
+        after = folded[end : end + _LONGEST_JOINT]
+        is_part = _goes_on(wanted_text[0], before) or _goes_on(wanted_text[-1], after)
+        if not is_part:
             return True
         start = folded.find(wanted_text, start + 1)
     return False
 
 
-def _goes_on(rest: str) -> bool:
+def _goes_on(end: str, rest: str) -> bool:
     """Return True if a value goes on in the rest of a text: with a letter or digit, directly or
-    after characters that join the parts of an address or a code."""
-    joined = rest.lstrip("-_.@/:+%&=#~")[:1]
-    return joined.isalnum()
+    after characters that join the parts of an address or a code; digits also after a separator.
+
+    Args:
+        end: the value's own character beside the rest.
+    """
+    joints = "-_.@/:+%&=#~"
+    if rest.lstrip(joints)[:1].isalnum():
+        return True
+    is_group = end.isdigit() and rest[:1] in {*_SPACES, *_SIGNS, ","}
+    return is_group and rest[1:2].isdigit()
 
 
 def _reads_as(digits: str, number: Any) -> bool:
     """Return True if the digits are this number; their last dot or comma may be a decimal point."""
-    head, point, tail = re.sub(r"[' ]", "", digits).replace(",", ".").rpartition(".")
+    head, point, tail = re.sub(f"[{_SIGNS}{_SPACES}]", "", digits).replace(",", ".").rpartition(".")
     whole = head.replace(".", "")
     return (
         bool(point) and len(tail) <= 2 and Decimal(f"{whole or 0}.{tail}") == Decimal(str(number))
@@ -407,6 +444,19 @@ def _drop_nulls(node: Any) -> Any:
     if isinstance(node, Mapping):
         return {name: _drop_nulls(each) for name, each in node.items() if each is not None}
     return [_drop_nulls(each) for each in node] if isinstance(node, list) else node
+
+
+def _is_beside(one: _Wanted, other: _Wanted) -> bool:
+    """Return True if two values with a source tool in common stand in different lists."""
+    for mine, theirs in zip(one.place.where, other.place.where, strict=False):
+        if mine[0] != theirs[0]:
+            mine_tools, their_tools = (
+                {source.tool for source in each.sources} for each in (one, other)
+            )
+            return not mine_tools.isdisjoint(their_tools)
+        if mine != theirs:
+            return False
+    return False
 
 
 def _describe_unseen(together: Sequence[_Wanted], reading: _Reading) -> str:

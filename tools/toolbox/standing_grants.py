@@ -1,6 +1,5 @@
 """Standing grants, which approve cards in a person's name by their terms, and change no verdict."""
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -12,7 +11,7 @@ from tools.toolbox.grant_conditions import EarlierFacts, find_broken, list_value
 from tools.toolbox.grant_sources import is_fixing
 from tools.toolbox.objections import Objection
 from tools.toolbox.permissions import Cause, CauseKind
-from tools.toolbox.provenance import Provenance, SeenIn
+from tools.toolbox.provenance import Provenance, SeenIn, is_name
 from tools.toolbox.value_readings import Reading
 
 COMPARISONS = frozenset(
@@ -24,9 +23,6 @@ OPEN_RULES = frozenset({Rule.PREFIX, Rule.HOST, Rule.EACH})
 """Rules that fix only a part of the value; EACH does unless its own rule fixes the entries."""
 GRANTABLE = frozenset({CauseKind.LEVEL, CauseKind.HOSTS})
 """Causes that a standing grant can approve; limits, raised levels and own data need a person."""
-_TIME = re.compile(r"\d{4}-\d\d(-\d\d)?([T ]\d\d:\d\d.*)?|\d\d?:\d\d(:\d\d)?|-?\d{1,3}([.,]\d+)?%?")
-"""A date, a time or a small number, which names nothing."""
-_ADDRESS = re.compile(r"\w[@/\\:]+\w|\w\.\w")
 
 
 @dataclass(frozen=True)
@@ -211,21 +207,17 @@ def _find_outside(call: AskingCall, grant: GrantTerms) -> Objection | None:
 
 
 def _is_invented(known: Provenance, param: str) -> bool:
-    """Return True if a value in the param, or inside it, was seen nowhere and names something."""
-    return any(
-        sighting.origin is SeenIn.NOWHERE and is_name(sighting.value)
-        for sighting in known.sightings
-        if sighting.param == param or sighting.param.startswith(f"{param}.")
-    )
-
-
-def is_name(text: str) -> bool:
-    """Return True for a text that has the shape of an id or an address: one word with digits, or
-    with signs between its parts."""
-    word = text.strip()
-    if not word or any(char.isspace() for char in word) or _TIME.fullmatch(word):
-        return False
-    return any(char.isdecimal() for char in word) or _ADDRESS.search(word) is not None
+    """Return True if a value in the param, or inside it, was seen nowhere and names something; in
+    older recordings, only whole values count."""
+    names = [
+        *known.unseen_names,
+        *(
+            each.param
+            for each in known.sightings
+            if each.origin is SeenIn.NOWHERE and is_name(each.value)
+        ),
+    ]
+    return any(name == param or name.startswith(f"{param}.") for name in names)
 
 
 def _list_paths(node: Any, path: str) -> Iterator[str | None]:

@@ -3,6 +3,7 @@
 from tools.toolbox.provenance.matching import OwnData, SeenText, SourceIndex, find_own_data, trace
 from tools.toolbox.provenance.parts import list_offered, make_key
 from tools.toolbox.provenance.sightings import Provenance, SeenIn, Sighting
+from tools.toolbox.provenance.unseen_names import find_unseen_names, is_name
 
 __all__ = [
     "OwnData",
@@ -12,6 +13,8 @@ __all__ = [
     "Sighting",
     "SourceIndex",
     "find_own_data",
+    "find_unseen_names",
+    "is_name",
     "list_offered",
     "make_key",
     "trace",

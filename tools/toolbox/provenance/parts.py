@@ -142,7 +142,7 @@ def list_leaves(
         named: names of params that hold a recipient or a destination, besides the usual ones.
     """
     leaves, unread = list[Leaf](), 0
-    values = _walk(params)
+    values = walk_values(params)
     for path, names, value in values:
         if value in offered:
             continue
@@ -161,7 +161,9 @@ def list_leaves(
     return LeafList(tuple(leaves), unread)
 
 
-def _walk(params: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str, ...], str | int | float]]:
+def walk_values(
+    params: Mapping[str, Any],
+) -> Iterator[tuple[str, tuple[str, ...], str | int | float]]:
     """Yield (path, names, value) of each text and number, without recursion, because params may be
     nested deeply."""
     waiting: list[tuple[str, tuple[str, ...], Any]] = [("", (), params)]
@@ -213,14 +215,14 @@ def _read_whole(value: str | float, stands_out: bool) -> Part | None:
     text = value.strip()
     is_host = _is_host(text)
     if not is_host and (numbers := _parse_numbers(text)) is not None:
-        code = _build_code_needle(text)
+        code = build_code_needle(text)
         needles = [*_build_number_needles(numbers), *code]
         return Part(text, tuple(needles)) if needles else None
     words = split_words(text)
     if len(words) > MAX_WORDS or _is_common(text, words, stands_out):
         return None
     forms = _spell_host(text) if is_host else [tuple(words)]
-    code = () if is_host else _build_code_needle(text)
+    code = () if is_host else build_code_needle(text)
     return Part(text, (*map(Needle, forms), *code), is_host)
 
 
@@ -244,7 +246,7 @@ def _find_parts(text: str) -> Iterator[Part]:
     for match in _TOKEN.finditer(text):
         yield from _read_token(match[0].rstrip(".:!?*_").removeprefix("mailto:"))
     for code in _CODE.findall(text):
-        if needles := _build_code_needle(code):
+        if needles := build_code_needle(code):
             yield Part(code.strip(), needles)
     sentences = (
         [each.strip() for each in _SENTENCE_END.split(text)] if len(text) > _SHORTEST else []
@@ -304,13 +306,13 @@ def _build_part(text: str) -> Iterator[Part]:
     text = text.strip()
     numbers = _parse_numbers(text)
     if numbers is not None:
-        needles = (*_build_number_needles(numbers), *_build_code_needle(text))
+        needles = (*_build_number_needles(numbers), *build_code_needle(text))
         yield from [Part(text, needles)] if needles else []
     elif (
         not _is_common(text, words := split_words(text), stands_out=False)
         and len(words) <= MAX_WORDS
     ):
-        yield Part(text, (Needle(tuple(words)), *_build_code_needle(text)))
+        yield Part(text, (Needle(tuple(words)), *build_code_needle(text)))
 
 
 def _build_host(host: str) -> Iterator[Part]:
@@ -368,7 +370,7 @@ def _build_number_needles(numbers: list[Decimal]) -> tuple[Needle, ...]:
     return tuple(Needle(number=abs(number)) for number in numbers if abs(number) >= SMALLEST_NUMBER)
 
 
-def _build_code_needle(text: str) -> tuple[Needle, ...]:
+def build_code_needle(text: str) -> tuple[Needle, ...]:
     """Return the needle of an account, phone or serial number; empty for any other text."""
     words = split_words(text)
     code = b"".join(words)

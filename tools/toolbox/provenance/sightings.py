@@ -105,12 +105,15 @@ class Provenance:
         unlisted: the keys of values from outside whose sightings were too many to keep.
         unsearched: the number of values that were not looked for, because the params have too many.
         is_partial: the results were too large to be searched completely.
+        unseen_names: the params with an id or an address, in any part of a value, that neither a
+            person typed nor own data has.
     """
 
     sightings: tuple[Sighting, ...] = ()
     unsearched: int = 0
     is_partial: bool = False
     unlisted: tuple[OutsideKeys, ...] = ()
+    unseen_names: tuple[str, ...] = ()
 
     def list_outside(self) -> list[Sighting]:
         """List the sightings from outside; those that stand out come first."""
@@ -156,6 +159,7 @@ class Provenance:
             "unlisted_keys": [*_list_keys(ordered[MAX_KEPT:]), *self.unlisted],
             "unsearched": self.unsearched,
             "is_partial": self.is_partial,
+            **({"unseen_names": list(self.unseen_names)} if self.unseen_names else {}),
         }
 
     @classmethod
@@ -167,7 +171,11 @@ class Provenance:
         kept_keys = stored.get("unlisted_keys", ())
         unlisted = tuple(OutsideKeys(param, title, tuple(keys)) for param, title, keys in kept_keys)
         return cls(
-            sightings, stored["unsearched"] + stored["unlisted"], stored["is_partial"], unlisted
+            sightings,
+            stored["unsearched"] + stored["unlisted"],
+            stored["is_partial"],
+            unlisted,
+            tuple(stored.get("unseen_names", ())),
         )
 
 

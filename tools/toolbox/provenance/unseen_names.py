@@ -1,0 +1,86 @@
+"""Unseen names: ids and addresses in a call's params that neither a person typed nor the
+organization's own data has."""
+
+import re
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import Any
+
+from tools.toolbox.provenance.folding import split_words
+from tools.toolbox.provenance.matching import SourceIndex
+from tools.toolbox.provenance.parts import (
+    MAX_LEAVES,
+    MAX_PARTS,
+    Needle,
+    Part,
+    build_code_needle,
+    walk_values,
+)
+from tools.toolbox.value_readings import read_plainly
+
+_TIME = re.compile(
+    r"\d{4}-\d\d(-\d\d)?([T ]\d\d:\d\d[\d:.Z+-]*)?|\d\d?:\d\d(:\d\d)?|-?\d{1,3}([.,]\d+)?%?"
+)
+"""A date, a time or a small number, which names nothing."""
+_ADDRESS = re.compile(r"\w[@/\\:]+\w|\w\.\w|^[@#]\w|\w_\w")
+_JOINED = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)+")
+"""Words joined by hyphens: as a whole value the name of something, in a sentence an ordinary
+word."""
+_ORDINARY = re.compile(
+    r"\d{1,3}[^\W\d_]{1,3}|[^\w\s]?\d{1,3}(?:[.,]\d\d?)?|\d\d?[./-]\d\d?(?:[./-](?:\d\d|\d{4}))?|"
+    r"[^\W\d_]+/[^\W\d_]+|(?:[^\W\d_]\.)+[^\W\d_]"
+)
+"""What sentences contain besides words: 2nd, €20, 24/12/2026, and/or, e.g."""
+_BETWEEN_WORDS = re.compile(r"[\s,;|<>()\[\]{}\"\u2018-\u201f'`]+")
+_AROUND_WORDS = ".:!?*"
+
+
+def is_name(text: str) -> bool:
+    """Return True for a text that has the shape of an id or an address: one word with digits, or
+    with signs between its parts."""
+    word = text.strip()
+    if not word or any(char.isspace() for char in word) or _TIME.fullmatch(word):
+        return False
+    return any(char.isdecimal() for char in word) or _ADDRESS.search(word) is not None
+
+
+def find_unseen_names(
+    index: SourceIndex, params: Mapping[str, Any], offered: frozenset[Any]
+) -> tuple[str, ...]:
+    """List the params with a name, in any part of a value, that was seen nowhere but outside.
+
+    Args:
+        offered: values that the tool's own definition offers.
+    """
+    found: set[str] = set()
+    for _, names, value in islice(walk_values(params), MAX_LEAVES):
+        param = ".".join(names)
+        if param in found or value in offered:
+            continue
+        words = _list_names(str(value))
+        for number, word in enumerate(words):
+            if number >= MAX_PARTS or not _is_seen(index, word):
+                found.add(param)
+                break
+    return tuple(sorted(found))
+
+
+def _list_names(value: str) -> Iterator[str]:
+    """Yield the words of a value that have the shape of a name."""
+    text = read_plainly(value).strip()
+    if _TIME.fullmatch(text):
+        return
+    words = [word for each in _BETWEEN_WORDS.split(text) if (word := each.strip(_AROUND_WORDS))]
+    for word in dict.fromkeys(words):
+        is_alone = len(words) == 1
+        is_joined = is_alone and _JOINED.fullmatch(word) is not None
+        is_found = is_joined or (is_name(word) and (is_alone or not _ORDINARY.fullmatch(word)))
+        if is_found:
+            yield word
+
+
+def _is_seen(index: SourceIndex, word: str) -> bool:
+    words = tuple(split_words(word))
+    needles = (*([Needle(words)] if words else ()), *build_code_needle(word))
+    part = Part(word, needles)
+    return any(corpus.find(part) is not None for corpus in (index.typed, index.own))
