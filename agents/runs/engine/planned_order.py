@@ -112,7 +112,7 @@ def _load_pass(call: ToolCall) -> Mapping[int, _PassCall]:
         "pk", "index", "parent_call_id", "organization_id", "tool", "version", "level"
     )
     statuses = Coalesce("duplicate_of__status", "status")
-    nothing_to_do = Q(result__error__code=ErrorCode.INVALID_OPERATION)
+    nothing_to_do = Q(result__error__code=ErrorCode.NOTHING_TO_DO)
     found = columns.annotate(outcome=statuses, had_nothing_to_do=nothing_to_do)
     return {row[0]: _PassCall(*row) for row in found}
 
