@@ -47,7 +47,7 @@ from tools.toolbox.conditions import Condition, Otherwise, Rule
 pytestmark = pytest.mark.django_db(transaction=True)
 
 FIRST, SECOND = call("probe.effect", name="first"), call("probe.effect", name="second")
-PLANNED = "This was planned after another change, which"
+PLANNED = "This was planned after another call, which"
 WAITS = [CallStatus.AWAITING_APPROVAL, CallStatus.APPROVED]
 
 
@@ -318,7 +318,7 @@ class TestAHeldCall:
         shown = client.get(f"/api/approvals/{pk}").json()["after"]
         assert shown == (str(calls(run)[0].pk) if is_held else None)
         html = client.get(f"/approvals/{pk}/").content.decode()
-        assert ("Waits for an earlier change." in html, "Not started yet." in html) == (
+        assert ("Waits for an earlier call." in html, "Not started yet." in html) == (
             is_held,
             not is_held,
         )
