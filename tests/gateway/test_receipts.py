@@ -224,7 +224,7 @@ class TestRedeemingAReceipt:
         "agents/gateway/redemptions.py",
     )
     @pytest.mark.parametrize("action", SPELLINGS)
-    def test_is_refused_for_a_stopped_action_in_every_spelling(
+    def test_is_refused_for_a_stopped_action(
         self, workshop: Workshop, key: AgentKey, action: str
     ) -> None:
         asked = ask(key)
