@@ -87,7 +87,7 @@ class ApprovalDetail(BaseModel):
     bulk_id: UUID | None = Field(description="The bulk decision that the decision belongs to.")
     start_after: datetime | None = Field(description="The approval can be undone until then.")
     after: str | None = Field(
-        description="The call, an earlier write of the same pass, for whose success the start waits."
+        description="The earlier call for whose success the start waits, of the same pass or before the delegation."
     )
     next_approval_id: str | None = Field(description="The card that replaced this one.")
 

@@ -53,7 +53,7 @@ def dismiss(member: Membership, approval_id: int, decision: Decision) -> Approva
         fact = effect.sentence.replace("**", "").removesuffix(".")
         words = f"A person dismissed this call, because there was nothing to do. {fact}."
         hint = "Nothing needs to be done; continue with the task."
-        done = ToolError(ErrorCode.INVALID_OPERATION, words, recovery_hint=hint, attempted=False)
+        done = ToolError(ErrorCode.NOTHING_TO_DO, words, recovery_hint=hint, attempted=False)
         end_unexecuted(tx, card.tool_call, CallStatus.REJECTED, done)
         publish_and_audit(tx, member, card, decision.reason)
         next_step.wake_if_possible(tx, member.user.get_username())

@@ -13,7 +13,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Exists, OuterRef
 from django.db.models.functions import Now
 
-from agents.employees.models import ToolRule
+from agents.gateway.action_rules import ActionRules
 from agents.gateway.keys import lock_key
 from agents.gateway.models import AgentKey, AgentRun, Ask, AskedEffect, RefusedAsk
 from agents.platform.queries.writes import insert_rows
@@ -38,7 +38,7 @@ from agents.runs.models import (
 from agents.runs.models.run import ASK_REQUEST_PREFIX
 from tools.contract import Level, Preview, canonical_json
 from tools.contract.canonical import fingerprint, storable_json
-from tools.toolbox.asked_actions import NOT_RUN_HERE, PREFIX, AskedAction
+from tools.toolbox.asked_actions import NOT_RUN_HERE, AskedAction
 
 ASKING_STEP = timedelta(seconds=10)
 MAX_OPEN_ASKS = 100
@@ -203,19 +203,12 @@ def _find_level(key: AgentKey, asked: AskedRequest) -> Level:
     Raises:
         Forbidden: the organization has stopped the action.
     """
-    rule = _find_rule(key, asked)
-    if rule is not None and rule.stopped_at is not None:
-        raise Forbidden(f"{asked.action} was stopped by {rule.stopped_by}")
-    if rule is None or not rule.level:
+    rules = ActionRules.load(key.employee.organization_id, asked.action)
+    if rules.stop is not None:
+        raise Forbidden(f"{asked.action} was stopped by {rules.stop.stopped_by}")
+    if rules.level is None or not rules.has_level:
         return Level.DESTRUCTIVE
-    return max(Level(asked.level), Level(rule.level), key=lambda level: level.rank)
-
-
-def _find_rule(key: AgentKey, asked: AskedRequest) -> ToolRule | None:
-    rules = ToolRule.objects.filter(
-        organization_id=key.employee.organization_id, tool=f"{PREFIX}{asked.action}"
-    )
-    return rules.first()
+    return max(Level(asked.level), rules.level, key=lambda level: level.rank)
 
 
 def _describe(key: AgentKey, asked: AskedRequest) -> str:
@@ -321,8 +314,8 @@ def _create(key: AgentKey, asked: AskedRequest, level: Level, effect: AskedEffec
 
 def _insert_call(tx: Transaction, key: AgentKey, level: Level, asked: AskedRequest) -> None:
     run, action = tx.run, AskedAction(asked.action)
-    rule = _find_rule(key, asked)
-    why = WHY if rule is not None and rule.level else f"{WHY}; {WITHOUT_LEVEL}"
+    has_level = ActionRules.load(run.organization_id, asked.action).has_level
+    why = WHY if has_level else f"{WHY}; {WITHOUT_LEVEL}"
     call = ToolCall(
         organization_id=run.organization_id,
         run=run,

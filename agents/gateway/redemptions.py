@@ -8,7 +8,7 @@ from django.conf import settings
 from django.db.models import F, Q
 from django.db.models.functions import Now
 
-from agents.employees.models import ToolRule
+from agents.gateway.action_rules import ActionRules
 from agents.gateway.asks import MAX_WORDS
 from agents.gateway.models import AgentKey, Ask
 from agents.gateway.receipts import (
@@ -40,6 +40,7 @@ from agents.runs.models import (
     WithheldBulk,
 )
 from tools.contract import ErrorCode, Level, ToolError, ToolResult
+from tools.toolbox.asked_actions import PREFIX
 
 OUTCOME_TIME = timedelta(hours=1)
 """The time that an agent has after the redemption to report the outcome. When it is over, the
@@ -371,11 +372,11 @@ def _check_rule(call: ToolCall) -> None:
     Raises:
         Conflict
     """
-    rule = ToolRule.objects.filter(organization_id=call.organization_id, tool=call.tool).first()
-    if rule is not None and rule.stopped_at is not None:
-        raise Conflict(f"this action was stopped by {rule.stopped_by}")
-    if rule is not None and rule.level and Level(rule.level).rank > Level(call.level).rank:
-        raise Conflict(f"the level of this action is {rule.level} now; ask again")
+    stop, level, _ = ActionRules.load(call.organization_id, call.tool.removeprefix(PREFIX))
+    if stop is not None:
+        raise Conflict(f"this action was stopped by {stop.stopped_by}")
+    if level is not None and level.rank > Level(call.level).rank:
+        raise Conflict(f"the level of this action is {level} now; ask again")
 
 
 def _build_result(outcome: str, summary: str) -> ToolResult:

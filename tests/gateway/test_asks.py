@@ -31,6 +31,13 @@ from tests.workshop import Workshop, again, all_at_once, build_workshop, event_t
 from tools.contract import Level
 
 ACTION, PARAMS = "deploy.production", {"version": "1.4.2", "region": "zürich"}
+SPELLINGS = (
+    ACTION,
+    "DEPLOY.PRODUCTION",
+    "deploy_production",
+    "Deploy:Production",
+    "depl0y-production",
+)
 
 
 def ask(key: AgentKey, action: str = ACTION, **more: Any) -> Ask:
@@ -251,8 +258,28 @@ class TestLevelsOfActions:
         workshop.raise_for_all("ask/deploy.staging", Level.WRITE)
         assert workshop.card(ask(key).run).level == Level.DESTRUCTIVE
 
-    def test_an_ask_about_a_stopped_action_is_refused(
-        self, workshop: Workshop, key: AgentKey
+    @pytest.mark.parametrize(
+        ("own", "other", "level"),
+        [
+            ("read", "write", "write"),
+            ("write", "read", "write"),
+            ("", "read", "destructive"),
+            ("", "", "destructive"),
+        ],
+    )
+    def test_are_the_highest_of_all_spellings_and_lowered_only_for_their_own(
+        self, workshop: Workshop, key: AgentKey, own: str, other: str, level: str
+    ) -> None:
+        for action, ruled in ((ACTION, own), ("Deploy_Production", other)):
+            ToolRule.objects.create(
+                organization=workshop.organization, tool=f"ask/{action}", level=ruled
+            )
+        card = workshop.card(ask(key, level="read").run)
+        assert (card.level, "nobody has set a level" in card.why) == (level, not own)
+
+    @pytest.mark.parametrize("action", SPELLINGS)
+    def test_an_ask_about_a_stopped_action_is_refused_in_every_spelling(
+        self, workshop: Workshop, key: AgentKey, action: str
     ) -> None:
         ToolRule.objects.create(
             organization=workshop.organization,
@@ -261,7 +288,8 @@ class TestLevelsOfActions:
             stopped_by="Ada",
         )
         with pytest.raises(Forbidden, match="stopped by Ada"):
-            ask(key)
+            ask(key, action=action)
+        assert ask(key, action="deploy.staging")
 
     def test_an_ask_for_an_inactive_employee_is_refused(self, key: AgentKey) -> None:
         key.employee.is_active = False

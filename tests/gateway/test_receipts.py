@@ -39,7 +39,7 @@ from agents.runs.models import Approval, ApprovalStatus, ToolCall, WithheldBulk
 from agents.worker.sweeper import sweep_once
 from tests.features import feature
 from tests.gateway.conftest import make_key
-from tests.gateway.test_asks import ACTION, PARAMS, approve, ask, redeem
+from tests.gateway.test_asks import ACTION, PARAMS, SPELLINGS, approve, ask, redeem
 from tests.workshop import LONG_AGO, Workshop, all_at_once, build_workshop
 
 
@@ -223,10 +223,13 @@ class TestRedeemingAReceipt:
         "An action that was stopped or raised since its approval is not redeemed",
         "agents/gateway/redemptions.py",
     )
-    def test_is_refused_for_a_stopped_action(self, workshop: Workshop, key: AgentKey) -> None:
+    @pytest.mark.parametrize("action", SPELLINGS)
+    def test_is_refused_for_a_stopped_action(
+        self, workshop: Workshop, key: AgentKey, action: str
+    ) -> None:
         asked = ask(key)
         receipt = approve(workshop, asked).sign()
-        rules = {"organization": workshop.organization, "tool": f"ask/{ACTION}"}
+        rules = {"organization": workshop.organization, "tool": f"ask/{action}"}
         ToolRule.objects.create(**rules, stopped_at=Now(), stopped_by="grace")
         with pytest.raises(Conflict, match="was stopped by grace"):
             redeem(key, asked, receipt)

@@ -6,10 +6,12 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from django.db.models.functions import Now
 from django.test import Client
+from pytest_django import Settings
 
 from agents.approvals import decisions
 from agents.approvals.dismissals import dismiss
@@ -38,13 +40,14 @@ from tests.workshop import (
     statuses,
 )
 from tests.workshop.invariants import assert_invariants
+from tools.contract import ErrorCode
 from tools.office.records.models import Record
 from tools.toolbox.conditions import Condition, Otherwise, Rule
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 FIRST, SECOND = call("probe.effect", name="first"), call("probe.effect", name="second")
-PLANNED = "This was planned after another change, which"
+PLANNED = "This was planned after another call, which"
 WAITS = [CallStatus.AWAITING_APPROVAL, CallStatus.APPROVED]
 
 
@@ -240,15 +243,23 @@ def test_a_person_is_asked_at_once_if_one_of_several_earlier_writes_is_denied(
     assert statuses(run) == [CallStatus.DENIED, *[CallStatus.AWAITING_APPROVAL] * 2]
 
 
-@pytest.mark.parametrize("reason", ["denied", "invalid"])
+@pytest.mark.parametrize("reason", ["denied", "invalid", "impossible"])
 def test_a_person_is_asked_if_the_earlier_write_was_refused_at_once(
-    workshop: Workshop, recorder: Recorder, reason: str
+    workshop: Workshop, recorder: Recorder, settings: Settings, tmp_path: Path, reason: str
 ) -> None:
     """The employee requested both calls in one pass, so it did not know of the refusal."""
     grant_second(workshop)
     if reason == "invalid":
         workshop.play(asking(call("probe.effect"), SECOND))
         run = workshop.work()
+        why = "was refused"
+    elif reason == "impossible":
+        settings.GADGET_FILES_DIR = tmp_path
+        (tmp_path / str(workshop.organization.pk) / "reports").mkdir(parents=True)
+        Grant.objects.create(employee=workshop.employee, tool="files.write")
+        workshop.play(asking(call("files.write", path="reports", text="x"), SECOND))
+        run = workshop.work()
+        assert (calls(run)[0].result or {})["error"]["code"] == ErrorCode.INVALID_OPERATION
         why = "was refused"
     else:
         workshop.play(asking(FIRST), asking(FIRST, SECOND))
@@ -307,7 +318,7 @@ class TestAHeldCall:
         shown = client.get(f"/api/approvals/{pk}").json()["after"]
         assert shown == (str(calls(run)[0].pk) if is_held else None)
         html = client.get(f"/approvals/{pk}/").content.decode()
-        assert ("Waits for an earlier change." in html, "Not started yet." in html) == (
+        assert ("Waits for an earlier call." in html, "Not started yet." in html) == (
             is_held,
             not is_held,
         )

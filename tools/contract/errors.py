@@ -19,6 +19,8 @@ class ErrorCode(StrEnum):
     LIMIT_EXCEEDED = "LIMIT_EXCEEDED"
     INVALID_CRON_SPEC = "INVALID_CRON_SPEC"
     INVALID_OPERATION = "INVALID_OPERATION"
+    NOTHING_TO_DO = "NOTHING_TO_DO"
+    """The effect that the call wants already exists."""
     TIMEOUT = "TIMEOUT"
     INVALID_TOOL_ARGUMENTS = "INVALID_TOOL_ARGUMENTS"
     """The arguments are not JSON, or not an object."""

@@ -121,7 +121,7 @@ class NothingToDo(ToolError):
 
     def __init__(self, message: str, preview: Preview) -> None:
         super().__init__(
-            ErrorCode.INVALID_OPERATION,
+            ErrorCode.NOTHING_TO_DO,
             message,
             recovery_hint="Nothing needs to be done; continue with the task.",
             attempted=False,

@@ -61,7 +61,7 @@ def check_new_schedule(organization_id: int, new: NewSchedule) -> None:
     """Refuse a duplicate, and a schedule beyond the organization's limit.
 
     Raises:
-        ToolError: INVALID_OPERATION, LIMIT_EXCEEDED
+        ToolError: NOTHING_TO_DO, LIMIT_EXCEEDED
     """
     existing = get_schedules(organization_id).filter(cancelled_at=None)
     same = existing.filter(
@@ -69,7 +69,7 @@ def check_new_schedule(organization_id: int, new: NewSchedule) -> None:
     )
     if (duplicate := same.filter(task=new.task).values_list("pk", flat=True).first()) is not None:
         raise ToolError(
-            ErrorCode.INVALID_OPERATION,
+            ErrorCode.NOTHING_TO_DO,
             f"Schedule {duplicate} already does this.",
             recovery_hint="Nothing needs to be done; continue with the task.",
             attempted=False,
@@ -87,7 +87,7 @@ def create_schedule(organization_id: int, new: NewSchedule) -> Schedule:
     """Create a schedule, which fires first at its next time.
 
     Raises:
-        ToolError: INVALID_OPERATION or LIMIT_EXCEEDED; INVALID_CRON_SPEC if the schedule has no
+        ToolError: NOTHING_TO_DO or LIMIT_EXCEEDED; INVALID_CRON_SPEC if the schedule has no
             next time.
     """
     with transaction.atomic():

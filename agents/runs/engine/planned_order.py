@@ -1,21 +1,25 @@
-"""Hold a call that a standing grant approved until the earlier writes of its pass have succeeded,
-because it was planned after them (step 3 of a run)."""
+"""Hold a call that a standing grant approved until the earlier calls on which a person or a write
+depends have succeeded, because it was planned after them (step 3 of a run).
+
+These are the calls of its own pass and, in a delegated run, those before the delegation.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q
 from django.db.models.functions import Coalesce
 
 from agents.employees.toolboxes import load_toolbox
 from agents.runs.engine.timing import timing
 from agents.runs.engine.transaction import Transaction
-from agents.runs.models import TERMINAL_CALLS, Approval, ApprovalStatus, CallStatus, ToolCall
-from tools.contract import ErrorCode, Level, Recipe
+from agents.runs.models import TERMINAL_CALLS, Approval, ApprovalStatus, CallStatus, Run, ToolCall
+from tools.contract import ErrorCode, Level
 
 _WRITES = (Level.WRITE, Level.DESTRUCTIVE)
+_WAITS = (CallStatus.AWAITING_APPROVAL, CallStatus.APPROVED, CallStatus.SUSPENDED)
 _FAILURES = {
     CallStatus.DENIED: "was denied",
     CallStatus.EXPIRED: "expired",
@@ -38,14 +42,16 @@ class _PassCall(NamedTuple):
     level: str
     status: str
     had_nothing_to_do: bool | None
+    has_card: bool
 
     @property
-    def is_write(self) -> bool:
-        """True for writes and recipes, whose steps may be writes."""
-        if self.level in _WRITES:
+    def holds_later_calls(self) -> bool:
+        """True for writes, for calls that a person decides or answers, and for calls that wait for
+        other calls, which may be writes: delegations and recipes."""
+        if self.level in _WRITES or self.has_card or self.status in _WAITS:
             return True
         tool = load_toolbox(self.organization_id).get_tool(f"{self.tool}@{self.version}")
-        return isinstance(tool, Recipe)
+        return tool is not None and tool.suspends
 
     @property
     def has_ended(self) -> bool:
@@ -59,24 +65,30 @@ class _PassCall(NamedTuple):
         return "" if is_done else _FAILURES.get(CallStatus(self.status), "")
 
 
-class EarlierWrites(NamedTuple):
-    """The writes that a pass planned before a call.
+class HoldingCalls(NamedTuple):
+    """The calls that were planned before a call and that hold it.
 
     Attributes:
-        awaited: the id of the first write that has not ended; None if all have, or if one failed.
-        failed: the end of the first write without its effect, in words; empty if there is none.
+        awaited: the id of the first one that has not ended; None if all have, or if one failed.
+        failed: the end of the first one without its effect, in words; empty if there is none.
     """
 
     awaited: int | None = None
     failed: str = ""
 
 
-def find_earlier_writes(calls: Sequence[ToolCall]) -> list[EarlierWrites]:
-    """Find the earlier writes of each of these calls of one pass; costs a query, unless there is
-    only the pass's first call."""
-    later = next((call for call in calls if call.index > 0), None)
-    loaded = {} if later is None else _load_pass(later)
-    return [_judge_order(loaded, call) if call.index > 0 else EarlierWrites() for call in calls]
+def find_holding_calls(run: Run, calls: Sequence[ToolCall]) -> list[HoldingCalls]:
+    """Find what holds each of these calls of a run; costs a query for each pass, unless there is
+    only its first call, and two for each delegation above the run."""
+    numbers = {call.pass_number for call in calls if call.index > 0}
+    loaded = {number: _load_pass(run.pk, number) for number in numbers}
+    above = _list_before_delegations(run) if calls else []
+    return [
+        _judge_order(
+            [*above, *_list_earlier(loaded[call.pass_number], call.pk)] if call.index > 0 else above
+        )
+        for call in calls
+    ]
 
 
 def hold(card: Approval, awaited: int | None) -> None:
@@ -87,7 +99,7 @@ def hold(card: Approval, awaited: int | None) -> None:
 
 
 def release_held_calls(tx: Transaction) -> bool:
-    """Release the run's held calls whose earlier writes have ended, and let the others wait for the
+    """Release the run's held calls whose earlier calls have ended, and let the others wait for the
     next one; return True if a call was released.
 
     A call is released after a failure too: its start then asks a person.
@@ -95,7 +107,7 @@ def release_held_calls(tx: Transaction) -> bool:
     approved = Approval.objects.filter(run_id=tx.run.pk, status=ApprovalStatus.APPROVED)
     held = list(approved.filter(after__isnull=False).select_related("tool_call"))
     released = False
-    earlier = find_earlier_writes([card.tool_call for card in held])
+    earlier = find_holding_calls(tx.run, [card.tool_call for card in held])
     for card, (awaited, _) in zip(held, earlier, strict=True):
         if awaited is None:
             validity = Coalesce("valid_until", tx.now + timing().approval_validity)
@@ -106,31 +118,52 @@ def release_held_calls(tx: Transaction) -> bool:
     return released
 
 
-def _load_pass(call: ToolCall) -> Mapping[int, _PassCall]:
-    rows = ToolCall.objects.filter(run_id=call.run_id, pass_number=call.pass_number).order_by()
+def _load_pass(run_id: int, number: int) -> Mapping[int, _PassCall]:
+    rows = ToolCall.objects.filter(run_id=run_id, pass_number=number).order_by()
     columns = rows.values_list(
         "pk", "index", "parent_call_id", "organization_id", "tool", "version", "level"
     )
-    statuses = Coalesce("duplicate_of__status", "status")
-    nothing_to_do = Q(result__error__code=ErrorCode.INVALID_OPERATION)
-    found = columns.annotate(outcome=statuses, had_nothing_to_do=nothing_to_do)
+    cards = Approval.objects.filter(tool_call=Coalesce(OuterRef("duplicate_of"), OuterRef("pk")))
+    found = columns.annotate(
+        outcome=Coalesce("duplicate_of__status", "status"),
+        had_nothing_to_do=Q(result__error__code=ErrorCode.NOTHING_TO_DO),
+        has_card=Exists(cards),
+    )
     return {row[0]: _PassCall(*row) for row in found}
 
 
-def _judge_order(calls: Mapping[int, _PassCall], call: ToolCall) -> EarlierWrites:
-    earlier = sorted(_list_earlier(calls, call), key=lambda found: _build_path(calls, found.pk))
+def _judge_order(earlier: Sequence[_PassCall]) -> HoldingCalls:
     failed = next((each.failure for each in earlier if each.failure), "")
     awaited = next((each.pk for each in earlier if not each.has_ended), None)
-    return EarlierWrites(None if failed else awaited, failed)
+    return HoldingCalls(None if failed else awaited, failed)
 
 
-def _list_earlier(calls: Mapping[int, _PassCall], call: ToolCall) -> Iterator[_PassCall]:
-    """Yield the writes planned before the call, other than the recipes that it is a step of."""
-    mine = _build_path(calls, call.pk)
-    for found in calls.values():
-        path = _build_path(calls, found.pk)
-        if path < mine and path != mine[: len(path)] and found.is_write:
-            yield found
+def _list_before_delegations(run: Run) -> list[_PassCall]:
+    """List the calls planned before the delegations that led to this run; those of the first run
+    come first. A delegation that has succeeded no longer counts: a person continued the run."""
+    found: list[_PassCall] = []
+    above = run.parent_call_id
+    while above is not None:
+        delegations = ToolCall.objects.exclude(status=CallStatus.SUCCEEDED).filter(pk=above)
+        delegation = delegations.select_related("run").first()
+        if delegation is None:
+            break
+        calls = _load_pass(delegation.run_id, delegation.pass_number)
+        found = [*_list_earlier(calls, delegation.pk), *found]
+        above = delegation.run.parent_call_id
+    return found
+
+
+def _list_earlier(calls: Mapping[int, _PassCall], pk: int) -> list[_PassCall]:
+    """List the calls that hold this one, in the order in which they were planned, without the
+    recipes that it is a step of."""
+    mine = _build_path(calls, pk)
+    paths = {each: _build_path(calls, each) for each in calls}
+    return [
+        calls[each]
+        for each, path in sorted(paths.items(), key=lambda item: item[1])
+        if path < mine and path != mine[: len(path)] and calls[each].holds_later_calls
+    ]
 
 
 def _build_path(calls: Mapping[int, _PassCall], pk: int | None) -> tuple[int, ...]:

@@ -22,7 +22,7 @@ from agents.runs.engine.cards import (
     seal,
 )
 from agents.runs.engine.context import RunContext, has_same_verdict
-from agents.runs.engine.planned_order import find_earlier_writes, hold
+from agents.runs.engine.planned_order import find_holding_calls, hold
 from agents.runs.engine.preapprover import AskingCard, Preapproval, get_preapprover
 from agents.runs.engine.timing import MAX_OPEN_CARDS, MAX_OPEN_TICKETS
 from agents.runs.engine.transaction import Transaction
@@ -328,7 +328,7 @@ def _insert_cards(tx: Transaction, planned: list[PlannedCall]) -> None:
         if plan.effect is not None
     ]
     granted = [(card, plan) for plan, card in zip(planned, cards, strict=True) if plan.grant]
-    earlier = find_earlier_writes([plan.row for _, plan in granted])
+    earlier = find_holding_calls(tx.run, [plan.row for _, plan in granted])
     for (card, plan), (awaited, _) in zip(granted, earlier, strict=True):
         approve_by_grant(card, plan.grant, tx.now)
         hold(card, awaited)

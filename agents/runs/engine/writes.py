@@ -29,7 +29,7 @@ from agents.runs.engine.execution import CallTerms, prepare_call, run_call
 from agents.runs.engine.judgment import lock_counted
 from agents.runs.engine.lease import Lease, is_shutting_down
 from agents.runs.engine.next_step import wake_if_possible
-from agents.runs.engine.planned_order import find_earlier_writes, hold
+from agents.runs.engine.planned_order import find_holding_calls, hold
 from agents.runs.engine.preapprover import get_preapprover
 from agents.runs.engine.recovery import record_late_effect
 from agents.runs.engine.requested_calls import find_call_timeout, publish_call_start
@@ -135,7 +135,7 @@ def _use_approval(tx: Transaction, due: ApprovedCall) -> CallEffect | None:
     effect = due.effect
     assert isinstance(effect, CallEffect)
     is_granted = objection is None and due.card.standing_grant_id is not None
-    if is_granted and _waits_for_earlier_write(tx, due.card, effect):
+    if is_granted and _waits_for_earlier_call(tx, due.card, effect):
         return None
     if is_granted and (withdrawn := due.find_grant_objection()) is not None:
         get_preapprover().end(withdrawn.ended)
@@ -150,12 +150,12 @@ def _use_approval(tx: Transaction, due: ApprovedCall) -> CallEffect | None:
     return None
 
 
-def _waits_for_earlier_write(tx: Transaction, card: Approval, effect: CallEffect) -> bool:
-    """Hold a preapproved call until an earlier write of its pass ends, or ask a person if one
-    has failed; return False if all have succeeded."""
-    ((awaited, failed),) = find_earlier_writes([card.tool_call])
+def _waits_for_earlier_call(tx: Transaction, card: Approval, effect: CallEffect) -> bool:
+    """Hold a preapproved call until an earlier call that it depends on ends, or ask a person if
+    one has failed; return False if all have succeeded."""
+    ((awaited, failed),) = find_holding_calls(tx.run, [card.tool_call])
     if failed:
-        replace_card(tx, card, effect, f"This was planned after another change, which {failed}.")
+        replace_card(tx, card, effect, f"This was planned after another call, which {failed}.")
     elif awaited is not None:
         hold(card, awaited)
         card.save(update_fields=("after", "valid_until"))

@@ -74,8 +74,8 @@ class Approval(models.Model):
         start_after: the end of the grace period, until which the decision can be undone.
         valid_until: the time by which an approved call must start; None while it waits for
             `after`.
-        after: the earlier write of the pass for whose end the call waits, because a standing grant
-            approved it; None if it waits for none.
+        after: the earlier call for whose end this call waits, because a standing grant approved it;
+            it may be of the delegating run; None if it waits for none.
     """
 
     organization = models.ForeignKey(

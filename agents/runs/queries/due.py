@@ -62,9 +62,12 @@ def _select_overdue_runs() -> QuerySet[Run]:
 
 
 def _select_startable_runs() -> QuerySet[Run]:
-    """Select runs with an approved card whose grace period is over."""
+    """Select runs with an approved card whose grace period is over, and whose earlier call, maybe
+    one of the delegating run, has ended."""
     due = Approval.objects.filter(
-        status=ApprovalStatus.APPROVED, start_after__lte=Now(), after=None
+        Q(after=None) | Q(after__status__in=TERMINAL_CALLS),
+        status=ApprovalStatus.APPROVED,
+        start_after__lte=Now(),
     )
     startable = due.filter(~WithheldBulk.find_for_approval()).order_by().values("run_id")
     return Run.objects.filter(status__in=PARKED, pk__in=startable).exclude(origin=Origin.ASK)

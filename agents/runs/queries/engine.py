@@ -173,7 +173,7 @@ def _select_startable() -> QuerySet[Approval]:
 
 
 class StartableCard(NamedTuple):
-    """An approved card whose call may start, or waits for nothing but an earlier write, with the
+    """An approved card whose call may start, or waits for nothing but an earlier call, with the
     call and the person who decided."""
 
     card: Approval
@@ -193,7 +193,7 @@ STARTABLE_CARD = CompiledQuery(
     decided_by=ModelColumns(User, "decided_by__"),
 )
 """The query for the run's first approved card whose grace period is over and that is not withheld;
-one that waits for an earlier write comes last."""
+one that waits for an earlier call comes last."""
 
 STILL_APPROVED = CompiledQuery(
     IdRow, lambda card_id: _select_startable().filter(pk=card_id).order_by()

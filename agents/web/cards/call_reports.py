@@ -40,7 +40,7 @@ def describe_call(
     if approval.kind == ApprovalKind.APPROVAL and approval.status == ApprovalStatus.ANSWERED:
         return CallReport("none", "There was nothing to do, so nothing was done.")
     if approval.status == ApprovalStatus.APPROVED:
-        waits = "Waits for an earlier change." if approval.after_id else "Not started yet."
+        waits = "Waits for an earlier call." if approval.after_id else "Not started yet."
         return None if is_undoable else CallReport("going", waits)
     was_resolved = (
         approval.kind == ApprovalKind.UNKNOWN and approval.status != ApprovalStatus.PENDING

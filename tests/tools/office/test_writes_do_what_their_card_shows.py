@@ -187,7 +187,7 @@ def test_a_list_gets_only_records_that_it_does_not_contain_yet(acme: Organizatio
     assert RecordList.objects.get().organization == acme
     with pytest.raises(ToolError) as caught:
         card(AddToList(), {"record_ids": [first], "list_name": "Spring"}, acme)
-    assert caught.value.code is ErrorCode.INVALID_OPERATION
+    assert caught.value.code is ErrorCode.NOTHING_TO_DO
 
 
 def test_another_organizations_list_of_the_same_name_is_not_affected(acme: Organization) -> None:
@@ -272,7 +272,7 @@ def test_a_write_that_changes_nothing_is_refused(
 ) -> None:
     with pytest.raises(ToolError) as caught:
         card(tool(), filled(params, ids(acme)), acme)
-    assert caught.value.code is ErrorCode.INVALID_OPERATION
+    assert caught.value.code is ErrorCode.NOTHING_TO_DO
     assert not caught.value.attempted
 
 

@@ -21,7 +21,7 @@ class RecordWrite(Tool):
         """Compute the targets, locked if a transaction is open.
 
         Raises:
-            ToolError: the reason why the call is impossible, e.g. NOT_FOUND, INVALID_OPERATION.
+            ToolError: why the call is impossible or needless, e.g. NOT_FOUND or NOTHING_TO_DO.
         """
 
     @abstractmethod

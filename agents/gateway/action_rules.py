@@ -1,0 +1,39 @@
+"""The organization's rules about an action of agents. A rule holds for every spelling of the
+action's name, so that an agent cannot avoid it by another spelling."""
+
+from typing import NamedTuple, Self
+
+from agents.employees.models import ToolRule
+from tools.contract import Level
+from tools.toolbox.asked_actions import PREFIX
+from tools.toolbox.value_readings import is_same_name
+
+
+class ActionRules(NamedTuple):
+    """The strictest of the rules about an action.
+
+    Attributes:
+        stop: the rule that stops the action; None if it is not stopped.
+        level: the highest level; None if no rule has a level.
+        has_level: True if a level is set for the name exactly as it is written. Only then can the
+            action be less than destructive.
+    """
+
+    stop: ToolRule | None
+    level: Level | None
+    has_level: bool
+
+    @classmethod
+    def load(cls, organization_id: int, action: str) -> Self:
+        """Load the rules about an action by its name, in one query."""
+        rules = ToolRule.objects.filter(
+            organization_id=organization_id, tool__startswith=PREFIX
+        ).order_by("pk")
+        named = [(rule.tool.removeprefix(PREFIX), rule) for rule in rules]
+        same = [(name, rule) for name, rule in named if is_same_name(name, action)]
+        levels = {name: Level(rule.level) for name, rule in same if rule.level}
+        return cls(
+            next((rule for _, rule in same if rule.stopped_at is not None), None),
+            max(levels.values(), key=lambda level: level.rank, default=None),
+            action in levels,
+        )
