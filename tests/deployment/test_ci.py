@@ -9,7 +9,7 @@ import pytest
 
 from tests.source_tree import ROOT
 
-OF_MAKE = frozenset({"MAKEFLAGS", "MAKELEVEL", "MFLAGS"})
+OF_MAKE = frozenset({"ARGS", "MAKEFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "MFLAGS"})
 IDENTITY = ("-c", "user.name=a", "-c", "user.email=a@example.com")
 
 

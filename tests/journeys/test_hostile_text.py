@@ -201,7 +201,9 @@ HIDDEN_NOW = r"""() => {
   const fillers = String.raw`\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\uffa0`;
   const selectors = String.raw`\ufe00-\ufe0d\u{e0100}-\u{e01ef}`;
   const hidden = new RegExp(`(?![\n\t])[${categories}${fillers}${selectors}]`, "gu");
-  const found = (document.body.innerText + document.title).match(hidden) ?? [];
+  const joiners = /(?<=\p{Extended_Pictographic}\ufe0f?)\u200d(?=\p{Extended_Pictographic})/gu;
+  const text = (document.body.innerText + document.title).replace(joiners, "");
+  const found = text.match(hidden) ?? [];
   return [...new Set(found)].map((one) => one.codePointAt(0).toString(16));
 }"""
 
