@@ -118,7 +118,8 @@ def test_a_forbidden_call_stays_forbidden(workshop: Workshop) -> None:
 def test_a_param_that_the_grant_does_not_name_must_be_absent(workshop: Workshop) -> None:
     ask(workshop, VISIT, host="a.example.com", code="NOT_FOUND")
     host = equals("host", "a.example.com")
-    with_code = answering(workshop, host, tool=VISIT, params=("host", "code"))
+    code = equals("code", "NOT_FOUND")
+    with_code = answering(workshop, host, code, tool=VISIT, params=("host", "code"))
     assert run_simulation(workshop, answering(workshop, host, tool=VISIT)).verdicts == Counter(
         [ASKS]
     )
@@ -170,7 +171,7 @@ def test_the_change_survives_json_without_its_uses(workshop: Workshop) -> None:
     assert read.as_json().keys() == {"kind", "tool", "employee", "params", "conditions"}
     assert (
         read.describe({workshop.employee.pk: "Dana"})
-        == f"Dana: approve calls of {EFFECT} by a standing grant"
+        == f"Dana: approve calls to {EFFECT} with a standing grant"
     )
 
 

@@ -69,7 +69,7 @@ def test_an_admin_simulates_the_form_and_saves_nothing(world: World) -> None:
     response = client.post(address, {**read_inputs(page), "simulate": "1", "rule.record_id": "any"})
     shown = " ".join(response.content.decode().split())
     assert response.status_code == 200
-    assert f"approve calls of {UPDATE} by a standing grant" in shown
+    assert f"approve calls to {UPDATE} with a standing grant" in shown
     assert "<b>record_id</b> any value" in shown
     assert "Save policy draft" in shown
     assert not StandingGrant.objects.exists()
