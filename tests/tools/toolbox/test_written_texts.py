@@ -16,7 +16,7 @@ ACCOUNT = "DE89370400440532013000"
 
 @feature(
     "The gate",
-    "What an employee wrote itself is no value that it looked up, however it spelled it",
+    "A value that the employee wrote itself does not count as looked up, in any spelling",
     "tools/toolbox/written_texts.py",
 )
 @pytest.mark.parametrize(
