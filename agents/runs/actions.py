@@ -1,6 +1,6 @@
 """Start, message, cancel and continue runs, on behalf of people."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from django.db import IntegrityError
@@ -217,35 +217,39 @@ def cancel(member: Membership, run_id: int) -> Run:
     return Run.objects.get(pk=run_id)
 
 
-def add_message(
-    member: Membership,
-    run_id: int,
-    text: str,
-    client_message_id: str = "",
-    *,
-    is_typed: bool = False,
-) -> Run:
+def add_message(member: Membership, run_id: int, text: str, client_message_id: str = "") -> Run:
     """Send the employee a message: it resumes an ended run; otherwise the employee reads it before
     the next pass.
 
     Args:
         client_message_id: a repeated id with the same text adds nothing.
-        is_typed: True if a person typed the text on a page; any other may come from a program.
 
     Raises:
         Forbidden, NotFound, Invalid
         Conflict: the run was cancelled, or has no model, or the id belongs to another message.
     """
+    return _add_message(run_id, _check_message(member, text, client_message_id))
+
+
+def add_typed_message(member: Membership, run_id: int, text: str) -> Run:
+    """Send a message like `add_message` that a person typed on a page; any other message may come
+    from a program."""
+    return _add_message(run_id, replace(_check_message(member, text), is_typed=True))
+
+
+def _check_message(member: Membership, text: str, client_message_id: str = "") -> TypedMessage:
     member.require(Role.OPERATOR, "send a message")
-    checked = check_text("text", text)
-    message = TypedMessage(member, checked, _clean_client_id(client_message_id), is_typed)
-    with run_transaction(_find_own_run_id(member, run_id)) as tx:
+    return TypedMessage(member, check_text("text", text), _clean_client_id(client_message_id))
+
+
+def _add_message(run_id: int, message: TypedMessage) -> Run:
+    with run_transaction(_find_own_run_id(message.sender, run_id)) as tx:
         if _was_sent(tx.run, message):
             return tx.run
         _check_takes_messages(tx.run)
         _append_message(tx, message)
         if tx.run.has_ended:
-            _resume(tx, member, tx.run.employee.max_passes)
+            _resume(tx, message.sender, tx.run.employee.max_passes)
     return Run.objects.get(pk=run_id)
 
 

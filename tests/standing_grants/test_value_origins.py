@@ -14,7 +14,7 @@ from agents.policy.policy_drafts import PolicyChange
 from agents.policy.recorded_calls import PREAPPROVED, CallFilter
 from agents.policy.replay import find_bounds, replay
 from agents.policy.simulation import simulate
-from agents.runs.actions import add_message
+from agents.runs.actions import add_message, add_typed_message
 from agents.runs.models import CallStatus, Run
 from agents.standing_grants.models import StandingGrant
 from agents.standing_grants.past_calls import find_covered_cards
@@ -371,7 +371,8 @@ class TestATypedValue:
         run = shop.work(call("shop.saveDraft", id="x"))
         shop.workshop.play(asking(cancel("A-1001")))
         sender = shop.workshop.operator
-        add_message(sender, run.pk, "And cancel order A-1001", is_typed=is_typed)
+        add = add_typed_message if is_typed else add_message
+        add(sender, run.pk, "And cancel order A-1001")
         assert is_approved(shop.workshop.drive(run)) is is_typed
 
     def test_does_not_stand_in_a_result(self, shop: Shop) -> None:

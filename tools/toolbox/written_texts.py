@@ -34,7 +34,7 @@ class WrittenTexts:
 
     @property
     def size(self) -> int:
-        """How many steps the reading of these texts counts."""
+        """The number of steps that reading these texts counts as."""
         return len(self.texts) + sum(map(len, self.texts)) // _CHARACTERS_OF_A_STEP
 
     def may_have(self, value: Any) -> bool:

@@ -154,7 +154,7 @@ def add_message(request: HttpRequest, member: Membership, run_id: int) -> HttpRe
     try:
         if not text:
             raise Invalid("text", "Enter a message.")
-        actions.add_message(member, run_id, text, is_typed=True)
+        actions.add_typed_message(member, run_id, text)
     except (Invalid, Conflict) as refusal:
         return _render_refused(request, member, run_id, refusal)
     return redirect("run", run_id)
