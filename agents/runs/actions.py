@@ -39,7 +39,7 @@ id and so keep a schedule's run from starting."""
 
 
 @dataclass(frozen=True)
-class TypedMessage:
+class SentMessage:
     """A message that a person sends to an employee.
 
     Attributes:
@@ -237,12 +237,12 @@ def add_typed_message(member: Membership, run_id: int, text: str) -> Run:
     return _add_message(run_id, replace(_check_message(member, text), is_typed=True))
 
 
-def _check_message(member: Membership, text: str, client_message_id: str = "") -> TypedMessage:
+def _check_message(member: Membership, text: str, client_message_id: str = "") -> SentMessage:
     member.require(Role.OPERATOR, "send a message")
-    return TypedMessage(member, check_text("text", text), _clean_client_id(client_message_id))
+    return SentMessage(member, check_text("text", text), _clean_client_id(client_message_id))
 
 
-def _add_message(run_id: int, message: TypedMessage) -> Run:
+def _add_message(run_id: int, message: SentMessage) -> Run:
     with run_transaction(_find_own_run_id(message.sender, run_id)) as tx:
         if _was_sent(tx.run, message):
             return tx.run
@@ -269,7 +269,7 @@ def continue_run(
     member.require(Role.OPERATOR, "continue a run")
     if max_passes is not None and not 1 <= max_passes <= MAX_PASSES:
         raise Invalid("max_passes", f"max_passes is {max_passes}, but must be 1 to {MAX_PASSES}")
-    message = TypedMessage(member, CONTINUE_REQUEST, _clean_client_id(client_message_id))
+    message = SentMessage(member, CONTINUE_REQUEST, _clean_client_id(client_message_id))
     with run_transaction(_find_own_run_id(member, run_id)) as tx:
         if _was_sent(tx.run, message):
             return tx.run
@@ -290,7 +290,7 @@ def _clean_client_id(sent: str) -> str:
     return sent
 
 
-def _was_sent(run: Run, message: TypedMessage) -> bool:
+def _was_sent(run: Run, message: SentMessage) -> bool:
     """Return True if an earlier request has added this message; call it under the run's lock. Raise
     Conflict if the id belongs to another message."""
     if not message.client_id:
@@ -304,7 +304,7 @@ def _was_sent(run: Run, message: TypedMessage) -> bool:
     return found is not None
 
 
-def _append_message(tx: Transaction, message: TypedMessage) -> None:
+def _append_message(tx: Transaction, message: SentMessage) -> None:
     run, sender = tx.run, message.sender.user
     run.message_count += 1
     Message.objects.create(
