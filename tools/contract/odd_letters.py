@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import islice
+from itertools import groupby, islice
 
 from tools.contract.look_alikes import LOOKS, SMALL_CAPITALS, STROKES
 from tools.contract.odd_numbers import find_odd_numbers
@@ -133,10 +133,8 @@ def _find_odd_words(text: str) -> Iterator[OddPart]:
         return
     words = [(found.start(), found.end(), found.group()) for found in WORD.finditer(text)]
     is_among_latin = any(LATIN in _list_alphabets(word) for _, _, word in words)
-    plain_scripts = {
-        name for _, _, word in words if not passes_for_latin(word) for name in _list_alphabets(word)
-    }
-    for start, end, word in words:
+    honest = _list_honest_words([word for _, _, word in words])
+    for place, (start, end, word) in enumerate(words):
         if word.isascii():
             continue
         alphabets = _list_alphabets(word)
@@ -149,11 +147,22 @@ def _find_odd_words(text: str) -> Iterator[OddPart]:
                 is_among_latin
                 and has_letters_of_a_word
                 and passes_for_latin(word)
-                and not alphabets & plain_scripts
+                and place not in honest
             )
             letters = frozenset(word) if is_disguised else frozenset()
         if letters:
             yield OddPart(start, end, letters, MIXED)
+
+
+def _list_honest_words(words: Sequence[str]) -> frozenset[int]:
+    """List the places of words that stand in a row of words of one alphabet, at least one of which
+    cannot pass for Latin. Such a row is a name or a phrase in that alphabet."""
+    honest: set[int] = set()
+    for _, row in groupby(range(len(words)), key=lambda place: _list_alphabets(words[place])):
+        places = list(row)
+        if not all(passes_for_latin(words[place]) for place in places):
+            honest.update(places)
+    return frozenset(honest)
 
 
 def _is_word_of_numerals(word: str) -> bool:

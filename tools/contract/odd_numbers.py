@@ -18,8 +18,13 @@ DIGIT_SCRIPTS = {"ARABIC-INDIC": "ARABIC", "EXTENDED": "ARABIC", "FULLWIDTH": "C
 """The scripts of digits whose Unicode names do not begin like those of the script's letters."""
 _DIGIT_LOOKS = frozenset("0123456789OolI")
 _ZERO_LOOKS = frozenset("Oo")
+_FIGURE_LOOKS = frozenset("OoIl")
 _RAISED_FORMS = ("<super>", "<sub>", "<fraction>")
-_LETTER_O = re.compile(r"(?<![\w.,-])\d[\d.,]*+[Oo][\dOo.,]*(?<=\d)(?![\w-])")
+_LETTER_FIGURES = re.compile(
+    r"(?<![\w.,-])\d[\d.,]*+(?:[Oo][\dOoIl.,]*(?<=\d)|[Il][\dOoIl.,]*(?<=\d\d)|[Oo]{2,})(?![\w-])"
+)
+"""A number with the letter O, I or l between its digits, such as `1l00`, or with several O at its
+end, such as `5OOO`. A single letter at the end is a unit, such as the litre."""
 _KEYCAPS = re.compile("(?:[0-9]\ufe0f?\u20e3?){2,}")
 KEYCAP = "\u20e3"
 _SEPARATOR = re.compile(r"(?<=[0-9])[^\w\s!-~](?=[0-9])")
@@ -37,8 +42,8 @@ def find_odd_numbers(
     Args:
         languages: codes of the languages in which such texts are ordinarily written, e.g. `ar`.
     """
-    for found in _LETTER_O.finditer(text):
-        yield found.start(), found.end(), frozenset(found[0]) & _ZERO_LOOKS
+    for found in _LETTER_FIGURES.finditer(text):
+        yield found.start(), found.end(), frozenset(found[0]) & _FIGURE_LOOKS
     if text.isascii():
         return
     usual = {find_main_script(text), *name_scripts(languages)}

@@ -55,6 +55,9 @@ def find(text: str, *languages: str) -> list[tuple[str, str]]:
         ("❶❷ EUR", "❶❷", DIGITS),
         ("Room １２", "１２", DIGITS),
         ("pay 1O0 EUR", "1O0", DIGITS),
+        ("pay 5OOO EUR", "5OOO", DIGITS),
+        ("pay 1l00 EUR", "1l00", DIGITS),
+        ("pay 2I50 EUR", "2I50", DIGITS),
         ("pay 1О00 EUR", "1О00", DIGITS),
         ("pay З000 EUR", "З000", DIGITS),
         ("pay б00 EUR", "б00", DIGITS),
@@ -77,6 +80,8 @@ def find(text: str, *languages: str) -> list[tuple[str, str]]:
         ("100 א 200", "100 א 200", TURNED),
         ("Аcme Corp", "Аcme", MIXED),
         ("Сорос Corp", "Сорос", MIXED),
+        ("pay Сорос now, срочно и быстро", "Сорос", MIXED),
+        ("в Москве ask аррӏе Inc", "аррӏе", MIXED),
     ],
 )
 def test_a_part_that_passes_for_another_is_found_with_its_kind(
@@ -107,7 +112,8 @@ def test_a_part_that_passes_for_another_is_found_with_its_kind(
         "有1，2，3",
         "二〇二六年",
         "1’000 Fr., 3×4, 2–3",
-        "COVID 2O, H2O2, 5O",
+        "COVID 2O, H2O2, 5O, 10l, 2 l50",
+        "Contact: Вера Роса Иванова, Berlin",
         "1\ufe0f\u20e3 first 2\ufe0f\u20e3 second",
     ],
 )
@@ -136,6 +142,9 @@ def test_the_number_of_parts_of_one_kind_in_a_text_is_limited() -> None:
         "1 א " * 50_000,
         "О" * 200_000 + "1",
         "1О," * 60_000,
+        "1l" * 100_000,
+        "1" + "O" * 200_000,
+        "Сорос " * 50_000,
         "1O" * 100_000,
         "1\u20e3" * 100_000,
     ],
