@@ -37,8 +37,8 @@ FLOORS = {
         ("sources", "office"),
         ("builtin", "testing"),
         ("config", "network", "registries", "schedules", "toolbox"),
-        ("caches", "contract"),
-        ("schemas",),
+        ("contract",),
+        ("caches", "schemas"),
     ),
 }
 """The folders by layer, highest first. A folder imports only from lower layers, so that there are

@@ -13,6 +13,7 @@ import pytest
 
 from tests.house.speed import CACHES, find_name
 from tests.source_tree import ROOT, Module, assert_none, product
+from tools.caches import LONGEST_SHORT, MOST_LONG, cache_by_text
 
 READING = frozenset(
     {
@@ -121,3 +122,18 @@ def test_no_module_level_mapping_is_a_cache() -> None:
 def test_caches_are_recognized(source: str, is_refused: bool) -> None:
     module = Module(ROOT / "agents" / "example.py", "agents.example", source, ast.parse(source))
     assert bool([*list_cached_reads(module), *list_growing_mappings(module)]) is is_refused
+
+
+@pytest.mark.parametrize(("length", "is_kept"), [(LONGEST_SHORT, True), (LONGEST_SHORT + 1, False)])
+def test_only_a_few_long_texts_are_cached_by_text(length: int, *, is_kept: bool) -> None:
+    computed = []
+
+    @cache_by_text
+    def read(text: str) -> int:
+        computed.append(text)
+        return len(text)
+
+    texts = [f"{number:0{length}}" for number in range(MOST_LONG + 1)]
+    for text in (*texts, texts[0]):
+        assert read(text) == length
+    assert computed.count(texts[0]) == (1 if is_kept else 2)

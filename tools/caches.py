@@ -1,7 +1,8 @@
 """Caches of values that depend on the database, files or time: bounded, safe to use from many
 threads, reset together.
 
-`functools.cache` and `lru_cache` are for values that depend only on arguments, code and settings.
+`functools.cache`, `lru_cache` and `cache_by_text` are for values that depend only on arguments,
+code and settings.
 """
 
 from __future__ import annotations
@@ -9,11 +10,16 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
+from functools import lru_cache, wraps
 from typing import Generic, Protocol, TypeVar
 from weakref import WeakSet
 
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
+
+LONGEST_SHORT = 200
+MOST_SHORT, MOST_LONG = 4096, 16
+"""The most texts of up to 200 characters, and of longer ones, whose values one function caches."""
 
 
 class Clearable(Protocol):
@@ -35,6 +41,18 @@ def clear_caches() -> None:
     for different rows."""
     for clearable in list(_registered):
         clearable.clear()
+
+
+def cache_by_text(function: Callable[[str], Value]) -> Callable[[str], Value]:
+    """Cache a function of one text in bounded memory: many short texts, but few long ones, because
+    strangers write the texts."""
+    of_short, of_long = lru_cache(MOST_SHORT)(function), lru_cache(MOST_LONG)(function)
+
+    @wraps(function)
+    def get_value(text: str) -> Value:
+        return (of_short if len(text) <= LONGEST_SHORT else of_long)(text)
+
+    return get_value
 
 
 class Cache(Generic[Key, Value]):

@@ -9,7 +9,7 @@ from tests.house.table import Figure, Listing, Part
 from tests.source_tree import Module, modules, product
 
 COMPILED = "CompiledQuery"
-CACHES = frozenset({"cache", "lru_cache"})
+CACHES = frozenset({"cache", "cache_by_text", "lru_cache"})
 CLASS = "Cache"
 EMPTYING = "clear_caches"
 """The fixture in `tests/conftest.py` that empties caches before each test."""

@@ -6,10 +6,10 @@ import re
 import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import islice
 from typing import Any
 
+from tools.caches import cache_by_text
 from tools.contract.accounts import find_accounts
 from tools.contract.host_endings import ENDINGS
 from tools.contract.look_alikes import fold_characters, reduce_to_look
@@ -122,7 +122,7 @@ def walk_texts(value: Any, field: str = "") -> Iterator[tuple[str, str]]:
             yield field, str(value)
 
 
-@lru_cache(maxsize=1024)
+@cache_by_text
 def _split_name(field: str) -> frozenset[str]:
     return frozenset(map(str.lower, _WORDS.findall(field)))
 
@@ -204,7 +204,7 @@ def decode_host(host: str) -> str:
     return ".".join(decode_label(label) for label in host.split("."))
 
 
-@lru_cache(maxsize=4096)
+@cache_by_text
 def decode_label(label: str) -> str:
     """Decode one label of a host; a label that is not punycode is returned unchanged."""
     if not label.lower().startswith(PUNYCODE) or len(label) > MAX_LABEL:

@@ -10,6 +10,7 @@ import unicodedata
 from functools import lru_cache
 from itertools import pairwise
 
+from tools.caches import cache_by_text
 from tools.contract.confusables import TWINS
 from tools.contract.hidden_characters import BLANKS
 
@@ -50,7 +51,7 @@ def _fold_character(char: str) -> str:
     return STROKES.sub("", LOOKS.get(char, char))
 
 
-@lru_cache(maxsize=4096)
+@cache_by_text
 def reduce_to_look(text: str) -> str:
     """Reduce a name to its look; names that readers can confuse have the same look."""
     visible = _LEET_IN_WORD.sub(lambda found: LEET[found[0]], fold_characters(text))
@@ -59,7 +60,7 @@ def reduce_to_look(text: str) -> str:
     )
 
 
-@lru_cache(maxsize=4096)
+@cache_by_text
 def reduce_to_joined_look(text: str) -> str:
     """Reduce a name to a look without separators, which `Acme Corp.`, `AcmeCorp` and `Acme-Corp`
     share.
@@ -79,7 +80,7 @@ def reduce_to_joined_look(text: str) -> str:
     return joined if len(joined) >= SHORTEST_JOINED else reduce_to_look(text)
 
 
-@lru_cache(maxsize=4096)
+@cache_by_text
 def compute_look(name: str) -> str:
     """Compute the stored look of a name; names that readers can confuse have the same look."""
     return reduce_to_joined_look(name)[:LONGEST_LOOK]

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby, islice
 
+from tools.caches import cache_by_text
 from tools.contract.look_alikes import LOOKS, SMALL_CAPITALS, STROKES
 from tools.contract.odd_numbers import find_odd_numbers
 
@@ -116,7 +117,7 @@ def name_alphabet(char: str) -> str:
     return STYLED if is_styled and plain.isascii() else "" if is_numeral else first
 
 
-@lru_cache(maxsize=4096)
+@cache_by_text
 def passes_for_latin(word: str) -> bool:
     """Return True if every letter has a Latin twin; a single Greek letter belongs to a formula."""
     alphabets = _list_alphabets(word)

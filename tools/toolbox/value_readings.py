@@ -18,6 +18,7 @@ from ipaddress import IPv6Address
 from typing import Any
 from urllib.parse import unquote
 
+from tools.caches import cache_by_text
 from tools.contract.addresses import is_address_name
 from tools.contract.confusables import TWINS
 from tools.contract.contacts import decode_host, find_opened_host
@@ -92,7 +93,7 @@ _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 # Names
 
 
-@lru_cache(maxsize=4096)
+@cache_by_text
 def list_name_forms(name: str) -> frozenset[str]:
     """List the folded forms of a name of a param, tool or action; without case, separators and
     look-alikes."""
@@ -143,7 +144,7 @@ def find_key(node: Mapping[str, Any], name: str) -> Iterator[str]:
 # Numbers
 
 
-@lru_cache(maxsize=4096)
+@cache_by_text
 def read_numbers(text: str) -> frozenset[Decimal]:
     """Return the numbers that a text can mean: 1,250 and 1.25 for `1,250`; empty if it is none.
 
@@ -228,7 +229,7 @@ def _read_wide(escape: re.Match[str]) -> str:
     return chr(number) if is_letter else escape[0]
 
 
-@lru_cache(maxsize=1024)
+@cache_by_text
 def list_spellings(text: str) -> frozenset[str]:
     """List the readings of a text: without case, spaces, hidden and wide letters, look-alikes,
     escapes and path detours; an address as a browser opens it."""
@@ -253,7 +254,7 @@ def list_spellings(text: str) -> frozenset[str]:
     return frozenset(found)
 
 
-@lru_cache(maxsize=1024)
+@cache_by_text
 def list_equal_spellings(text: str) -> frozenset[str]:
     """List the readings by which whole texts are compared, e.g. an account in any grouping."""
     own = list_spellings(text)

@@ -7,10 +7,11 @@ import statistics
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from functools import lru_cache
 from itertools import islice
 from typing import Any
 from urllib.parse import urlsplit
+
+from tools.caches import cache_by_text
 
 COMMON_PERCENT = 70
 """The percentage of a group that must agree before the remaining cards count as odd."""
@@ -104,7 +105,7 @@ def _get_host(text: str) -> str:
         return "no host"
 
 
-@lru_cache(maxsize=4096)
+@cache_by_text
 def _get_alphabet(text: str) -> str:
     """Return the alphabet to which most of the letters belong, such as LATIN; empty if there are no
     letters."""
