@@ -39,6 +39,7 @@ from agents.runs.models.run import ASK_REQUEST_PREFIX
 from tools.contract import Level, Preview, canonical_json
 from tools.contract.canonical import fingerprint, storable_json
 from tools.toolbox.asked_actions import NOT_RUN_HERE, AskedAction
+from tools.toolbox.value_readings import fold_name
 
 ASKING_STEP = timedelta(seconds=10)
 MAX_OPEN_ASKS = 100
@@ -128,12 +129,9 @@ def submit(key: AgentKey, asked: AskedRequest) -> tuple[Ask, bool]:
 
 
 def _is_same(found: Ask, asked: AskedRequest, level: Level) -> bool:
-    """Return True if the open ask has the same params, level and audience."""
-    call = _get_call(found)
-    return _has_params(found, asked) and (call.level, found.audience) == (
-        level.value,
-        asked.audience,
-    )
+    """Return True if the open ask has the same action, params, level and audience."""
+    shown = (found.action, _get_call(found).level, found.audience)
+    return _has_params(found, asked) and shown == (asked.action, level.value, asked.audience)
 
 
 def _has_params(found: Ask, asked: AskedRequest) -> bool:
@@ -255,7 +253,7 @@ def _lock_effect(key: AgentKey, asked: AskedRequest) -> AskedEffect | None:
         return None
     named = {
         "organization_id": key.employee.organization_id,
-        "action": asked.action,
+        "action": fold_name(asked.action),
         "key": asked.effect_key,
     }
     AskedEffect.objects.bulk_create([AskedEffect(**named)], ignore_conflicts=True)

@@ -107,7 +107,11 @@ class AgentRun(models.Model):
 
 class AskedEffect(models.Model):
     """The business effect that asks about one action name, such as `refund:4711`. Its row is locked
-    while such an ask is created."""
+    while such an ask is created.
+
+    Attributes:
+        action: the folded name of the action, which all its spellings share.
+    """
 
     organization = models.ForeignKey(
         Organization, on_delete=models.CASCADE, related_name="+", db_index=False

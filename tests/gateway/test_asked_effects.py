@@ -19,7 +19,7 @@ from agents.platform.refusals import Conflict, Invalid
 from agents.web.cards.asks import SILENT_AFTER
 from tests.features import feature
 from tests.gateway.conftest import make_key
-from tests.gateway.test_asks import ACTION, PARAMS, ask
+from tests.gateway.test_asks import ACTION, PARAMS, SPELLINGS, ask
 from tests.workshop import Workshop, all_at_once, build_workshop
 
 
@@ -65,6 +65,15 @@ class TestAsksAboutOneEffect:
         for more in ({"level": "destructive", "audience": "a"}, {"audience": "b"}):
             with pytest.raises(SameEffect):
                 ask(key, effect_key="refund:4711", **more)
+
+    @pytest.mark.parametrize("spelling", SPELLINGS[1:])
+    def test_are_refused_if_their_action_is_only_spelled_otherwise(
+        self, key: AgentKey, spelling: str
+    ) -> None:
+        ask(key, effect_key="refund:4711")
+        with pytest.raises(SameEffect):
+            ask(key, action=spelling, effect_key="refund:4711")
+        ask(key, action=f"{ACTION}.other", effect_key="refund:4711")
 
     def test_are_stored_in_limited_number_if_they_are_refused(
         self, workshop: Workshop, key: AgentKey

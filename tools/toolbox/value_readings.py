@@ -106,6 +106,12 @@ def is_same_name(one: str, other: str) -> bool:
     return one == other or not list_name_forms(one).isdisjoint(list_name_forms(other))
 
 
+def fold_name(name: str) -> str:
+    """Fold a name to a key that all its spellings share."""
+    short = _VARIATION.sub("", name[:LONGEST_READ])
+    return reduce_to_joined_look(short.casefold()).replace("i", "l")
+
+
 def ends_with_name(name: str, wanted: str) -> bool:
     """Return True if a name is the wanted one, or leads to it: `/order/amount`, `payment[amount]`,
     `$amount`."""
