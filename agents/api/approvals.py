@@ -251,7 +251,7 @@ def answer(request: HttpRequest, approval_id: PathId, payload: AnswerRequest) ->
     """Answer an employee's question: a card of `kind` question, with text and choices in `preview`.
     Operators can."""
     member = get_member(request)
-    questions.answer(member, approval_id, payload.text, payload.decision_id)
+    questions.answer(member, approval_id, questions.Answer(payload.text, payload.decision_id))
     return _load_detail(member, approval_id)
 
 

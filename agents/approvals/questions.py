@@ -1,5 +1,7 @@
 """Answer the questions of employees."""
 
+from dataclasses import dataclass, replace
+
 from django.db.models.functions import Now
 
 from agents.accounts.models import Membership, Role
@@ -17,19 +19,31 @@ MAX_ANSWER = 20_000
 _MAX_IN_AUDIT = 2_000
 
 
-def answer(member: Membership, approval_id: int, text: str, decision_id: str = "") -> Approval:
-    """Answer an employee's question; its call gets the answer as its result.
+@dataclass(frozen=True)
+class Answer:
+    """A person's answer to a question.
 
-    Args:
+    Attributes:
         decision_id: a repeated request by the same person with the same id changes nothing and gets
             the same response.
+        is_typed: True if a person typed the text on a page; any other text may come from a program.
+    """
+
+    text: str
+    decision_id: str = ""
+    is_typed: bool = False
+
+
+def answer(member: Membership, approval_id: int, given: Answer) -> Approval:
+    """Answer an employee's question; its call gets the answer as its result.
 
     Raises:
         Forbidden, NotFound, Invalid, AlreadyDecided, Expired
         Conflict: the card is not a question, or the run was cancelled.
     """
     member.require(Role.OPERATOR, "answer questions")
-    answer_text = _clean_answer(text, decision_id)
+    decision_id = given.decision_id
+    given = replace(given, text=_clean_answer(given.text, decision_id))
     cards = Approval.objects.filter(organization_id=member.organization_id).select_related(
         "tool_call", "decided_by"
     )
@@ -55,14 +69,14 @@ def answer(member: Membership, approval_id: int, text: str, decision_id: str = "
             "decided_by": member.user,
             "decided_at": Now(),
             "decision_id": decision_id,
-            "reason": answer_text,
+            "reason": given.text,
         }
         if not open_question.update(status=ApprovalStatus.ANSWERED, **decision):
             _refuse_unanswerable(card)
             raise Conflict("the run was cancelled", approval_status=card.status)
         card.decided_by, card.status = member.user, ApprovalStatus.ANSWERED
-        _publish_and_audit(tx, member, card, answer_text)
-        _end_call(tx, card.tool_call, member.user.get_username(), answer_text)
+        _publish_and_audit(tx, member, card, given)
+        _end_call(tx, card.tool_call, member.user.get_username(), given.text)
         next_step.wake_if_possible(tx, member.user.get_username())
     return cards.get(pk=approval_id)
 
@@ -99,18 +113,17 @@ def _end_call(tx: Transaction, call: ToolCall, by: str, answer_text: str) -> Non
         raise Conflict("the call is not waiting for an answer", call_status=call.status)
 
 
-def _publish_and_audit(
-    tx: Transaction, member: Membership, card: Approval, answer_text: str
-) -> None:
+def _publish_and_audit(tx: Transaction, member: Membership, card: Approval, given: Answer) -> None:
     """Publish and audit the answer. Of the published events, only QuestionAnswered contains its
     text."""
     by = member.user.get_username()
-    tx.publish(QuestionAnswered(str(card.pk), str(card.tool_call_id), answer_text, by))
+    is_typed = given.is_typed or None
+    tx.publish(QuestionAnswered(str(card.pk), str(card.tool_call_id), given.text, by, is_typed))
     publish_decision(tx, card, "")
     tx.audit(
         member.actor,
         "card_answered",
         f"approval:{card.pk}",
         tool=card.tool_call.tool,
-        answer=answer_text[:_MAX_IN_AUDIT],
+        answer=given.text[:_MAX_IN_AUDIT],
     )

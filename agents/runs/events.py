@@ -378,10 +378,11 @@ class QuestionAsked(RunEvent):
 
 @dataclass(frozen=True)
 class QuestionAnswered(RunEvent):
-    """A person answered the employee's question."""
+    """A person answered the employee's question; `is_typed` says that they did so on a page."""
 
     type = EventType.QUESTION_ANSWERED
     approval_id: str
     call_id: str
     text: str
     by: str
+    is_typed: bool | None = None

@@ -212,10 +212,16 @@ def list_typed(run_id: int, last_message: int, is_seen: Any) -> list[str]:
     messages = Message.objects.filter(
         run_id=run_id, author__isnull=False, number__lte=last_message, number__in=typed
     ).order_by("pk")
-    replies = _load_results([run_id], ASK).get(run_id, [])
+    answered = Event.objects.filter(
+        run_id=run_id, type=EventType.QUESTION_ANSWERED, payload__is_typed=True
+    )
+    # SQLite reads the text of an id as a number.
+    calls = set(map(str, answered.order_by().values_list("payload__call_id", flat=True)))
+    rows = _load_results([run_id], ASK).get(run_id, []) if calls else []
+    replies = (row for row in rows if str(row.pk) in calls and is_seen(row))
     return [
         *messages.values_list("text", flat=True),
-        *(text for row in replies if is_seen(row) for text in read_answer(row.params, row.result)),
+        *(text for row in replies for text in read_answer(row.params, row.result)),
     ]
 
 

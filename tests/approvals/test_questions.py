@@ -223,7 +223,9 @@ class TestAnAnswer:
     ) -> None:
         run = asker.work()
         with pytest.raises(Invalid):
-            questions.answer(asker.operator, asker.card(run).pk, "Yes.", decision_id)
+            questions.answer(
+                asker.operator, asker.card(run).pk, questions.Answer("Yes.", decision_id)
+            )
 
     def test_is_refused_when_the_question_has_an_answer(self, asker: Workshop) -> None:
         card = question_of(asker.work())
@@ -236,11 +238,11 @@ class TestAnAnswer:
         self, asker: Workshop
     ) -> None:
         card = question_of(asker.work())
-        first = questions.answer(asker.operator, card.pk, "First", "d-1")
-        second = questions.answer(asker.operator, card.pk, "Second", "d-1")
+        first = questions.answer(asker.operator, card.pk, questions.Answer("First", "d-1"))
+        second = questions.answer(asker.operator, card.pk, questions.Answer("Second", "d-1"))
         assert (first.reason, second.reason) == ("First", "First")
         with pytest.raises(AlreadyDecided):
-            questions.answer(asker.approver, card.pk, "First", "d-1")
+            questions.answer(asker.approver, card.pk, questions.Answer("First", "d-1"))
 
     def test_is_refused_for_a_card_that_is_not_a_question(self, workshop: Workshop) -> None:
         workshop.play(asking(call("probe.effect", name="a")))

@@ -52,7 +52,7 @@ def test_a_question_survives_the_loss_of_every_worker(site: Site, kim: Employee)
     site.await_status(run, RunStatus.WAITING)
     site.workers()[0].kill()
     card = question_of(run)
-    questions.answer(site.workshop.operator, card.pk, "That one.")
+    questions.answer(site.workshop.operator, card.pk, questions.Answer("That one."))
     site.start_another_worker()
     site.await_status(run, RunStatus.SUCCEEDED)
     assert Approval.objects.filter(run=run).count() == 1
@@ -69,7 +69,9 @@ def test_a_question_beside_a_read_whose_worker_was_killed_is_asked_once(
     await_that(
         lambda: CallStatus.SUSPENDED in statuses(run), "the question is asked while the read runs"
     )
-    questions.answer(site.workshop.operator, question_of(run).pk, "While it runs.")
+    questions.answer(
+        site.workshop.operator, question_of(run).pk, questions.Answer("While it runs.")
+    )
     site.driver_of(run).kill()
     site.recorder.release("read")
     site.await_status(run, RunStatus.SUCCEEDED)

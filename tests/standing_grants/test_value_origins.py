@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from agents.approvals import questions
 from agents.employees.models import Grant as AllowedTool
 from agents.platform.refusals import Invalid
 from agents.policy.policy_drafts import PolicyChange
@@ -23,7 +24,7 @@ from tests.features import feature
 from tests.standing_grants.granting import answered, equals, grant, is_waiting, propose_for, resume
 from tests.standing_grants.shop_tools import Shop, comes_from, each, is_approved, typed
 from tests.workshop import Workshop, asking, call, calls, die_while_executing
-from tests.workshop.colleagues import delegate, hire, may_delegate
+from tests.workshop.colleagues import ask, delegate, hire, may_ask, may_delegate, question_of
 from tools.contract import ErrorCode, ToolError, ToolResult
 from tools.toolbox.conditions import Condition, Rule
 from tools.toolbox.toolbox import Toolbox
@@ -373,6 +374,17 @@ class TestATypedValue:
         sender = shop.workshop.operator
         add = add_typed_message if is_typed else add_message
         add(sender, run.pk, "And cancel order A-1001")
+        assert is_approved(shop.workshop.drive(run)) is is_typed
+
+    @pytest.mark.parametrize("is_typed", [False, True])
+    def test_does_not_stand_in_an_answer_that_a_program_sent(
+        self, shop: Shop, is_typed: bool
+    ) -> None:
+        grant(shop.workshop, CANCEL, typed("order"))
+        may_ask(shop.workshop.employee)
+        run = shop.work(ask("Which order?"), cancel("A-1001"))
+        given = questions.Answer("A-1001", is_typed=is_typed)
+        questions.answer(shop.workshop.operator, question_of(run).pk, given)
         assert is_approved(shop.workshop.drive(run)) is is_typed
 
     def test_does_not_stand_in_a_result(self, shop: Shop) -> None:

@@ -72,7 +72,7 @@ def question_of(run: Run) -> Approval:
 def answer(
     workshop: Workshop, card: Approval, text: str = "That one.", by: Membership | None = None
 ) -> Approval:
-    return questions.answer(by or workshop.operator, card.pk, text)
+    return questions.answer(by or workshop.operator, card.pk, questions.Answer(text))
 
 
 def child_of(run: Run) -> Run:

@@ -150,8 +150,9 @@ def answer(request: HttpRequest, member: Membership, approval_id: int) -> HttpRe
     """Answer a question, with one of its choices or in the person's own words."""
     card = find_card(member, approval_id)
     text = _read_text(request, "choice") or _read_text(request, "text").replace("\r\n", "\n")
+    given = questions.Answer(text, _read_text(request, "decision_id"), is_typed=True)
     try:
-        questions.answer(member, approval_id, text, _read_text(request, "decision_id"))
+        questions.answer(member, approval_id, given)
     except (Conflict, Expired, Invalid) as refusal:
         return _render_refused_decision(
             request, member, replace(card, refused_answer=text), refusal

@@ -289,7 +289,7 @@ class TestTheDataStewardAndTheResearcher:
         run = world.drive(run)
         (card,) = world.cards(run)
         first = card.preview["choices"][0]
-        questions.answer(world.member("operator"), card.pk, first)
+        questions.answer(world.member("operator"), card.pk, questions.Answer(first))
         run = world.drive(run)
         assert_answered(run)
         assert f"Robin says: {child.answer}" in run.answer
