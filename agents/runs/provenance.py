@@ -27,6 +27,7 @@ from tools.schedules.models import Schedule
 from tools.toolbox import Toolbox
 from tools.toolbox.facts import find_hosts
 from tools.toolbox.provenance import (
+    TIME,
     OwnData,
     Provenance,
     SeenIn,
@@ -300,8 +301,8 @@ def _find_call_hosts(tool: Tool, params: Mapping[str, Any]) -> frozenset[str]:
 
 
 def _has_content(source: SeenText) -> bool:
-    """Return False for the result of a call that failed, or that returned nothing worth looking for
-    besides the call's own params."""
+    """Return False for the result of a call that failed, or that returned only the call's own
+    params, times, small numbers and other values that say nothing."""
     if not source.request:
         return True
     try:
@@ -313,8 +314,14 @@ def _has_content(source: SeenText) -> bool:
     if not isinstance(result, dict) or "success" not in result:
         return True
     shown = {name: result.get(name) for name in ("data", "markdown")}
-    leaves = list_leaves(shown, frozenset(), frozenset()).leaves if result["success"] else ()
-    parts = (part for leaf in leaves for part in (leaf.whole, *leaf.parts) if part is not None)
+    leaves = list_leaves(shown, frozenset(), frozenset(shown)).leaves if result["success"] else ()
+    parts = (
+        part
+        for leaf in leaves
+        if leaf.whole is None or not TIME.fullmatch(leaf.whole.text)
+        for part in (leaf.whole, *leaf.parts)
+        if part is not None
+    )
     return any(source.requested.find(part) is None for part in parts)
 
 

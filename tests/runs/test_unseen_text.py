@@ -110,11 +110,18 @@ def test_an_address_in_the_employees_instructions_needs_no_approval(workshop: Wo
     assert statuses(workshop.work())[-1] == "succeeded"
 
 
-@pytest.mark.parametrize("params", [{"query": "nothing has this name"}, {"limit": 0}])
-def test_a_search_that_found_or_did_nothing_has_read_no_private_data(
-    workshop: Workshop, params: dict[str, object]
+@pytest.mark.parametrize(
+    "read",
+    [
+        call("data.searchRecords", query="nothing has this name"),
+        call("data.searchRecords", limit=0),
+        call("utility.calculate", operation="add", a=2, b=2),
+    ],
+)
+def test_a_call_that_told_or_did_nothing_has_read_no_private_data(
+    workshop: Workshop, read: dict[str, object]
 ) -> None:
-    workshop.play(asking(call("data.searchRecords", **params)), asking(FIRST))
+    workshop.play(asking(read), asking(FIRST))
     assert statuses(workshop.work())[-1] == "succeeded"
 
 

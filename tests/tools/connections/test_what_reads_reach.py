@@ -130,7 +130,8 @@ def test_a_fetch_needs_approval_before_it_sends_own_data_to_an_allowed_host(
 def test_a_fetch_needs_approval_before_it_can_carry_what_another_source_told(
     workshop: Workshop, api: Api, tmp_path: Path, hints: dict[str, bool]
 ) -> None:
-    """The controls send it before the source was read, and after only its own source was read."""
+    """The controls send it before the source was read, after the source told nothing, and after
+    only the fetching source was read."""
     offer(workshop, connect_api(workshop, api), "crm.listContacts")
     connect_fetch(workshop, tmp_path, hints)
     allow(workshop, "127.0.0.1")
@@ -139,11 +140,13 @@ def test_a_fetch_needs_approval_before_it_can_carry_what_another_source_told(
         call(FETCH, url=f"{api.url}/find?q=weather"),
         call(FETCH, url=f"{api.url}/find?q=QWRhIEx0ZA"),
     )
-    for passes, expected in (
-        ([source, carrying], "awaiting_approval"),
-        ([carrying, source], "succeeded"),
-        ([first, carrying], "succeeded"),
+    for passes, answer, expected in (
+        ([source, carrying], {"password": "swordfish"}, "awaiting_approval"),
+        ([source, carrying], {"ok": True}, "succeeded"),
+        ([carrying, source], {"password": "swordfish"}, "succeeded"),
+        ([first, carrying], {"password": "swordfish"}, "succeeded"),
     ):
+        api.answer = answer
         workshop.play(*map(asking, passes))
         assert statuses(workshop.work())[-1] == expected
 
