@@ -29,10 +29,11 @@ from django.db.models.sql.compiler import SQLCompiler
 
 from agents.accounts.models import Organization
 from agents.employees.models import Grant
-from agents.runs.models import ENDED, CallStatus, Run, RunStatus, ToolCall
+from agents.runs.models import ENDED, ApprovalStatus, CallStatus, Run, RunStatus, ToolCall
 from tools.contract import canonical_json
 from tools.toolbox.history import Period
 from tools.toolbox.param_values import ABSENT, add_amounts, find_values
+from tools.toolbox.permissions import CauseKind
 
 
 @dataclass(frozen=True)
@@ -99,6 +100,22 @@ class EmployeeCalls:
             (number for number, value in enumerate(values) if canonical_json(value) not in seen),
             None,
         )
+
+    def has_approved_read(self, tool: str, hosts: frozenset[str]) -> bool:
+        """Return True if a person approved calls of this tool in this run that sent unseen text to
+        each of these hosts, or to no named host if there are none."""
+        approved = self._of_organization(tool).filter(
+            run_id=self.run.pk,
+            approvals__status__in=(ApprovalStatus.APPROVED, ApprovalStatus.CONSUMED),
+            approvals__standing_grant=None,
+        )
+        judgments = approved.exclude(pk=self.occasion.call_id).values_list("judgment", flat=True)
+        found = [
+            frozenset(judgment["facts"].get("hosts", ()))
+            for judgment in judgments
+            if any(kind == CauseKind.UNSEEN_TEXT for kind, *_ in (judgment or {}).get("causes", ()))
+        ]
+        return hosts <= frozenset().union(*found) if hosts else frozenset() in found
 
     def _find_counted(
         self, tool: str, period: Period

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import Any, NamedTuple
@@ -19,6 +19,7 @@ from django.db.models import QuerySet, TextField
 from django.db.models.functions import Cast
 
 from agents.accounts.models import AuditEntry
+from agents.employees.toolboxes import load_network_access
 from agents.runs.models import Message, Origin, OutsideValue, Run, ToolCall
 from agents.runs.origins import ORIGINS
 from tools.contract import Tool, ToolError
@@ -26,6 +27,7 @@ from tools.schedules.models import Schedule
 from tools.toolbox import Toolbox
 from tools.toolbox.facts import find_hosts
 from tools.toolbox.provenance import (
+    TIME,
     OwnData,
     Provenance,
     SeenIn,
@@ -34,6 +36,8 @@ from tools.toolbox.provenance import (
     SourceIndex,
     find_own_data,
     find_unseen_names,
+    has_unseen_text,
+    list_leaves,
     list_offered,
     make_key,
     trace,
@@ -51,6 +55,8 @@ earlier result."""
 _ROWS_AT_ONCE = 500
 _METADATA = '"metadata"'
 """The last key of a stored result: the model does not see what follows it."""
+_NO_METADATA = f"{_METADATA}: {{}}}}"
+"""Completes the part of a stored result that the model has seen."""
 
 
 class _CallTexts(NamedTuple):
@@ -97,7 +103,45 @@ class RunValues:
                 told_by, json.loads(source.request)
             )
 
-        return find_own_data(self._index, params, has_same_recipients, list_offered(tool.schema))
+        found = find_own_data(self._index, params, has_same_recipients, list_offered(tool.schema))
+        if tool.has_side_effects:
+            return found  # it needs approval anyway
+        return replace(
+            found, has_unseen_text=self._has_unseen_text(tool, params, has_same_recipients)
+        )
+
+    def _has_unseen_text(
+        self,
+        tool: Tool,
+        params: Mapping[str, Any],
+        has_same_recipients: Callable[[SeenText], bool],
+    ) -> bool:
+        """Return True if the run has read private data, and the params have text that was not seen
+        as it is: not typed, not in the tool's own schema, and not in a result that may be sent."""
+        known = [
+            SeenText(SeenIn.PERSON, json.dumps(tool.schema, ensure_ascii=False), is_json=True),
+            SeenText(SeenIn.PERSON, self.run.employee.instructions),
+        ]
+        private: list[SeenText] = []
+        for source in self._index.sources:
+            is_known = (
+                source.origin is SeenIn.PERSON
+                or self._is_public(source)
+                or has_same_recipients(source)
+            )
+            (known if is_known else private).append(source)
+        return any(map(_has_content, private)) and has_unseen_text(
+            params, _find_call_hosts(tool, params), known, private
+        )
+
+    def _is_public(self, source: SeenText) -> bool:
+        """Return True for a result of one of Gadget's own tools that contacted no private host."""
+        tool = self.toolbox.get_called_tool(source.tool, source.version)
+        if tool is None or tool.is_from_outside or not tool.open_world:
+            return False
+        reach = load_network_access(self.run.organization_id)
+        hosts = _find_call_hosts(tool, json.loads(source.request))
+        return hosts.isdisjoint(reach.private | reach.requested)
 
     @cached_property
     def _index(self) -> SourceIndex:
@@ -242,13 +286,43 @@ def _list_values(node: Any) -> Iterator[str]:
 def _list_recipients(tool: Tool, params: Mapping[str, Any]) -> frozenset[str]:
     """List the recipients of a call's params: the hosts that they name and the connected source or,
     if there is neither, the tool."""
-    try:
-        hosts = find_hosts(tool, dict(params)) or frozenset()
-    except ToolError:
-        hosts = frozenset()
+    hosts = _find_call_hosts(tool, params)
     if tool.is_from_outside:
         return hosts | {f"source {tool.source}"}
     return hosts or frozenset({f"tool {tool.name}"})
+
+
+def _find_call_hosts(tool: Tool, params: Mapping[str, Any]) -> frozenset[str]:
+    """Find the hosts that a call's params name; empty if the tool cannot read the params."""
+    try:
+        return find_hosts(tool, dict(params)) or frozenset()
+    except ToolError:
+        return frozenset()
+
+
+def _has_content(source: SeenText) -> bool:
+    """Return False for the result of a call that failed, or that returned only the call's own
+    params, times, small numbers and other values that say nothing."""
+    if not source.request:
+        return True
+    try:
+        result = json.loads(
+            source.text if source.text.endswith("}") else source.text + _NO_METADATA
+        )
+    except ValueError:
+        return True
+    if not isinstance(result, dict) or "success" not in result:
+        return True
+    shown = {name: result.get(name) for name in ("data", "markdown")}
+    leaves = list_leaves(shown, frozenset(), frozenset(shown)).leaves if result["success"] else ()
+    parts = (
+        part
+        for leaf in leaves
+        if leaf.whole is None or not TIME.fullmatch(leaf.whole.text)
+        for part in (leaf.whole, *leaf.parts)
+        if part is not None
+    )
+    return any(source.requested.find(part) is None for part in parts)
 
 
 def _load_first_run(run: Run) -> Run:

@@ -4,8 +4,10 @@ database."""
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
+from decimal import Decimal
 from typing import Any
 
 from hypothesis import strategies as st
@@ -13,6 +15,7 @@ from hypothesis import strategies as st
 from tests.tools.toolbox.configurations import CONFIGURATIONS, NAME, AnyTool, Configuration
 from tools.contract import Tool, fingerprint
 from tools.toolbox import Condition, Grants, Policy, Rule, Verdict, judge_call
+from tools.toolbox.history import Period
 from tools.toolbox.provenance import OwnData, Provenance, SeenIn, Sighting
 from tools.toolbox.recorded_facts import RecordedCall
 from tools.toolbox.snapshots import RecordedRules
@@ -26,6 +29,8 @@ class History:
 
     Attributes:
         carries: the organization's own values that the call would send outside.
+        has_unseen_text: the call has text in which private data can hide.
+        is_approved: a person has approved such a call before.
         bias: a rarely needed fact that its verdict is made to need; empty for none.
     """
 
@@ -36,6 +41,8 @@ class History:
     has_run: bool
     source: str
     bias: str = ""
+    has_unseen_text: bool = False
+    is_approved: bool = False
 
     @property
     def call(self) -> Configuration:
@@ -58,7 +65,30 @@ class History:
         return Provenance(found, is_partial=self.is_partial)
 
     def find_own_data(self, tool: Tool, params: Mapping[str, Any]) -> OwnData:
-        return OwnData(self.carries, self.is_partial)
+        return OwnData(self.carries, self.is_partial, self.has_unseen_text)
+
+
+@dataclass(frozen=True)
+class Approved:
+    """The calls before a random call, of which only the approved reads are looked up."""
+
+    is_approved: bool
+
+    @property
+    def now(self) -> datetime:
+        raise AssertionError("no limit needs it")
+
+    def count_started(self, tool: str, period: Period) -> int:
+        raise AssertionError("no limit needs it")
+
+    def sum_started(self, tool: str, param: str, period: Period) -> Decimal:
+        raise AssertionError("no limit needs it")
+
+    def find_unseen(self, tool: str, param: str, values: Sequence[Any]) -> int | None:
+        raise AssertionError("no limit needs it")
+
+    def has_approved_read(self, tool: str, hosts: frozenset[str]) -> bool:
+        return self.is_approved
 
 
 HISTORIES = st.builds(
@@ -70,6 +100,8 @@ HISTORIES = st.builds(
     st.sampled_from([True, True, True, False]),
     st.sampled_from([Tool.source, Tool.source, "a plugin"]),
     st.sampled_from(["", "", "", "is_traced", "own_data"]),
+    st.booleans(),
+    st.booleans(),
 )
 
 
@@ -89,7 +121,8 @@ def keep(history: History) -> Kept:
     if tool is not None:
         tool.source = history.source
     values = history if history.has_run else None
-    verdict = judge_call(tool, one.arguments.said, one.grants, one.policy, NAME, values)
+    earlier = Approved(history.is_approved) if history.has_run else None
+    verdict = judge_call(tool, one.arguments.said, one.grants, one.policy, NAME, values, earlier)
     rules = RecordedRules.of(one.grants, one.policy, {tool.id: tool} if tool else {})
     provenance = verdict.provenance.as_json() if verdict.provenance else None
     call = RecordedCall(

@@ -65,9 +65,12 @@ class TestAReadThatSendsDataOutside:
             (PAGE_HOST, CallStatus.SUCCEEDED),
             ("other.example", CallStatus.AWAITING_APPROVAL),
         ):
+            first = call(ReadPage.name, url=f"https://{host}/find?q=weather")
             carrying = call(ReadPage.name, url=f"https://{host}/find?q=globex%20corporation")
-            workshop.play(asking(READ, search), asking(carrying))
-            assert last_call(workshop.work()).status == expected, host
+            workshop.play(asking(READ, search), asking(first), asking(carrying))
+            run = workshop.work()
+            workshop.approve(workshop.card(run))
+            assert last_call(workshop.drive(run)).status == expected, host
 
     def test_runs_without_approval_with_a_value_that_a_colleague_found_outside(
         self, workshop: Workshop
@@ -114,13 +117,12 @@ class TestAReadThatSendsDataOutside:
     def test_runs_without_approval_if_it_contains_no_own_data(self, workshop: Workshop) -> None:
         workshop.record(name="Globex Corporation")
         workshop.play(asking(call("data.searchRecords")), asking(READ))
-        assert statuses(workshop.work()) == ["succeeded", "succeeded"]
+        run = workshop.work(f"Read https://{PAGE_HOST}/invoice")
+        assert statuses(run) == ["succeeded", "succeeded"]
 
     def test_runs_without_approval_with_text_typed_by_a_person(self, workshop: Workshop) -> None:
         workshop.record(name="Globex Corporation")
         carrying = call(ReadPage.name, url=f"https://{PAGE_HOST}/find?q=globex%20corporation")
         workshop.play(asking(call("data.searchRecords")), asking(carrying))
-        assert statuses(workshop.work("Find Globex Corporation on the web")) == [
-            "succeeded",
-            "succeeded",
-        ]
+        run = workshop.work(f"Read https://{PAGE_HOST}/find?q=globex%20corporation")
+        assert statuses(run) == ["succeeded", "succeeded"]

@@ -89,6 +89,11 @@ class CallFacts(Protocol):
         """The values from the organization's own data."""
 
     @property
+    def is_approved_before(self) -> bool:
+        """True if a person has approved in this run that the tool sends unseen text to these
+        hosts."""
+
+    @property
     def history(self) -> ToolHistory | None:
         """The employee's earlier calls; None if they are not known."""
 
@@ -154,7 +159,16 @@ class LiveFacts:
             if self.values is not None
             else OwnData()
         )
-        self.used["own_data"] = [list(found.values), found.is_partial]
+        unseen = [True] if found.has_unseen_text else []
+        self.used["own_data"] = [list(found.values), found.is_partial, *unseen]
+        return found
+
+    @cached_property
+    def is_approved_before(self) -> bool:
+        found = self.earlier is not None and self.earlier.has_approved_read(
+            self.tool.name, self.hosts or frozenset()
+        )
+        self.used["is_approved_before"] = found
         return found
 
     @cached_property

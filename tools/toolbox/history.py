@@ -50,6 +50,10 @@ class EarlierCalls(Protocol):
         """Return the index of the first value that no successful call of this tool in this run had
         in this param; None if all were seen."""
 
+    def has_approved_read(self, tool: str, hosts: frozenset[str]) -> bool:
+        """Return True if a person approved calls of this tool in this run that sent unseen text to
+        each of these hosts, or to no named host if there are none."""
+
 
 class ToolHistory(Protocol):
     """The earlier calls, as the limits of one tool query them."""

@@ -102,6 +102,8 @@ class CauseKind(StrEnum):
     """The call contacts hosts that no admin has allowed."""
     OWN_DATA = "own_data"
     """The call sends the organization's own data outside."""
+    UNSEEN_TEXT = "unseen_text"
+    """The call may send private data outside, in text that was not seen before."""
     LIMIT = "limit"
     """The call breaks a condition of the employee's grant."""
 
@@ -202,7 +204,7 @@ def judge_facts(tool: ToolTraits, facts: CallFacts, grants: Grants, policy: Poli
             )
         found = (
             _explain_level(tool, level, requests),
-            *_explain_destination(tool, facts, policy),
+            *_explain_destination(tool, level, facts, policy),
             *(Cause(CauseKind.LIMIT, each.reason, each.param) for each in broken),
         )
         states = describe_states(conditions, params, history)
@@ -325,13 +327,22 @@ def _explain_level(tool: ToolTraits, level: Level, requests: tuple[str, ...]) ->
 
 
 def _explain_destination(
-    tool: ToolTraits, facts: CallFacts, policy: Policy
+    tool: ToolTraits, level: Level, facts: CallFacts, policy: Policy
 ) -> Iterator[Cause | None]:
     """Explain why the hosts that the call contacts, and the data sent there, need approval."""
     hosts = facts.hosts
-    yield _explain_hosts(hosts, policy)
-    if tool.open_world or hosts:
-        yield _explain_own_data(facts.own_data)
+    unlisted = _explain_hosts(hosts, policy)
+    yield unlisted
+    if not (tool.open_world or hosts):
+        return
+    own = facts.own_data
+    yield _explain_own_data(own)
+    is_asked = own.has_unseen_text and hosts is not None and not level.has_side_effects
+    # The approval is looked up even for unlisted hosts, so that replays can allow these hosts.
+    if is_asked and not facts.is_approved_before and unlisted is None:
+        where = f"to {_name_hosts(sorted(hosts or ()))}" if hosts else "outside"
+        text = f"may carry private data {where}: this run has read some, and the address or text is new"
+        yield Cause(CauseKind.UNSEEN_TEXT, text)
 
 
 def _explain_hosts(hosts: frozenset[str] | None, policy: Policy) -> Cause | None:
@@ -341,11 +352,14 @@ def _explain_hosts(hosts: frozenset[str] | None, policy: Policy) -> Cause | None
     unlisted = sorted(host for host in hosts if host.lower() not in policy.allowed_hosts)
     if not unlisted:
         return None
-    more = f" and {len(unlisted) - MAX_HOSTS:,} more" if len(unlisted) > MAX_HOSTS else ""
     return Cause(
-        CauseKind.HOSTS,
-        f"contacts {', '.join(unlisted[:MAX_HOSTS])}{more}, not on the list of allowed hosts",
+        CauseKind.HOSTS, f"contacts {_name_hosts(unlisted)}, not on the list of allowed hosts"
     )
+
+
+def _name_hosts(hosts: list[str]) -> str:
+    more = f" and {len(hosts) - MAX_HOSTS:,} more" if len(hosts) > MAX_HOSTS else ""
+    return f"{', '.join(hosts[:MAX_HOSTS])}{more}"
 
 
 def _need_provenance(conditions: tuple[Condition, ...]) -> bool:

@@ -187,8 +187,12 @@ class RecordedFacts:
 
     @property
     def own_data(self) -> OwnData:
-        values, is_partial = self.read("own_data")
-        return OwnData(tuple(values), bool(is_partial))
+        values, is_partial, *unseen = self.read("own_data")
+        return OwnData(tuple(values), bool(is_partial), unseen == [True])
+
+    @property
+    def is_approved_before(self) -> bool:
+        return bool(self.read("is_approved_before"))
 
     @property
     def history(self) -> ToolHistory | None:

@@ -21,7 +21,7 @@ RULES = COMPARISONS | OF_GRANTS
 """The rules that conditions of a standing grant may have."""
 OPEN_RULES = frozenset({Rule.PREFIX, Rule.HOST, Rule.EACH})
 """Rules that fix only a part of the value; EACH does unless its own rule fixes the entries."""
-GRANTABLE = frozenset({CauseKind.LEVEL, CauseKind.HOSTS})
+GRANTABLE = frozenset({CauseKind.LEVEL, CauseKind.HOSTS, CauseKind.UNSEEN_TEXT})
 """Causes that a standing grant can approve; limits, raised levels and own data need a person."""
 
 

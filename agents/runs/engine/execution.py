@@ -42,7 +42,7 @@ from tools.registries.files import FILE_STORE
 from tools.toolbox.executor import Batch, FinishedCall, PreparedCall, Progress
 from tools.toolbox.objections import Objection
 from tools.toolbox.param_values import write_params
-from tools.toolbox.permissions import Permission, Verdict
+from tools.toolbox.permissions import CauseKind, Permission, Verdict
 
 POLL_S = 1.0
 _ADDED_S = 0.1
@@ -297,7 +297,9 @@ class _ReadyCall(Judgment):
         assert self._verdict is not None
         if self._verdict.error is not None:
             return Objection(self._verdict.reason, self._verdict.error)
-        if self._verdict.permission is Permission.AUTO:
+        # The params were written before the results that have come since, so none can hide in them.
+        causes = {cause.kind for cause in self._verdict.causes}
+        if self._verdict.permission is Permission.AUTO or causes == {CauseKind.UNSEEN_TEXT}:
             return None
         # LIMIT_EXCEEDED lets the model request the same call again, which then gets a card.
         code = (

@@ -15,6 +15,9 @@ from tools.toolbox.standing_grants import GRANTABLE
 
 _MUST_BE = ", but must be "
 _NOT_FROM_OUTSIDE = " comes from outside: "
+_ONCE_PER_RUN = (
+    "After your approval, this reason no longer applies to the same tool and hosts in this run."
+)
 
 
 @dataclass(frozen=True)
@@ -140,6 +143,7 @@ def _advise(kind: str, text: str, param: str, asking: CallToExplain) -> str:
         CauseKind.RAISED_LEVEL: asking.advise_on_raised_level,
         CauseKind.HOSTS: lambda: _advise_on_hosts(text),
         CauseKind.OWN_DATA: lambda: "Without these values, this reason would not apply.",
+        CauseKind.UNSEEN_TEXT: lambda: _ONCE_PER_RUN,
         CauseKind.LIMIT: lambda: _advise_on_limit(text, param),
     }
     explain = remedies.get(CauseKind(kind)) if kind in tuple(CauseKind) else None

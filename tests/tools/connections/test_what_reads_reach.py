@@ -68,7 +68,9 @@ def looking(workshop: Workshop, api: Api) -> Source:
 
 
 def allow(workshop: Workshop, host: str) -> None:
-    AllowedHost.objects.create(organization=workshop.organization, host=host)
+    AllowedHost.objects.update_or_create(
+        organization=workshop.organization, host=host, defaults={"without_card": True}
+    )
     bump_tools_version(workshop.organization.pk)
 
 
@@ -110,7 +112,7 @@ def test_a_fetch_needs_approval_before_it_sends_own_data_to_an_allowed_host(
     workshop: Workshop, api: Api, tmp_path: Path, hints: dict[str, bool]
 ) -> None:
     """A server need not declare that its tool reaches other servers. The control requests an
-    address without own data."""
+    address without own data, which a person typed."""
     connect_fetch(workshop, tmp_path, hints)
     allow(workshop, "127.0.0.1")
     workshop.record(name="Globex Corporation")
@@ -121,6 +123,31 @@ def test_a_fetch_needs_approval_before_it_sends_own_data_to_an_allowed_host(
         workshop.play(
             asking(call("data.searchRecords")), asking(call(FETCH, url=f"{api.url}/find?q={query}"))
         )
+        assert statuses(workshop.work(f"Read {api.url}/find?q=weather"))[-1] == expected
+
+
+@pytest.mark.parametrize("hints", [HINTS, {"readOnlyHint": True}])
+def test_a_fetch_needs_approval_before_it_can_carry_what_another_source_told(
+    workshop: Workshop, api: Api, tmp_path: Path, hints: dict[str, bool]
+) -> None:
+    """The controls send it before the source was read, after the source told nothing, and after
+    only the fetching source was read."""
+    offer(workshop, connect_api(workshop, api), "crm.listContacts")
+    connect_fetch(workshop, tmp_path, hints)
+    allow(workshop, "127.0.0.1")
+    source, first, carrying = (
+        call("crm.listContacts"),
+        call(FETCH, url=f"{api.url}/find?q=weather"),
+        call(FETCH, url=f"{api.url}/find?q=QWRhIEx0ZA"),
+    )
+    for passes, answer, expected in (
+        ([source, carrying], {"password": "swordfish"}, "awaiting_approval"),
+        ([source, carrying], {"ok": True}, "succeeded"),
+        ([carrying, source], {"password": "swordfish"}, "succeeded"),
+        ([first, carrying], {"password": "swordfish"}, "succeeded"),
+    ):
+        api.answer = answer
+        workshop.play(*map(asking, passes))
         assert statuses(workshop.work())[-1] == expected
 
 

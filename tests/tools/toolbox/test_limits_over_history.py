@@ -74,6 +74,9 @@ class Ledger:
         assert (tool, param) == (LOOK, "id")
         return next((number for number, value in enumerate(values) if value not in self.seen), None)
 
+    def has_approved_read(self, tool: str, hosts: frozenset[str]) -> bool:
+        raise AssertionError("no call contacts a host")
+
     def _within(self, tool: str, period: Period) -> list[dict[str, Any]]:
         assert tool == Pay.name
         return [params for time, params in self.started if time > self.now - period.length]

@@ -77,12 +77,13 @@ def is_bounded(words: bytes, start: int, end: int) -> bool:
     before, after = words[max(start - 4, 0) : start], words[end : end + 4]
     first, last = words[start : start + 4], words[max(end - 4, start) : end]
     return not (
-        _are_joined(_get_last(before), _get_first(first))
-        or _are_joined(_get_last(last), _get_first(after))
+        are_joined(_get_last(before), _get_first(first))
+        or are_joined(_get_last(last), _get_first(after))
     )
 
 
-def _are_joined(one: str, other: str) -> bool:
+def are_joined(one: str, other: str) -> bool:
+    """Return True if both are letters or digits of scripts that put spaces between words."""
     return all(each.isalnum() and not _is_unspaced(each) for each in (one, other))
 
 

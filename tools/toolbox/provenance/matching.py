@@ -19,7 +19,7 @@ from tools.toolbox.provenance.sightings import Provenance, SeenIn, Sighting
 
 MANY_VALUES = 60
 """The number of values from which it saves time to list the words of the results first."""
-_MAX_STEPS = 200
+MAX_STEPS = 200
 """The number of a word's occurrences that are checked one by one; a hostile text can have a
 million."""
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://\S+")
@@ -53,6 +53,11 @@ class SeenText:
     run_id: int | None = None
     version: str = ""
 
+    @property
+    def plain(self) -> str:
+        """The text without the escapes of JSON."""
+        return unescape_json(self.text) if self.is_json else self.text
+
     @cached_property
     def requested(self) -> "_Corpus":
         """The params of the call that returned this text."""
@@ -64,10 +69,7 @@ class _Corpus:
 
     def __init__(self, sources: Iterable[SeenText]) -> None:
         self.sources = list(sources)
-        folded = [
-            fold_text(unescape_json(each.text) if each.is_json else each.text)
-            for each in self.sources
-        ]
+        folded = [fold_text(each.plain) for each in self.sources]
         self._starts = [0, *accumulate(len(each) + len(_BETWEEN) for each in folded)]
         self._folded = _BETWEEN.join(folded)
         self._words = fold_words(self._folded)
@@ -148,37 +150,41 @@ class OwnData:
 
     Attributes:
         is_partial: there were too many values, or too many results, to look at all of them.
+        has_unseen_text: the run has read private data, and the request has text that was not seen
+            as it is, in which such data can hide.
     """
 
     values: tuple[str, ...] = ()
     is_partial: bool = False
+    has_unseen_text: bool = False
 
 
 class SourceIndex:
     """All texts in which a run's values are looked for; each kind of text is folded on first use.
 
     Attributes:
-        is_partial: some sources were left out.
+        sources: the texts.
+        is_partial: some of them were left out.
     """
 
     def __init__(self, sources: Iterable[SeenText], *, is_partial: bool = False) -> None:
-        self._sources = list(sources)
+        self.sources = list(sources)
         self.is_partial = is_partial
 
     @cached_property
     def typed(self) -> _Corpus:
         """Texts that people typed."""
-        return _Corpus(each for each in self._sources if each.origin is SeenIn.PERSON)
+        return _Corpus(each for each in self.sources if each.origin is SeenIn.PERSON)
 
     @cached_property
     def outside(self) -> _Corpus:
         """Results from outside."""
-        return _Corpus(each for each in self._sources if each.origin is SeenIn.OUTSIDE)
+        return _Corpus(each for each in self.sources if each.origin is SeenIn.OUTSIDE)
 
     @cached_property
     def own(self) -> _Corpus:
         """Results on the organization's own data."""
-        return _Corpus(each for each in self._sources if each.origin is SeenIn.OWN)
+        return _Corpus(each for each in self.sources if each.origin is SeenIn.OWN)
 
     def has_results_with(self, part: Part, *, is_many: bool) -> bool:
         """Return True if any result has the value."""
@@ -321,7 +327,7 @@ def _find_words(text: bytes, words: tuple[bytes, ...], start: int) -> int:
     pattern = _compile_words(words)
     reach = 2 * sum(len(word) + 1 for word in words) + 40
     at = text.find(anchor, start)
-    for _ in range(_MAX_STEPS):
+    for _ in range(MAX_STEPS):
         if at < 0:
             return -1
         match = pattern.search(text, max(at - reach, start), at + reach)
@@ -354,7 +360,7 @@ def _find_spelling(
 ) -> int:
     spelling, pattern = spelled
     at = words.find(spelling, start)
-    for _ in range(_MAX_STEPS):
+    for _ in range(MAX_STEPS):
         if at < 0 or pattern.match(folded, at):
             return at
         at = words.find(spelling, at + 1)

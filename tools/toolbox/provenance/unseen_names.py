@@ -18,7 +18,7 @@ from tools.toolbox.provenance.parts import (
 )
 from tools.toolbox.value_readings import read_plainly
 
-_TIME = re.compile(
+TIME = re.compile(
     r"\d{4}-\d\d(-\d\d)?([T ]\d\d:\d\d[\d:.Z+-]*)?|\d\d?:\d\d(:\d\d)?|-?\d{1,3}([.,]\d+)?%?"
 )
 """A date, a time or a small number, which names nothing."""
@@ -39,7 +39,7 @@ def is_name(text: str) -> bool:
     """Return True for a text that has the shape of an id or an address: one word with digits, or
     with signs between its parts."""
     word = text.strip()
-    if not word or any(char.isspace() for char in word) or _TIME.fullmatch(word):
+    if not word or any(char.isspace() for char in word) or TIME.fullmatch(word):
         return False
     return any(char.isdecimal() for char in word) or _ADDRESS.search(word) is not None
 
@@ -68,7 +68,7 @@ def find_unseen_names(
 def _list_names(value: str) -> Iterator[str]:
     """Yield the words of a value that have the shape of a name."""
     text = read_plainly(value).strip()
-    if _TIME.fullmatch(text):
+    if TIME.fullmatch(text):
         return
     words = [word for each in _BETWEEN_WORDS.split(text) if (word := each.strip(_AROUND_WORDS))]
     for word in dict.fromkeys(words):
