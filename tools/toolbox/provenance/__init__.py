@@ -3,7 +3,7 @@
 from tools.toolbox.provenance.matching import OwnData, SeenText, SourceIndex, find_own_data, trace
 from tools.toolbox.provenance.parts import list_offered, make_key
 from tools.toolbox.provenance.sightings import Provenance, SeenIn, Sighting
-from tools.toolbox.provenance.unseen_names import find_unseen_names, is_name
+from tools.toolbox.provenance.unseen_names import find_unseen_names
 
 __all__ = [
     "OwnData",
@@ -14,7 +14,6 @@ __all__ = [
     "SourceIndex",
     "find_own_data",
     "find_unseen_names",
-    "is_name",
     "list_offered",
     "make_key",
     "trace",
