@@ -4,7 +4,7 @@ on errors."""
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -118,28 +118,30 @@ class SubmittedChoices:
         if conflicts := [row.tool for row in self.rows.values() if self.has_conflict(row)]:
             by = describe_last_editor(self.source)
             return f"Changed{by} since you opened this page: {', '.join(conflicts)}. Check, then save again."
-        for pk, choice in self.choices.items():
-            row = self.rows[pk]
-            if choice.level not in LEVELS:
-                return (
-                    f"{row.tool}: {choice.level[:40]!r} is not a level. Choose one from the list."
-                )
-            if both := set(choice.named or ()) & set(choice.plain or ()):
-                return f"{row.tool}: {min(both)} cannot name both something and nothing."
-            is_unseen_title = choice.accepts_title and choice.seen_title not in (None, row.title)
-            if choice.is_chosen and (choice.seen != row.hash or is_unseen_title):
-                part = "title" if is_unseen_title else "definition"
-                return f"The {part} of {row.tool} has changed since you opened this page. Check it again."
-            if choice.is_chosen and row.gone_at is not None:
-                return f"{row.tool} is gone: its source no longer describes it. Untick it."
-            if choice.is_chosen and self.source.is_mcp and not choice.level:
-                return f"Choose a level for {row.tool}: the server's own hints are not trusted."
+        problems = (self._find_problem(self.rows[pk], each) for pk, each in self.choices.items())
+        return next(filter(None, problems), None)
+
+    def _find_problem(self, row: SourceTool, choice: ToolChoice) -> str | None:
+        if both := set(choice.named or ()) & set(choice.plain or ()):
+            return f"{row.tool}: {min(both)} cannot name both something and nothing."
+        if choice.level not in LEVELS:
+            return f"{row.tool}: {choice.level[:40]!r} is not a level. Choose one from the list."
+        is_unseen_title = choice.accepts_title and choice.seen_title not in (None, row.title)
+        if choice.is_chosen and (choice.seen != row.hash or is_unseen_title):
+            part = "title" if is_unseen_title else "definition"
+            return (
+                f"The {part} of {row.tool} has changed since you opened this page. Check it again."
+            )
+        if choice.is_chosen and row.gone_at is not None:
+            return f"{row.tool} is gone: its source no longer describes it. Untick it."
+        if choice.is_chosen and self.source.is_mcp and not choice.level:
+            return f"Choose a level for {row.tool}: the server's own hints are not trusted."
         return None
 
     @cached_property
     def consequences(self) -> dict[str, str]:
         """The sentences still to confirm, by key: one for each chosen level that is lower than the
-        inferred level of its tools.
+        inferred level of its tools, and one for params that now name nothing.
 
         The level of a tool that was off needs confirmation, because nobody has confirmed it before.
         A tick is bound to its sentence, as in `ConfirmationForm`.
@@ -159,8 +161,20 @@ class SubmittedChoices:
             f"From now on, these tools have the level {level}, lower than inferred: {', '.join(names)}."
             for level, names in lowered.items()
         ]
+        if freed := list(self._describe_freed()):
+            sentences.append(
+                f"From now on, standing grants can leave these parameters free: {'; '.join(freed)}."
+            )
         keyed = {fingerprint(sentence)[:16]: sentence for sentence in sentences}
         return keyed if keyed.keys() - set(self._data.getlist("confirmed")) else {}
+
+    def _describe_freed(self) -> Iterator[str]:
+        """Yield each tool with those of its params of which only this form says that they name
+        nothing."""
+        for pk, choice in self.choices.items():
+            row = self.rows[pk]
+            if freed := sorted(set(choice.plain or ()) - set(row.plain_params)):
+                yield f"{row.tool} {', '.join(freed)}"
 
 
 @dataclass(frozen=True)
@@ -223,7 +237,10 @@ def _build_row(
     if sent is None or row.pk not in sent.rows or not sent.is_touched(row):
         levels = _list_levels(source, row, row.level)
         params = _list_params(row, definition, row.named_params, row.plain_params)
-        return ToolChoiceRow(row, definition, now, row.is_chosen, False, levels, params)
+        state = (now, row.is_chosen)
+        return ToolChoiceRow(
+            row, definition, *state, is_accepted=False, levels=levels, params=params
+        )
     is_accepted = (row.state == "quarantined" or row.has_waiting_title) and sent.has_accept_tick(
         row
     )

@@ -15,7 +15,7 @@ from agents.standing_grants.models import StandingGrant
 from agents.standing_grants.preapprovals import NAMES_ONLY, USED
 from agents.standing_grants.run_facts import Edge, SeenFacts
 from tools.contract import Level
-from tools.contract.name_words import Names
+from tools.contract.name_words import NamedThing
 from tools.contract.param_naming import FirstNaming, Naming, RecordedNaming
 from tools.toolbox.permissions import Cause, CauseKind
 from tools.toolbox.provenance import Provenance
@@ -126,4 +126,4 @@ def _build_call(row: CallRow, judgment: Mapping[str, Any]) -> AskingCall:
 def _read_naming(kept: Mapping[str, Any]) -> Naming:
     if kept.get("reading", 1) <= NAMES_ONLY:
         return FirstNaming(frozenset(kept.get("destinations", ())))
-    return RecordedNaming({path: Names(kind) for path, kind in kept.get("naming", {}).items()})
+    return RecordedNaming({path: NamedThing(kind) for path, kind in kept.get("naming", {}).items()})

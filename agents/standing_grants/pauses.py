@@ -14,6 +14,7 @@ from agents.runs.models import Approval
 from agents.standing_grants.models import StandingGrant
 from agents.standing_grants.proposals import explain_condition, find_naming
 from tools.contract import Level
+from tools.toolbox import Toolbox
 from tools.toolbox.approval_rules import CastVote, RuledCard, RuleTerms, Voter, count_votes
 
 
@@ -36,9 +37,14 @@ def find_pauses(organization: Organization, grants: Iterable[StandingGrant]) -> 
     Costs one query for the rules and, if there are any, two more. Under the two-person rule,
     standing grants for a single run also cost the queries of `find_requesters`.
     """
-    rules, rows = load_rules(organization), list(grants)
-    found = {row.pk: pause for row in rows if (pause := _find_unconditioned(row)) is not None}
-    if not rules or not rows:
+    rows = list(grants)
+    if not rows:
+        return {}
+    rules = load_rules(organization)
+    toolbox = load_toolbox(organization.pk)
+    unconditioned = {row.pk: _find_unconditioned(row, toolbox) for row in rows}
+    found = {pk: pause for pk, pause in unconditioned.items() if pause is not None}
+    if not rules:
         return found
     voters = load_voters(organization.pk, {row.made_by_id for row in rows})
     in_own_run = _find_in_own_run(rows) if organization.four_eyes else frozenset()
@@ -57,10 +63,10 @@ def find_pauses(organization: Organization, grants: Iterable[StandingGrant]) -> 
     return found
 
 
-def _find_unconditioned(row: StandingGrant) -> Pause | None:
+def _find_unconditioned(row: StandingGrant, toolbox: Toolbox) -> Pause | None:
     """Return the pause of a standing grant that leaves a param free which names something, whatever
     its value."""
-    tool = load_toolbox(row.organization_id).get_defined_tool(row.tool, row.definition_hash)
+    tool = toolbox.get_defined_tool(row.tool, row.definition_hash)
     try:
         free = row.as_terms().free_params
     except ValueError:

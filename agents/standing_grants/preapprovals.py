@@ -32,7 +32,7 @@ from agents.standing_grants.makers import MakerRights, PreapprovedCall, find_rig
 from agents.standing_grants.models import StandingGrant
 from agents.standing_grants.run_facts import SeenFacts
 from tools.contract import Level, Tool
-from tools.contract.name_words import Names
+from tools.contract.name_words import NamedThing
 from tools.contract.param_naming import ParamNaming
 from tools.schemas.param_paths import find_unset_params
 from tools.sources.external_tool import ExternalTool
@@ -88,7 +88,7 @@ class GrantPreapproval:
     ruling: Ruling | None = None
     ended: Ended = field(default_factory=dict)
     warned: frozenset[int] = frozenset()
-    naming: Mapping[str, Names] = field(default_factory=dict)
+    naming: Mapping[str, NamedThing] = field(default_factory=dict)
 
     @property
     def usable(self) -> list[StandingGrant]:

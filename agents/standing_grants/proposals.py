@@ -18,7 +18,7 @@ from agents.standing_grants.models import MAX_DAYS, MAX_USES
 from agents.standing_grants.preapprovals import USED, build_call, find_default_nulls, find_warnings
 from agents.standing_grants.result_fields import check_sources
 from tools.contract import Level, Tool
-from tools.contract.name_words import Names
+from tools.contract.name_words import NamedThing
 from tools.contract.param_naming import DESCRIPTIONS, ParamNaming
 from tools.schemas.param_paths import find_closed_object
 from tools.toolbox.conditions import Condition, Rule
@@ -237,11 +237,11 @@ def _check_free_params(
         raise Invalid("conditions", f"{min(naming)} {explain_condition(naming[min(naming)])}")
 
 
-def explain_condition(kind: Names) -> str:
+def explain_condition(kind: NamedThing) -> str:
     """Explain why a param that names this needs a condition, as the rest of a sentence."""
     unless = (
         ", unless an admin says on the page of the connection’s tools that it names nothing"
-        if kind is Names.UNKNOWN
+        if kind is NamedThing.UNKNOWN
         else ""
     )
     return f"{DESCRIPTIONS[kind]}, so it needs a condition{unless}."
@@ -249,18 +249,18 @@ def explain_condition(kind: Names) -> str:
 
 def find_naming(
     tool: Tool, paths: Collection[str], used: Iterable[Mapping[str, Any]] = ()
-) -> dict[str, Names]:
+) -> dict[str, NamedThing]:
     """Find those of these params that name something, by their schema or by at least half of the
     values that they had in earlier calls."""
     naming = ParamNaming.of(tool)
     found = naming.find_naming(paths, {})
-    seen: dict[str, list[Names]] = {}
+    seen: dict[str, list[NamedThing]] = {}
     for params in used:
         named = naming.find_naming(paths, params)
         for path in set(paths) & (list_value_paths(params) or frozenset()):
-            seen.setdefault(path, []).append(named.get(path, Names.NOTHING))
+            seen.setdefault(path, []).append(named.get(path, NamedThing.NOTHING))
     for path, kinds in seen.items():
-        shapes = [kind for kind in kinds if kind is not Names.NOTHING]
+        shapes = [kind for kind in kinds if kind is not NamedThing.NOTHING]
         if 2 * len(shapes) >= len(kinds):
             found.setdefault(path, shapes[0])
     return found

@@ -13,7 +13,7 @@ from typing import Any
 from tools.contract.accounts import find_accounts
 from tools.contract.host_endings import ENDINGS
 from tools.contract.look_alikes import fold_characters, reduce_to_look
-from tools.contract.name_words import FILE_WORDS, HOST_WORDS, WORDS, Names, split_name
+from tools.contract.name_words import FILE_WORDS, HOST_WORDS, WORDS, NamedThing, split_name
 from tools.contract.spelled_addresses import decode_escapes, list_readings
 
 HOST, EMAIL, ACCOUNT, RECIPIENT, HANDLE = (
@@ -111,7 +111,7 @@ def walk_texts(value: Any, field: str = "") -> Iterator[tuple[str, str]]:
             )
         elif isinstance(value, (list, tuple)):
             stack += reversed([(field, child) for child in value])
-        elif split_name(field) & WORDS[Names.ACCOUNT] and not isinstance(value, bool | None):
+        elif split_name(field) & WORDS[NamedThing.ACCOUNT] and not isinstance(value, bool | None):
             yield field, str(value)
 
 
@@ -126,9 +126,9 @@ def _read_contacts(field: str, text: str) -> Iterator[Contact]:
     plain = text.strip()
     if not plain or len(plain) > MAX_NAME:
         return
-    if words & WORDS[Names.ACCOUNT] and any(char.isdigit() for char in plain):
+    if words & WORDS[NamedThing.ACCOUNT] and any(char.isdigit() for char in plain):
         yield Contact(ACCOUNT, plain.replace(" ", ""), field)
-    elif words & WORDS[Names.RECIPIENT] and "@" not in plain:
+    elif words & WORDS[NamedThing.RECIPIENT] and "@" not in plain:
         yield Contact(RECIPIENT, plain, field)
 
 

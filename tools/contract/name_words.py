@@ -9,7 +9,7 @@ from enum import StrEnum
 from functools import lru_cache
 
 
-class Names(StrEnum):
+class NamedThing(StrEnum):
     """The thing that a param names."""
 
     RECIPIENT = "recipient"
@@ -30,23 +30,23 @@ def _split(words: str) -> frozenset[str]:
 HOST_WORDS = _split("host hostname domain website server site")
 FILE_WORDS = _split("path file filename folder")
 WORDS = {
-    Names.RECIPIENT: _split(
+    NamedThing.RECIPIENT: _split(
         "to cc bcc recipient recipients receiver receivers addressee payee beneficiary attendees"
     ),
-    Names.ACCOUNT: _split("account accounts iban bic swift wallet bank routing sortcode"),
-    Names.DESTINATION: HOST_WORDS
+    NamedThing.ACCOUNT: _split("account accounts iban bic swift wallet bank routing sortcode"),
+    NamedThing.DESTINATION: HOST_WORDS
     | FILE_WORDS
     | _split(
         "contact email emails mail mails phone phones mobile fax address addresses hosts domains url urls uri uris "
         "href link links endpoint webhook callback proxy ip redirect destination destinations target targets channel "
         "channels paths files filepath directory"
     ),
-    Names.AMOUNT: _split("amount amounts price total sum cost fee fees quantity"),
-    Names.RIGHT: _split("role roles permission permissions privilege privileges scope scopes"),
-    Names.COMMAND: _split("command commands script scripts sql"),
+    NamedThing.AMOUNT: _split("amount amounts price total sum cost fee fees quantity"),
+    NamedThing.RIGHT: _split("role roles permission permissions privilege privileges scope scopes"),
+    NamedThing.COMMAND: _split("command commands script scripts sql"),
 }
 """The words of a name that tell what the param names."""
-LATER_WORDS = WORDS[Names.RIGHT] | WORDS[Names.COMMAND] | _split("attendees sortcode")
+LATER_WORDS = WORDS[NamedThing.RIGHT] | WORDS[NamedThing.COMMAND] | _split("attendees sortcode")
 """Words that did not count in the first recordings."""
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 
@@ -57,11 +57,11 @@ def split_name(name: str) -> frozenset[str]:
     return frozenset(word.lower() for word in _WORD.findall(name))
 
 
-def find_named(name: str, without: frozenset[str] = frozenset()) -> Names:
+def find_named(name: str, without: frozenset[str] = frozenset()) -> NamedThing:
     """Find the thing that a param with this name names, if the name is known.
 
     Args:
         without: words that do not count.
     """
     words = split_name(name) - without
-    return next((kind for kind, known in WORDS.items() if words & known), Names.NOTHING)
+    return next((kind for kind, known in WORDS.items() if words & known), NamedThing.NOTHING)

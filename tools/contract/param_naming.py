@@ -14,7 +14,7 @@ from itertools import islice
 from typing import Any, Protocol
 
 from tools.contract.contacts import ACCOUNT, EMAIL, list_contacts
-from tools.contract.name_words import LATER_WORDS, Names, find_named
+from tools.contract.name_words import LATER_WORDS, NamedThing, find_named
 from tools.contract.value_shapes import is_currency, read_shape
 from tools.schemas.param_paths import list_value_forms
 from tools.schemas.patterns import compile_linear_pattern
@@ -22,27 +22,27 @@ from tools.schemas.patterns import compile_linear_pattern
 MAX_VALUES = 2_000
 """The most values of one call that are looked at; a call with more counts as naming something in
 each of its params."""
-STANDING_OUT = frozenset(Names) - {Names.UNKNOWN, Names.NOTHING}
+STANDING_OUT = frozenset(NamedThing) - {NamedThing.UNKNOWN, NamedThing.NOTHING}
 """What makes a value from outside stand out on a card."""
 DESCRIPTIONS = {
-    Names.RECIPIENT: "names a recipient",
-    Names.DESTINATION: "names a destination",
-    Names.ACCOUNT: "names an account",
-    Names.RIGHT: "names a right",
-    Names.AMOUNT: "names an amount",
-    Names.COMMAND: "names a command",
-    Names.UNKNOWN: "looks like an id or an address",
+    NamedThing.RECIPIENT: "names a recipient",
+    NamedThing.DESTINATION: "names a destination",
+    NamedThing.ACCOUNT: "names an account",
+    NamedThing.RIGHT: "names a right",
+    NamedThing.AMOUNT: "names an amount",
+    NamedThing.COMMAND: "names a command",
+    NamedThing.UNKNOWN: "looks like an id or an address",
 }
 _FORMATS = {
-    "email": Names.RECIPIENT,
-    "idn-email": Names.RECIPIENT,
-    **dict.fromkeys(("date", "date-time", "time", "duration"), Names.NOTHING),
-    **dict.fromkeys(("int32", "int64", "float", "double", "decimal"), Names.NOTHING),
-    **dict.fromkeys(("byte", "binary", "regex", "json-pointer"), Names.NOTHING),
-    **dict.fromkeys(("uri", "url", "iri", "hostname", "idn-hostname"), Names.DESTINATION),
-    **dict.fromkeys(("uri-reference", "iri-reference", "uri-template"), Names.DESTINATION),
-    **dict.fromkeys(("ipv4", "ipv6"), Names.DESTINATION),
-    "password": Names.RIGHT,
+    "email": NamedThing.RECIPIENT,
+    "idn-email": NamedThing.RECIPIENT,
+    **dict.fromkeys(("date", "date-time", "time", "duration"), NamedThing.NOTHING),
+    **dict.fromkeys(("int32", "int64", "float", "double", "decimal"), NamedThing.NOTHING),
+    **dict.fromkeys(("byte", "binary", "regex", "json-pointer"), NamedThing.NOTHING),
+    **dict.fromkeys(("uri", "url", "iri", "hostname", "idn-hostname"), NamedThing.DESTINATION),
+    **dict.fromkeys(("uri-reference", "iri-reference", "uri-template"), NamedThing.DESTINATION),
+    **dict.fromkeys(("ipv4", "ipv6"), NamedThing.DESTINATION),
+    "password": NamedThing.RIGHT,
 }
 """What the values of a format name. A format that is not listed names something unknown."""
 _SENTENCE = "Two words, or more."
@@ -55,7 +55,7 @@ _NUMBERS = frozenset({"number"})
 class Naming(Protocol):
     """Tells which params of a call name something."""
 
-    def find_naming(self, paths: Iterable[str], params: Mapping[str, Any]) -> dict[str, Names]:
+    def find_naming(self, paths: Iterable[str], params: Mapping[str, Any]) -> dict[str, NamedThing]:
         """Find those of these params that name something in this call, each with what it names."""
 
 
@@ -84,25 +84,25 @@ class FirstNaming:
 
     declared: frozenset[str] = frozenset()
 
-    def find_naming(self, paths: Iterable[str], params: Mapping[str, Any]) -> dict[str, Names]:
+    def find_naming(self, paths: Iterable[str], params: Mapping[str, Any]) -> dict[str, NamedThing]:
         """Find those of these params whose names say to whom, where or how much."""
         found = ((path, self._find(path.split("."))) for path in paths)
-        return {path: kind for path, kind in found if kind is not Names.NOTHING}
+        return {path: kind for path, kind in found if kind is not NamedThing.NOTHING}
 
-    def _find(self, names: list[str]) -> Names:
+    def _find(self, names: list[str]) -> NamedThing:
         if not self.declared.isdisjoint(names):
-            return Names.DESTINATION
+            return NamedThing.DESTINATION
         known = (find_named(name, LATER_WORDS) for name in names)
-        return next((kind for kind in known if kind is not Names.NOTHING), Names.NOTHING)
+        return next((kind for kind in known if kind is not NamedThing.NOTHING), NamedThing.NOTHING)
 
 
 @dataclass(frozen=True)
 class RecordedNaming:
     """The params of a recorded call that named something, by the reading of its time."""
 
-    naming: Mapping[str, Names]
+    naming: Mapping[str, NamedThing]
 
-    def find_naming(self, paths: Iterable[str], params: Mapping[str, Any]) -> dict[str, Names]:
+    def find_naming(self, paths: Iterable[str], params: Mapping[str, Any]) -> dict[str, NamedThing]:
         """Find those of these params that named something."""
         return {path: self.naming[path] for path in paths if path in self.naming}
 
@@ -127,7 +127,7 @@ class ParamNaming:
     ) -> None:
         self._schema, self._declared, self._plain = schema, declared, plain
         self._is_known = is_known
-        self._found: dict[str, tuple[Names, bool]] = {}
+        self._found: dict[str, tuple[NamedThing, bool]] = {}
 
     @classmethod
     def of(cls, tool: ToolWithParams) -> ParamNaming:
@@ -135,7 +135,9 @@ class ParamNaming:
         declared = tool.destination_params | tool.address_params
         return cls(tool.schema, declared, tool.plain_params, is_known=not tool.is_from_outside)
 
-    def find(self, path: str, values: Iterable[Any] = (), *, has_currency: bool = False) -> Names:
+    def find(
+        self, path: str, values: Iterable[Any] = (), *, has_currency: bool = False
+    ) -> NamedThing:
         """Find what the param at this path names.
 
         Args:
@@ -147,12 +149,12 @@ class ParamNaming:
             return kind
         for value in values:
             is_number = isinstance(value, int | float) and not isinstance(value, bool)
-            shape = Names.AMOUNT if has_currency and is_number else read_shape(value)
-            if shape is not Names.NOTHING:
+            shape = NamedThing.AMOUNT if has_currency and is_number else read_shape(value)
+            if shape is not NamedThing.NOTHING:
                 return shape
-        return Names.NOTHING
+        return NamedThing.NOTHING
 
-    def find_naming(self, paths: Iterable[str], params: Mapping[str, Any]) -> dict[str, Names]:
+    def find_naming(self, paths: Iterable[str], params: Mapping[str, Any]) -> dict[str, NamedThing]:
         """Find those of these params that name something in this call, each with what it names."""
         wanted = set(paths)
         values: dict[str, list[tuple[Any, bool]]] = {}
@@ -162,14 +164,16 @@ class ParamNaming:
         found = {path: self.find(path) for path in wanted}
         for path in wanted & values.keys():
             kinds = (self.find(path, [one], has_currency=money) for one, money in values[path])
-            named = (kind for kind in kinds if kind is not Names.NOTHING)
+            named = (kind for kind in kinds if kind is not NamedThing.NOTHING)
             found[path] = next(named, found[path])
         if len(every) > MAX_VALUES:
             found = {
-                path: kind if self.is_settled(path) or kind is not Names.NOTHING else Names.UNKNOWN
+                path: kind
+                if self.is_settled(path) or kind is not NamedThing.NOTHING
+                else NamedThing.UNKNOWN
                 for path, kind in found.items()
             }
-        return {path: kind for path, kind in found.items() if kind is not Names.NOTHING}
+        return {path: kind for path, kind in found.items() if kind is not NamedThing.NOTHING}
 
     def is_settled(self, path: str) -> bool:
         """Return True if no value changes what the param names."""
@@ -180,46 +184,46 @@ class ParamNaming:
         """Return True if a value from outside must stand out in the param with these names."""
         return self.find(".".join(names), [value]) in STANDING_OUT
 
-    def _read(self, path: str) -> tuple[Names, bool]:
+    def _read(self, path: str) -> tuple[NamedThing, bool]:
         """Return what is certain about the param without any value, and whether that settles it."""
         names = path.split(".")
         trail = {".".join(names[: end + 1]) for end in range(len(names))}
         if not self._plain.isdisjoint(trail):
-            return Names.NOTHING, True
+            return NamedThing.NOTHING, True
         known = (find_named(name) for name in names)
-        kind = next((each for each in known if each is not Names.NOTHING), Names.NOTHING)
-        if kind is Names.NOTHING and not self._declared.isdisjoint({*names, *trail}):
-            kind = Names.DESTINATION
-        if kind is not Names.NOTHING or self._is_known:
+        kind = next((each for each in known if each is not NamedThing.NOTHING), NamedThing.NOTHING)
+        if kind is NamedThing.NOTHING and not self._declared.isdisjoint({*names, *trail}):
+            kind = NamedThing.DESTINATION
+        if kind is not NamedThing.NOTHING or self._is_known:
             return kind, True
         forms = list_value_forms(self._schema, path)
         if forms and all(map(_is_listed, forms)):
-            return Names.NOTHING, True
+            return NamedThing.NOTHING, True
         kinds = (kind for form in forms for kind in self._read_form(path, form))
-        kind = next((each for each in kinds if each is not Names.NOTHING), Names.NOTHING)
-        return kind, kind is not Names.NOTHING
+        kind = next((each for each in kinds if each is not NamedThing.NOTHING), NamedThing.NOTHING)
+        return kind, kind is not NamedThing.NOTHING
 
-    def _read_form(self, path: str, form: Mapping[str, Any]) -> Iterator[Names]:
+    def _read_form(self, path: str, form: Mapping[str, Any]) -> Iterator[NamedThing]:
         """Yield what one schema of the value says."""
         if isinstance(name := form.get("format"), str):
-            yield _FORMATS.get(name.lower(), Names.UNKNOWN)
+            yield _FORMATS.get(name.lower(), NamedThing.UNKNOWN)
         if isinstance(pattern := form.get("pattern"), str) and _takes_only_words(pattern):
-            yield Names.UNKNOWN
+            yield NamedThing.UNKNOWN
         length = form.get("minLength", 0)
         if length == form.get("maxLength") and isinstance(length, int) and length >= _SHORTEST_CODE:
-            yield Names.UNKNOWN
+            yield NamedThing.UNKNOWN
         if form.get("type") in _NUMBERS and not {"maximum", "exclusiveMaximum"} & form.keys():
-            yield Names.AMOUNT
+            yield NamedThing.AMOUNT
         examples = form.get("examples")
         offered = [*(examples if isinstance(examples, list) else ()), form.get("example")]
         yield from map(read_shape, (*offered, form.get("default")))
         kinds = {one.kind for one in list_contacts(str(form.get("description", "")))}
         if EMAIL in kinds:
-            yield Names.RECIPIENT
+            yield NamedThing.RECIPIENT
         if ACCOUNT in kinds:
-            yield Names.ACCOUNT
+            yield NamedThing.ACCOUNT
         if form.get("type") == "integer" and self._has_currency_beside(path):
-            yield Names.AMOUNT
+            yield NamedThing.AMOUNT
 
     def _has_currency_beside(self, path: str) -> bool:
         """Return True if the object around the param has a param that takes currencies only."""

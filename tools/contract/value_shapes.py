@@ -13,7 +13,7 @@ from typing import Any
 from tools.contract.accounts import find_accounts
 from tools.contract.contacts import HOST, list_contacts
 from tools.contract.look_alikes import fold_characters
-from tools.contract.name_words import Names
+from tools.contract.name_words import NamedThing
 from tools.contract.spelled_addresses import list_readings
 
 SMALLEST_NUMBER = 100
@@ -64,26 +64,26 @@ _STRUCTURE = re.compile(r"\s*(?:\{.*\}|\[.*\])\s*", re.DOTALL)
 
 
 @lru_cache(maxsize=4096)
-def _read_text(text: str) -> Names:
+def _read_text(text: str) -> NamedThing:
     for reading in list_readings(text):
         plain = unicodedata.normalize("NFC", fold_characters(reading)).strip()
-        if (found := _read_plain(plain)) is not Names.NOTHING:
+        if (found := _read_plain(plain)) is not NamedThing.NOTHING:
             return found
-    return Names.NOTHING
+    return NamedThing.NOTHING
 
 
-def read_shape(value: Any) -> Names:
+def read_shape(value: Any) -> NamedThing:
     """Return what the value names by its shape; NOTHING for free text, flags, dates and plain
     counts."""
     if isinstance(value, str):
         return _read_text(value[:MAX_TEXT])
     if isinstance(value, bool) or not isinstance(value, int | float):
-        return Names.NOTHING
+        return NamedThing.NOTHING
     fraction = repr(value).partition(".")[2]
     is_broken = isinstance(value, float) and not value.is_integer()
     if is_broken and abs(value) >= 1 and len(fraction) <= _MONEY_DECIMALS:
-        return Names.AMOUNT
-    return Names.UNKNOWN if abs(value) >= SMALLEST_NUMBER else Names.NOTHING
+        return NamedThing.AMOUNT
+    return NamedThing.UNKNOWN if abs(value) >= SMALLEST_NUMBER else NamedThing.NOTHING
 
 
 def is_name(text: str) -> bool:
@@ -109,68 +109,72 @@ def is_currency(value: Any) -> bool:
     return is_sign or _CURRENCY_CODE.fullmatch(text) is not None
 
 
-def _read_plain(text: str) -> Names:
+def _read_plain(text: str) -> NamedThing:
     if not text or is_time(text):
-        return Names.NOTHING
+        return NamedThing.NOTHING
     if any(pattern.search(text) for pattern in (_SHELL, _SQL, _CODE)) or _STRUCTURE.fullmatch(text):
-        return Names.COMMAND
+        return NamedThing.COMMAND
     number = _read_number(text)
     return _read_words(text) if number is None else number
 
 
-def _read_number(text: str) -> Names | None:
+def _read_number(text: str) -> NamedThing | None:
     """Return what a number names, alone or with a unit; None for any other text."""
     found = _QUANTITY.fullmatch(text)
     if found is None:
         digits = sum(char.isdecimal() for char in text)
         is_phone = _PHONE.fullmatch(text) and text.startswith(("+", "(", "0"))
         fits = _FEWEST_PHONE_DIGITS <= digits <= _LONGEST_PHONE
-        return Names.RECIPIENT if is_phone and fits else None
+        return NamedThing.RECIPIENT if is_phone and fits else None
     before, after = found["before"], found["after"]
     if is_currency(before) or is_currency(after):
-        return Names.AMOUNT
+        return NamedThing.AMOUNT
     if before or (after and after != "%" and not found["space"]):
         return None
     return _read_quantity(found)
 
 
-def _read_quantity(found: re.Match[str]) -> Names:
+def _read_quantity(found: re.Match[str]) -> NamedThing:
     digits, after = "".join(filter(str.isdecimal, found["whole"])), found["after"]
     if after == "%":
-        return Names.NOTHING
+        return NamedThing.NOTHING
     if len(found["decimals"] or "") == 1 + _MONEY_DECIMALS:
-        return Names.AMOUNT
+        return NamedThing.AMOUNT
     if len(digits) > _LONGEST_PHONE:
-        return Names.ACCOUNT
+        return NamedThing.ACCOUNT
     is_code = len(digits) > 1 and digits.startswith("0")
     if not is_code and int(digits) < SMALLEST_NUMBER:
-        return Names.NOTHING
-    return Names.AMOUNT if after else Names.UNKNOWN
+        return NamedThing.NOTHING
+    return NamedThing.AMOUNT if after else NamedThing.UNKNOWN
 
 
-def _read_words(text: str) -> Names:
+def _read_words(text: str) -> NamedThing:
     """Return what a text of words names: each word must be an address or an id."""
     if _LABELED.fullmatch(text):
-        return Names.RECIPIENT
+        return NamedThing.RECIPIENT
     compact = "".join(char for char in text if char.isalnum()).casefold()
     if any(account.casefold() == compact for account in find_accounts(text)):
-        return Names.ACCOUNT
+        return NamedThing.ACCOUNT
     words = [word.strip(_AROUND) for word in _BETWEEN.split(text)]
     kinds = {_read_word(word) for word in words if word}
     if not kinds:
-        return Names.UNKNOWN if _WILDCARD.fullmatch(text) else Names.NOTHING
-    return Names.NOTHING if Names.NOTHING in kinds else min(kinds, key=list(Names).index)
+        return NamedThing.UNKNOWN if _WILDCARD.fullmatch(text) else NamedThing.NOTHING
+    return (
+        NamedThing.NOTHING
+        if NamedThing.NOTHING in kinds
+        else min(kinds, key=list(NamedThing).index)
+    )
 
 
-def _read_word(word: str) -> Names:
+def _read_word(word: str) -> NamedThing:
     """Return what a word names: an address, or an id."""
     if is_time(word) or TIME.fullmatch(word) or word == "@":
-        return Names.NOTHING
+        return NamedThing.NOTHING
     if "@" in word:
-        return Names.RECIPIENT
+        return NamedThing.RECIPIENT
     if "://" in word or word.startswith(_BEGINNINGS):
-        return Names.DESTINATION
+        return NamedThing.DESTINATION
     if not is_name(word):
-        return Names.UNKNOWN if _WILDCARD.fullmatch(word) else Names.NOTHING
+        return NamedThing.UNKNOWN if _WILDCARD.fullmatch(word) else NamedThing.NOTHING
     is_host = any(contact.kind == HOST for contact in list_contacts(word))
-    return Names.DESTINATION if is_host else Names.UNKNOWN
+    return NamedThing.DESTINATION if is_host else NamedThing.UNKNOWN
