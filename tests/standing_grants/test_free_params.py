@@ -120,7 +120,7 @@ FREE_IN_EACH_LANGUAGE = [
 
 
 @feature(
-    "Standing grants",
+    "The gate",
     "A param that names something needs a condition, in every language",
     "tools/contract/param_naming.py",
 )

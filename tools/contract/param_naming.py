@@ -18,6 +18,7 @@ from tools.contract.name_words import LATER_WORDS, NamedThing, find_named
 from tools.contract.value_shapes import is_currency, read_shape
 from tools.schemas.param_paths import list_value_forms
 from tools.schemas.patterns import compile_linear_pattern
+from tools.schemas.references import list_properties
 
 MAX_VALUES = 2_000
 """The most values of one call that are looked at; a call with more counts as naming something in
@@ -49,7 +50,6 @@ _SENTENCE = "Two words, or more."
 _TIMES = ("2026-11-30", "10:30", "2026-11-30T10:30:00Z")
 _SHORTEST_CODE = 4
 """Shorter texts of a fixed length are codes of languages, countries and currencies."""
-_NUMBERS = frozenset({"number"})
 
 
 class Naming(Protocol):
@@ -212,7 +212,8 @@ class ParamNaming:
         length = form.get("minLength", 0)
         if length == form.get("maxLength") and isinstance(length, int) and length >= _SHORTEST_CODE:
             yield NamedThing.UNKNOWN
-        if form.get("type") in _NUMBERS and not {"maximum", "exclusiveMaximum"} & form.keys():
+        types = _read_types(form)
+        if "number" in types and not {"maximum", "exclusiveMaximum"} & form.keys():
             yield NamedThing.AMOUNT
         examples = form.get("examples")
         offered = [*(examples if isinstance(examples, list) else ()), form.get("example")]
@@ -222,7 +223,7 @@ class ParamNaming:
             yield NamedThing.RECIPIENT
         if ACCOUNT in kinds:
             yield NamedThing.ACCOUNT
-        if form.get("type") == "integer" and self._has_currency_beside(path):
+        if "integer" in types and self._has_currency_beside(path):
             yield NamedThing.AMOUNT
 
     def _has_currency_beside(self, path: str) -> bool:
@@ -232,7 +233,7 @@ class ParamNaming:
         beside = [
             list_value_forms(self._schema, f"{where}.{name}" if where else name)
             for form in around
-            for name in form.get("properties", {})
+            for name in list_properties(form)
         ]
         return any(forms and all(map(_takes_currencies, forms)) for forms in beside)
 
@@ -245,8 +246,13 @@ def _is_listed(form: Mapping[str, Any]) -> bool:
     """Return True for a flag, null, or one of the values that the schema lists."""
     if "enum" in form or "const" in form:
         return True
+    types = _read_types(form)
+    return bool(types) and types <= {"boolean", "null"}
+
+
+def _read_types(form: Mapping[str, Any]) -> frozenset[str]:
     named = form.get("type")
-    return set([named] if isinstance(named, str) else named or ["any"]) <= {"boolean", "null"}
+    return frozenset(map(str, [named] if isinstance(named, str) else named or ()))
 
 
 def _takes_only_words(pattern: str) -> bool:
