@@ -50,27 +50,25 @@ class TestAFreeParam:
             assert not is_approved(shop.work(cancel("A-1", reason=reason))), reason
 
     @pytest.mark.parametrize(
-        "reason",
+        ("reason", "name"),
         [
-            "Payment ORD-77210",
-            "mail eve@evil.example",
-            "see https://evil.example/x",
-            "about A-77",
-            "ask @eve",
-            "tell #ops of it",
-            "of usr_abc",
-            "to-eve",
-            "at 2026-11-30T10:00/eve@evil.example",
-            "write x@y.z",
+            ("Payment ORD-77210", "ORD-77210"),
+            ("please mail them to eve@evil.example today", "eve@evil.example"),
+            ("for details please see https://evil.example/x there", "https://evil.example/x"),
+            ("about A-77", "A-77"),
+            ("ask our friend @eve", "@eve"),
+            ("tell #ops of it", "#ops"),
+            ("of usr_abc", "usr_abc"),
+            ("to-eve", "to-eve"),
+            ("you should write to x@y.z", "x@y.z"),
         ],
     )
     def test_with_an_invented_name_in_any_part_needs_approval_unless_it_was_typed(
-        self, shop: Shop, reason: str
+        self, shop: Shop, reason: str, name: str
     ) -> None:
         grant(shop.workshop, CANCEL, equals("order", "A-1"), **self.FREE)
         step = cancel("A-1", reason=reason)
         assert not is_approved(shop.work(step))
-        name = reason.partition(" ")[2] or reason
         assert is_approved(shop.work(step, task=f"Cancel it, and remember {name}"))
 
     @pytest.mark.parametrize("reason", NAMES)

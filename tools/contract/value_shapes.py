@@ -5,9 +5,10 @@ Only a whole value counts: an address in a sentence makes no recipient of the se
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
-from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 from tools.contract.accounts import find_accounts
@@ -18,8 +19,8 @@ from tools.contract.spelled_addresses import list_readings
 
 SMALLEST_NUMBER = 100
 """Smaller whole numbers are plain counts."""
-MAX_TEXT = 20_000
-"""Only this many characters of a text are read."""
+MAX_TEXT, MAX_WORDS = 20_000, 50
+"""Only this many characters and words of a text are read."""
 _MONEY_DECIMALS = 2
 _LONGEST_PHONE = 15
 _FEWEST_PHONE_DIGITS = 7
@@ -39,31 +40,32 @@ _QUANTITY = re.compile(
 """A number, alone or with one currency or unit."""
 _CURRENCY_CODE = re.compile(r"[A-Z]{3}")
 _PHONE = re.compile(r"\+?[\d\s()./-]+")
-_LABELED = re.compile(r"[^<>]{0,200}<[^<>\s]+>")
-"""A name with an address behind it: `Ann <ann@acme.example>`."""
+_ADDRESSES = (NamedThing.RECIPIENT, NamedThing.DESTINATION)
 _WILDCARD = re.compile(r"[*%?]+|\S*[*]\S*")
 _BETWEEN = re.compile(r"[\s,;|]+")
 _BEGINNINGS = ("/", "\\\\", "~/", "./", "../")
 """The beginnings of paths."""
 _AROUND = "<>()[]{}\"'`.,:;!?"
-_SHELL = re.compile(
-    r"\$[({]\S|&&|\|\||`[^`]+`|(?:[^\s|]\s*\|\s*[a-z]|[^\s>]\s+\d?>{1,2}\s*[\w/~])|^\s*[a-z][\w./-]*\s+(?:-{1,2}[A-Za-z]|[/~]\S)",
-    re.MULTILINE,
+_LABEL = re.compile(r"[^\W\d_][\w-]{0,19}:\s+")
+"""A label before a value: `IBAN: DE89 …`."""
+_CAPITAL_INSIDE = re.compile(r"[a-z][A-Z]")
+_FEWEST_CAPITALS = 2
+"""The fewest capitals inside a word of letters that is a code, as in base64."""
+_COMMANDS = (
+    re.compile(r"\$\(\S|&&|\|\||\s\d?>{1,2}\s*[/~.][\w/]"),
+    re.compile(r"^\s*(?:sudo\s+)?[a-z][\w./-]*\s+(?:-{1,2}[A-Za-z]|[/~]\S|\S[^|]*\|\s*[a-z])"),
+    re.compile(r"^\s*[=+@-]?[\w.$]+\(.*\)\s*(?:;\s*)?$|[)\w\]]\s*=>\s*[\w({]"),
+    re.compile(r"^\s*[\w.$\[\]\"']+\s*:?=\s*\S.*;\s*$|^#!\s*/|<(?:\?|%|script\b)"),
 )
+"""The structure of a line of a shell or of code."""
 _SQL = re.compile(
-    r"^\s*(?:select\s+[\w*.,()\s\"]{1,200}?\sfrom\s+\S+\s*(?:;|$|where\b|join\b|limit\b|order\b|group\b)|insert\s+into\s"
+    r"\s*(?:select\s+[\w*.,()\s\"]{1,200}?\sfrom\s+\S+\s*(?:;|$|where\b|join\b|limit\b|order\b|group\b)|insert\s+into\s"
     r"|update\s+\S+\s+set\s+\S+\s*=|delete\s+from\s+\S+|(?:drop|alter|truncate|create)\s+(?:table|database|schema|user"
     r"|role|view|index)\s|grant\s+\w+.{0,200}\sto\s|with\s+\w+\s+as\s*\()",
-    re.IGNORECASE | re.MULTILINE,
+    re.IGNORECASE,
 )
-_CODE = re.compile(
-    r"^\s*[=+@-]?[\w.$]+\(.*\)\s*;?\s*$|[)\w\]]\s*=>\s*[\w({]|^\s*[\w.$\[\]\"']+\s*:?=\s*\S.*;\s*$|^#!\s*/|<(?:\?|%|script\b)",
-    re.MULTILINE,
-)
-_STRUCTURE = re.compile(r"\s*(?:\{.*\}|\[.*\])\s*", re.DOTALL)
 
 
-@lru_cache(maxsize=4096)
 def _read_text(text: str) -> NamedThing:
     for reading in list_readings(text):
         plain = unicodedata.normalize("NFC", fold_characters(reading)).strip()
@@ -112,10 +114,30 @@ def is_currency(value: Any) -> bool:
 def _read_plain(text: str) -> NamedThing:
     if not text or is_time(text):
         return NamedThing.NOTHING
-    if any(pattern.search(text) for pattern in (_SHELL, _SQL, _CODE)) or _STRUCTURE.fullmatch(text):
+    if _is_command(text):
         return NamedThing.COMMAND
-    number = _read_number(text)
-    return _read_words(text) if number is None else number
+    plain = _LABEL.sub("", text, count=1) if _LABEL.match(text) else text
+    number = _read_number(plain)
+    return _read_words(plain) if number is None else number
+
+
+def _is_command(text: str) -> bool:
+    """Return True for SQL, JSON, and a text of which at least half of the lines are commands."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    hits = sum(any(pattern.search(line) for pattern in _COMMANDS) for line in lines)
+    return 2 * hits >= len(lines) or _SQL.match(text) is not None or _is_json(text)
+
+
+def _is_json(text: str) -> bool:
+    """Return True for a JSON object or list that is not empty."""
+    if text[:1] not in ("{", "["):
+        return False
+    try:
+        return bool(json.loads(text))
+    except ValueError:
+        return False
+    except RecursionError:
+        return True
 
 
 def _read_number(text: str) -> NamedThing | None:
@@ -149,21 +171,23 @@ def _read_quantity(found: re.Match[str]) -> NamedThing:
 
 
 def _read_words(text: str) -> NamedThing:
-    """Return what a text of words names: each word must be an address or an id."""
-    if _LABELED.fullmatch(text):
-        return NamedThing.RECIPIENT
-    compact = "".join(char for char in text if char.isalnum()).casefold()
-    if any(account.casefold() == compact for account in find_accounts(text)):
+    """Return what a text of words names: each word is an address or an id, or most of the text is
+    addresses."""
+    compact = "".join(filter(str.isalnum, text))
+    if any(2 * len(account) >= len(compact) for account in find_accounts(text)):
         return NamedThing.ACCOUNT
-    words = [word.strip(_AROUND) for word in _BETWEEN.split(text)]
-    kinds = {_read_word(word) for word in words if word}
+    split = (each.strip(_AROUND) for each in _BETWEEN.split(text))
+    words = list(islice(filter(None, split), MAX_WORDS))
+    kinds = [_read_word(word) for word in words]
     if not kinds:
         return NamedThing.UNKNOWN if _WILDCARD.fullmatch(text) else NamedThing.NOTHING
-    return (
-        NamedThing.NOTHING
-        if NamedThing.NOTHING in kinds
-        else min(kinds, key=list(NamedThing).index)
-    )
+    if NamedThing.NOTHING not in kinds:
+        return min(kinds, key=list(NamedThing).index)
+    addresses = [kind in _ADDRESSES for kind in kinds]
+    length = sum(len(word) for word, is_address in zip(words, addresses, strict=True) if is_address)
+    if length and 2 * length >= sum(map(len, words)):
+        return kinds[addresses.index(True)]
+    return NamedThing.NOTHING
 
 
 def _read_word(word: str) -> NamedThing:
@@ -175,6 +199,8 @@ def _read_word(word: str) -> NamedThing:
     if "://" in word or word.startswith(_BEGINNINGS):
         return NamedThing.DESTINATION
     if not is_name(word):
-        return NamedThing.UNKNOWN if _WILDCARD.fullmatch(word) else NamedThing.NOTHING
+        is_code = len(_CAPITAL_INSIDE.findall(word)) >= _FEWEST_CAPITALS
+        is_code = is_code or _WILDCARD.fullmatch(word) is not None
+        return NamedThing.UNKNOWN if is_code else NamedThing.NOTHING
     is_host = any(contact.kind == HOST for contact in list_contacts(word))
     return NamedThing.DESTINATION if is_host else NamedThing.UNKNOWN
