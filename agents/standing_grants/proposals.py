@@ -239,12 +239,10 @@ def _check_free_params(
 
 def explain_condition(kind: NamedThing) -> str:
     """Explain why a param that names this needs a condition, as the rest of a sentence."""
-    unless = (
-        ", unless an admin says on the page of the connection’s tools that it names nothing"
-        if kind is NamedThing.UNKNOWN
-        else ""
-    )
-    return f"{DESCRIPTIONS[kind]}, so it needs a condition{unless}."
+    why = f"{DESCRIPTIONS[kind]}, so it needs a condition."
+    if kind is not NamedThing.UNKNOWN:
+        return why
+    return f"{why} An admin can say on the connection’s Tools page that it names nothing."
 
 
 def find_naming(
