@@ -13,7 +13,14 @@ from typing import Any
 from tools.contract.accounts import find_accounts
 from tools.contract.host_endings import ENDINGS
 from tools.contract.look_alikes import fold_characters, reduce_to_look
-from tools.contract.name_words import FILE_WORDS, HOST_WORDS, WORDS, NamedThing, split_name
+from tools.contract.name_words import (
+    FILE_WORDS,
+    HOST_WORDS,
+    RECIPIENT_WORDS,
+    WORDS,
+    NamedThing,
+    split_name,
+)
 from tools.contract.spelled_addresses import decode_escapes, list_readings
 
 HOST, EMAIL, ACCOUNT, RECIPIENT, HANDLE = (
@@ -128,7 +135,7 @@ def _read_contacts(field: str, text: str) -> Iterator[Contact]:
         return
     if words & WORDS[NamedThing.ACCOUNT] and any(char.isdigit() for char in plain):
         yield Contact(ACCOUNT, plain.replace(" ", ""), field)
-    elif words & WORDS[NamedThing.RECIPIENT] and "@" not in plain:
+    elif words & RECIPIENT_WORDS and "@" not in plain:
         yield Contact(RECIPIENT, plain, field)
 
 

@@ -29,15 +29,18 @@ def _split(words: str) -> frozenset[str]:
 
 HOST_WORDS = _split("host hostname domain website server site")
 FILE_WORDS = _split("path file filename folder")
+RECIPIENT_WORDS = _split(
+    "to cc bcc recipient recipients receiver receivers addressee payee beneficiary attendees"
+)
+"""Names of params whose plain texts are recipients."""
 WORDS = {
-    NamedThing.RECIPIENT: _split(
-        "to cc bcc recipient recipients receiver receivers addressee payee beneficiary attendees"
-    ),
+    NamedThing.RECIPIENT: RECIPIENT_WORDS
+    | _split("contact email emails mail mails phone phones mobile fax"),
     NamedThing.ACCOUNT: _split("account accounts iban bic swift wallet bank routing sortcode"),
     NamedThing.DESTINATION: HOST_WORDS
     | FILE_WORDS
     | _split(
-        "contact email emails mail mails phone phones mobile fax address addresses hosts domains url urls uri uris "
+        "address addresses hosts domains url urls uri uris "
         "href link links endpoint webhook callback proxy ip redirect destination destinations target targets channel "
         "channels paths files filepath directory"
     ),
