@@ -118,10 +118,12 @@ class SubmittedChoices:
         if conflicts := [row.tool for row in self.rows.values() if self.has_conflict(row)]:
             by = describe_last_editor(self.source)
             return f"Changed{by} since you opened this page: {', '.join(conflicts)}. Check, then save again."
-        problems = (self._find_problem(self.rows[pk], each) for pk, each in self.choices.items())
+        problems = (
+            self._describe_problem(self.rows[pk], each) for pk, each in self.choices.items()
+        )
         return next(filter(None, problems), None)
 
-    def _find_problem(self, row: SourceTool, choice: ToolChoice) -> str | None:
+    def _describe_problem(self, row: SourceTool, choice: ToolChoice) -> str | None:
         if both := set(choice.named or ()) & set(choice.plain or ()):
             return f"{row.tool}: {min(both)} cannot name both something and nothing."
         if choice.level not in LEVELS:

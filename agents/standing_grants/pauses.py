@@ -12,7 +12,7 @@ from agents.approvals.requesters import find_requesters
 from agents.employees.toolboxes import load_toolbox
 from agents.runs.models import Approval
 from agents.standing_grants.models import StandingGrant
-from agents.standing_grants.proposals import explain_condition, find_naming
+from agents.standing_grants.proposals import describe_need, find_naming
 from tools.contract import Level
 from tools.toolbox import Toolbox
 from tools.toolbox.approval_rules import CastVote, RuledCard, RuleTerms, Voter, count_votes
@@ -73,7 +73,7 @@ def _find_unconditioned(row: StandingGrant, toolbox: Toolbox) -> Pause | None:
         return None  # a grant with unreadable terms approves nothing
     if tool is None or not (naming := find_naming(tool, free)):
         return None
-    return Pause(f"{min(naming)} {explain_condition(naming[min(naming)])}", is_complete=True)
+    return Pause(f"{min(naming)} {describe_need(naming[min(naming)])}", is_complete=True)
 
 
 def _find_unmet(

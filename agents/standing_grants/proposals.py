@@ -234,10 +234,10 @@ def _check_free_params(
 ) -> None:
     free = set(proposal.params) - {condition.param for condition in proposal.conditions}
     if naming := find_naming(tool, free, used):
-        raise Invalid("conditions", f"{min(naming)} {explain_condition(naming[min(naming)])}")
+        raise Invalid("conditions", f"{min(naming)} {describe_need(naming[min(naming)])}")
 
 
-def explain_condition(kind: NamedThing) -> str:
+def describe_need(kind: NamedThing) -> str:
     """Explain why a param that names this needs a condition, as the rest of a sentence."""
     why = f"{DESCRIPTIONS[kind]}, so it needs a condition."
     if kind is not NamedThing.UNKNOWN:

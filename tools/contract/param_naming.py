@@ -1,9 +1,9 @@
-"""What the params of a tool name: a recipient, a destination, an account, a right, an amount, a
-command, something unknown, or nothing.
+"""The things that a tool's params name: a recipient, a destination, an account, a right, an amount,
+a command, something unknown, or nothing.
 
-Standing grants, the origins of values and the pages for people all ask here. In this order count:
-what the tool or an admin says, a known name, the schema, and the shape of values. Only a saying may
-free a param that looks like one that names something.
+Standing grants, the origins of values and the pages for people all ask here. First counts what an
+admin or the tool itself declares, then a known name, the schema, and the shape of values. Only a
+declaration frees a param that looks as if it names something.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class RecordedNaming:
 
 
 class ParamNaming:
-    """What the params of one tool name.
+    """Decides what each param of one tool names.
 
     Args:
         declared: names, at every depth, and paths of params that certainly name something.

@@ -43,8 +43,8 @@ _PHONE = re.compile(r"\+?[\d\s()./-]+")
 _ADDRESSES = (NamedThing.RECIPIENT, NamedThing.DESTINATION)
 _WILDCARD = re.compile(r"[*%?]+|\S*[*]\S*")
 _BETWEEN = re.compile(r"[\s,;|]+")
-_BEGINNINGS = ("/", "\\\\", "~/", "./", "../")
-"""The beginnings of paths."""
+_PATH = re.compile(r"(?:~|\.{1,2})?(?:/|\\{2})")
+"""The beginning of a path."""
 _AROUND = "<>()[]{}\"'`.,:;!?"
 _LABEL = re.compile(r"[^\W\d_][\w-]{0,19}:\s+")
 """A label before a value: `IBAN: DE89 …`."""
@@ -68,7 +68,7 @@ _SQL = re.compile(
 
 def _read_text(text: str) -> NamedThing:
     for reading in list_readings(text):
-        plain = unicodedata.normalize("NFC", fold_characters(reading)).strip()
+        plain = unicodedata.normalize("NFC", fold_figures(reading)).strip()
         if (found := _read_plain(plain)) is not NamedThing.NOTHING:
             return found
     return NamedThing.NOTHING
@@ -86,6 +86,19 @@ def read_shape(value: Any) -> NamedThing:
     if is_broken and abs(value) >= 1 and len(fraction) <= _MONEY_DECIMALS:
         return NamedThing.AMOUNT
     return NamedThing.UNKNOWN if abs(value) >= SMALLEST_NUMBER else NamedThing.NOTHING
+
+
+def fold_figures(text: str) -> str:
+    """Replace look-alikes like `fold_characters`, but keep letters that look like digits, such as
+    the Cyrillic Ze: a word with one is no id."""
+    if text.isascii():
+        return text
+    return "".join(map(_fold_figure, unicodedata.normalize("NFKC", text)))
+
+
+def _fold_figure(char: str) -> str:
+    folded = fold_characters(char)
+    return char if char.isalpha() and folded.isdecimal() else folded
 
 
 def is_name(text: str) -> bool:
@@ -196,7 +209,7 @@ def _read_word(word: str) -> NamedThing:
         return NamedThing.NOTHING
     if "@" in word:
         return NamedThing.RECIPIENT
-    if "://" in word or word.startswith(_BEGINNINGS):
+    if "://" in word or _PATH.match(word):
         return NamedThing.DESTINATION
     if not is_name(word):
         is_code = len(_CAPITAL_INSIDE.findall(word)) >= _FEWEST_CAPITALS

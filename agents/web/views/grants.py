@@ -22,7 +22,7 @@ from agents.standing_grants.past_calls import find_covered_cards
 from agents.standing_grants.preapprovals import IN_FORCE
 from agents.standing_grants.proposals import (
     check_proposal,
-    explain_condition,
+    describe_need,
     find_naming,
     find_need_of_decision,
     find_tool,
@@ -170,7 +170,7 @@ def _render_form(
             if row.offers_fields and tool is not None
         },
         "lookup_choices": LOOKUP_CHOICES,
-        "reasons": _explain_conditions(member, tool, form),
+        "reasons": _describe_needs(member, tool, form),
         "seen": hash_form(form),
         "refusal": refusal,
         "choices": CHOICES,
@@ -182,13 +182,13 @@ def _render_form(
     return render_page(request, member, "grants/new.html", context)
 
 
-def _explain_conditions(member: Membership, tool: Tool | None, form: GrantForm) -> dict[str, str]:
+def _describe_needs(member: Membership, tool: Tool | None, form: GrantForm) -> dict[str, str]:
     """Explain, by path, why params of the form need a condition."""
     if tool is None:
         return {}
     paths = {row.path for row in form.rows}
     naming = find_naming(tool, paths, load_used_params(member.organization_id, tool))
-    return {path: f"It {explain_condition(kind)}" for path, kind in naming.items()}
+    return {path: f"It {describe_need(kind)}" for path, kind in naming.items()}
 
 
 def _preview(member: Membership, form: GrantForm) -> dict[str, Any]:

@@ -77,6 +77,7 @@ def test_a_value_that_names_something_is_known_by_its_shape(value: Any, kind: Na
             "[Draft] see [1]",
         ),
         *("File > Open > Recent", "Please update the table set by Ann", "Hello ${name}, hi"),
+        *("Спасибо за ваш визит", "Зоя", "شكرا لزيارتكم", "Благодарим за 2 заказа"),
         *(7, 99, 0.7, True, None, 52.5204),
     ],
 )
@@ -137,7 +138,7 @@ def test_a_known_name_adds_and_a_plain_name_frees_nothing() -> None:
     assert name(TEXT).find("comment", ["eve@evil.example"]) is NamedThing.RECIPIENT
 
 
-def test_only_a_saying_frees_a_param_with_everything_inside_it() -> None:
+def test_only_a_declaration_frees_a_param_with_everything_inside_it() -> None:
     plain = name(TEXT, plain=frozenset({"meta", "payment.to"}))
     for path in ("meta", "meta.url", "payment.to"):
         assert plain.find(path, ["eve@evil.example"]) is NamedThing.NOTHING
@@ -145,7 +146,7 @@ def test_only_a_saying_frees_a_param_with_everything_inside_it() -> None:
     assert plain.find("to") is NamedThing.RECIPIENT
 
 
-def test_a_saying_makes_a_param_name_something_at_its_path_or_at_every_depth() -> None:
+def test_a_declaration_makes_a_param_name_something_at_its_path_or_at_every_depth() -> None:
     named = name(TEXT, declared=frozenset({"ziel", "a.b"}))
     assert named.find("x.ziel") is named.find("a.b.c") is NamedThing.DESTINATION
     assert named.find("b") is NamedThing.NOTHING

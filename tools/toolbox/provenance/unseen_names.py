@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
 
-from tools.contract.value_shapes import TIME, is_name
+from tools.contract.value_shapes import TIME, fold_figures, is_name
 from tools.toolbox.provenance.folding import split_words
 from tools.toolbox.provenance.matching import SourceIndex
 from tools.toolbox.provenance.parts import (
@@ -54,7 +54,7 @@ def find_unseen_names(
 
 def _list_names(value: str) -> Iterator[str]:
     """Yield the words of a value that have the shape of a name."""
-    text = read_plainly(value).strip()
+    text = read_plainly(value, fold_figures).strip()
     if TIME.fullmatch(text):
         return
     words = [word for each in _BETWEEN_WORDS.split(text) if (word := each.strip(_AROUND_WORDS))]
