@@ -47,6 +47,14 @@ def test_a_card_becomes_a_grant_in_two_clicks(world: World) -> None:
     assert "0 of 20 used, 20 left" in listed
 
 
+def test_the_form_says_which_params_need_a_condition_and_why(world: World) -> None:
+    card, client = waiting_card(world), world.client("approver")
+    page = read_page(client, f"/grants/new/?card={card.pk}")
+    assert page.count("so it needs a condition.") == 1, "record_id needs none"
+    _, _, behind = page.partition('name="path" value="changes.phone"')
+    assert "It names a recipient, so it needs a condition." in behind.partition("</fieldset>")[0]
+
+
 def test_changes_are_shown_before_they_are_saved(world: World) -> None:
     card, client = waiting_card(world), world.client("approver")
     address = f"/grants/new/?card={card.pk}"
