@@ -111,7 +111,7 @@ FREE_IN_EACH_LANGUAGE = [
     ("montant", {"type": "number"}, 980.5, None),
     ("kwota", {"type": "integer"}, 5000, 3),
     ("номер_счёта", TEXT, "40817810099910004312", "Спасибо за ваш визит"),
-    ("المستلم", TEXT, "٠٥٠١٢٣٤٥٦٧", "شكرا لزيارتكم"),
+    ("المستلم", TEXT, "+966 501 234 567", "شكرا لزيارتكم"),
     ("वेबसाइट", TEXT, "https://evil.example/x", "आपके आने के लिए धन्यवाद"),
 ]
 """A param, its schema, a value that names something, and one that names nothing."""
