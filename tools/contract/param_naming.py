@@ -108,7 +108,7 @@ class RecordedNaming:
 
 
 class ParamNaming:
-    """Decides what each param of one tool names.
+    """Decides what each param of one tool names; for one judgment, because it remembers paths.
 
     Args:
         declared: names, at every depth, and paths of params that certainly name something.
@@ -236,10 +236,6 @@ class ParamNaming:
             for name in list_properties(form)
         ]
         return any(forms and all(map(_takes_currencies, forms)) for forms in beside)
-
-
-KNOWN_NAMES = ParamNaming({}, is_known=True)
-"""Judges params by known names alone."""
 
 
 def _is_listed(form: Mapping[str, Any]) -> bool:

@@ -138,7 +138,8 @@ def _is_command(text: str) -> bool:
     """Return True for SQL, JSON, and a text of which at least half of the lines are commands."""
     lines = [line for line in text.splitlines() if line.strip()]
     hits = sum(any(pattern.search(line) for pattern in _COMMANDS) for line in lines)
-    return 2 * hits >= len(lines) or _SQL.match(text) is not None or _is_json(text)
+    is_most = hits > 0 and 2 * hits >= len(lines)
+    return is_most or _SQL.match(text) is not None or _is_json(text)
 
 
 def _is_json(text: str) -> bool:

@@ -13,7 +13,7 @@ from functools import cached_property, lru_cache, partial
 from itertools import accumulate
 from typing import Any
 
-from tools.contract.param_naming import KNOWN_NAMES, ParamNaming
+from tools.contract.param_naming import ParamNaming
 from tools.toolbox.provenance.folding import fold_text, fold_words, is_bounded, unescape_json
 from tools.toolbox.provenance.parts import Leaf, Needle, Part, list_leaves
 from tools.toolbox.provenance.sightings import Provenance, SeenIn, Sighting
@@ -202,7 +202,7 @@ def trace(
     index: SourceIndex,
     params: Mapping[str, Any],
     offered: frozenset[Any] = frozenset(),
-    naming: ParamNaming = KNOWN_NAMES,
+    naming: ParamNaming | None = None,
 ) -> Provenance:
     """Find the origin of each value in the params; see `list_leaves` for `offered` and `naming`."""
     found = list_leaves(params, offered, naming)
@@ -230,7 +230,7 @@ def find_own_data(
             given result from outside.
     """
     found: list[str] = []
-    listed = list_leaves(params, offered, KNOWN_NAMES)
+    listed = list_leaves(params, offered)
     is_many = _has_many(listed.leaves)
 
     def is_known(part: Part) -> bool:

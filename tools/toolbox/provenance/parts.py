@@ -132,16 +132,18 @@ class LeafList:
 
 
 def list_leaves(
-    params: Mapping[str, Any], offered: frozenset[Any], naming: ParamNaming
+    params: Mapping[str, Any], offered: frozenset[Any], naming: ParamNaming | None = None
 ) -> LeafList:
     """List each value worth looking for, up to `MAX_LEAVES`.
 
     Args:
         offered: values that the tool's own definition offers, such as those of an enum; a match
             says nothing about their origin.
-        naming: tells whether a value from outside must stand out.
+        naming: tells whether a value from outside must stand out; None to judge by known names
+            alone.
     """
     leaves, unread = list[Leaf](), 0
+    naming = naming or ParamNaming({}, is_known=True)
     values = walk_values(params)
     for path, names, value in values:
         if value in offered:
