@@ -128,7 +128,7 @@ def test_denied_cards_that_the_grant_would_have_approved_are_listed(world: World
         ),
         (
             {"rule.changes.phone": "any"},
-            "changes.phone names a recipient, so it needs a condition",
+            "Changes.phone names a recipient, so it needs a condition",
         ),
         ({"path": ["nothing"], "rule.nothing": "equals"}, "It has: changes, record_id"),
         (
