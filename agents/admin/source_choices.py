@@ -4,9 +4,10 @@ on errors."""
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 
 from django.http.request import QueryDict
 
@@ -14,12 +15,15 @@ from agents.admin.audit_subjects import describe_last_editor
 from agents.admin.source_definitions import MAX_CHARACTERS, DefinitionSummary, summarize_definition
 from tools.connections.changes import ToolChoice
 from tools.connections.models import Source, SourceTool
-from tools.contract import Level, fingerprint
-from tools.sources.risks import explain_embedded_requests, explain_exfiltration
+from tools.contract import Level, canonical_json, fingerprint
+from tools.contract.param_naming import DESCRIPTIONS, ParamNaming
+from tools.sources.risks import explain_embedded_requests, explain_exfiltration, get_schema
 
 LEVELS = frozenset({"", *(each.value for each in Level)})
 DEFINITIONS = ("definition", "accepted_definition")
 """Large columns, loaded only for the tools of one page."""
+MAX_PARAMS = 200
+"""The most params of a tool of which an admin says what they name."""
 ALL, NONE = "all", "none"
 """Values of the buttons that tick or untick everything on the page and save it."""
 
@@ -47,14 +51,18 @@ class SubmittedChoices:
     def is_touched(self, row: SourceTool) -> bool:
         """Return True if this person changed the tool's state, or accepted its changed definition
         or title."""
-        wanted = _encode(is_chosen=self.is_ticked(row), level=self.get_level(row))
-        return wanted != self.get_shown_state(row) or self.has_accept_tick(row)
+        return self._encode(row) != self.get_shown_state(row) or self.has_accept_tick(row)
 
     def has_conflict(self, row: SourceTool) -> bool:
         """Return True if somebody else has meanwhile set the tool to a state that this person
         neither saw nor wants."""
-        wanted = _encode(is_chosen=self.is_ticked(row), level=self.get_level(row))
-        return self.is_touched(row) and encode_state(row) not in (self.get_shown_state(row), wanted)
+        known = (self.get_shown_state(row), self._encode(row))
+        return self.is_touched(row) and encode_state(row) not in known
+
+    def _encode(self, row: SourceTool) -> str:
+        """Encode the submitted settings like `encode_state`."""
+        params = (self.list_params("named", row), self.list_params("plain", row))
+        return _encode(self.get_level(row), params, is_chosen=self.is_ticked(row))
 
     def is_ticked(self, row: SourceTool) -> bool:
         every = self._data.get("every")
@@ -62,6 +70,12 @@ class SubmittedChoices:
 
     def get_level(self, row: SourceTool) -> str:
         return self._data.get(f"level-{row.pk}", "")
+
+    def list_params(self, kind: str, row: SourceTool) -> tuple[str, ...]:
+        """List the submitted params of the tool that name something (`named`), or nothing
+        (`plain`)."""
+        sent = self._data.getlist(f"{kind}-{row.pk}")[:MAX_PARAMS]
+        return tuple(sorted({path for path in sent if "\0" not in path}))
 
     def is_accepted(self, row: SourceTool) -> bool:
         """Return True unless the tool's definition has changed and this change was not ticked, so
@@ -83,6 +97,8 @@ class SubmittedChoices:
                 seen=self._data.get(f"seen-{pk}", ""),
                 seen_title=self._data.get(f"title-{pk}"),
                 accepts_title=f"accept-{pk}" in self._data,
+                named=self.list_params("named", row),
+                plain=self.list_params("plain", row),
             )
             for pk, row in self.rows.items()
             if self.is_touched(row) and (not self.is_ticked(row) or self.is_accepted(row))
@@ -102,26 +118,32 @@ class SubmittedChoices:
         if conflicts := [row.tool for row in self.rows.values() if self.has_conflict(row)]:
             by = describe_last_editor(self.source)
             return f"Changed{by} since you opened this page: {', '.join(conflicts)}. Check, then save again."
-        for pk, choice in self.choices.items():
-            row = self.rows[pk]
-            if choice.level not in LEVELS:
-                return (
-                    f"{row.tool}: {choice.level[:40]!r} is not a level. Choose one from the list."
-                )
-            is_unseen_title = choice.accepts_title and choice.seen_title not in (None, row.title)
-            if choice.is_chosen and (choice.seen != row.hash or is_unseen_title):
-                part = "title" if is_unseen_title else "definition"
-                return f"The {part} of {row.tool} has changed since you opened this page. Check it again."
-            if choice.is_chosen and row.gone_at is not None:
-                return f"{row.tool} is gone: its source no longer describes it. Untick it."
-            if choice.is_chosen and self.source.is_mcp and not choice.level:
-                return f"Choose a level for {row.tool}: the server's own hints are not trusted."
+        problems = (
+            self._describe_problem(self.rows[pk], each) for pk, each in self.choices.items()
+        )
+        return next(filter(None, problems), None)
+
+    def _describe_problem(self, row: SourceTool, choice: ToolChoice) -> str | None:
+        if both := set(choice.named or ()) & set(choice.plain or ()):
+            return f"{row.tool}: {min(both)} cannot name both something and nothing."
+        if choice.level not in LEVELS:
+            return f"{row.tool}: {choice.level[:40]!r} is not a level. Choose one from the list."
+        is_unseen_title = choice.accepts_title and choice.seen_title not in (None, row.title)
+        if choice.is_chosen and (choice.seen != row.hash or is_unseen_title):
+            part = "title" if is_unseen_title else "definition"
+            return (
+                f"The {part} of {row.tool} has changed since you opened this page. Check it again."
+            )
+        if choice.is_chosen and row.gone_at is not None:
+            return f"{row.tool} is gone: its source no longer describes it. Untick it."
+        if choice.is_chosen and self.source.is_mcp and not choice.level:
+            return f"Choose a level for {row.tool}: the server's own hints are not trusted."
         return None
 
     @cached_property
     def consequences(self) -> dict[str, str]:
         """The sentences still to confirm, by key: one for each chosen level that is lower than the
-        inferred level of its tools.
+        inferred level of its tools, and one for params that now name nothing.
 
         The level of a tool that was off needs confirmation, because nobody has confirmed it before.
         A tick is bound to its sentence, as in `ConfirmationForm`.
@@ -141,8 +163,35 @@ class SubmittedChoices:
             f"From now on, these tools have the level {level}, lower than inferred: {', '.join(names)}."
             for level, names in lowered.items()
         ]
+        if freed := list(self._describe_freed()):
+            sentences.append(
+                f"From now on, standing grants can leave these parameters free: {'; '.join(freed)}."
+            )
         keyed = {fingerprint(sentence)[:16]: sentence for sentence in sentences}
         return keyed if keyed.keys() - set(self._data.getlist("confirmed")) else {}
+
+    def _describe_freed(self) -> Iterator[str]:
+        """Yield each tool with those of its params of which only this form says that they name
+        nothing."""
+        for pk, choice in self.choices.items():
+            row = self.rows[pk]
+            if freed := sorted(set(choice.plain or ()) - set(row.plain_params)):
+                yield f"{row.tool} {', '.join(freed)}"
+
+
+@dataclass(frozen=True)
+class ParamChoice:
+    """One param on the page.
+
+    Attributes:
+        guess: what Gadget itself takes the param for, in words; empty if only its values show that.
+        is_named, is_plain: True if the submitted form, or an admin before, says so.
+    """
+
+    path: str
+    guess: str
+    is_named: bool
+    is_plain: bool
 
 
 @dataclass(frozen=True)
@@ -155,6 +204,7 @@ class ToolChoiceRow:
         is_ticked: True if the tool is ticked in the submitted form, which may differ from the saved
             value.
         levels: (value, label, is_selected) for each possible level; the first is the inferred one.
+        params: the tool's params, to say which of them name something.
     """
 
     row: SourceTool
@@ -163,6 +213,7 @@ class ToolChoiceRow:
     is_ticked: bool
     is_accepted: bool
     levels: tuple[tuple[str, str, bool], ...]
+    params: tuple[ParamChoice, ...]
 
 
 def build_choice_rows(
@@ -187,22 +238,47 @@ def _build_row(
     now = encode_state(row)
     if sent is None or row.pk not in sent.rows or not sent.is_touched(row):
         levels = _list_levels(source, row, row.level)
-        return ToolChoiceRow(row, definition, now, row.is_chosen, is_accepted=False, levels=levels)
+        params = _list_params(row, definition, row.named_params, row.plain_params)
+        state = (now, row.is_chosen)
+        return ToolChoiceRow(
+            row, definition, *state, is_accepted=False, levels=levels, params=params
+        )
     is_accepted = (row.state == "quarantined" or row.has_waiting_title) and sent.has_accept_tick(
         row
     )
     shown_state = now if sent.has_conflict(row) else sent.get_shown_state(row)
     levels = _list_levels(source, row, sent.get_level(row))
-    return ToolChoiceRow(row, definition, shown_state, sent.is_ticked(row), is_accepted, levels)
+    both = (sent.list_params("named", row), sent.list_params("plain", row))
+    params = _list_params(row, definition, *both)
+    is_ticked = sent.is_ticked(row)
+    return ToolChoiceRow(row, definition, shown_state, is_ticked, is_accepted, levels, params)
+
+
+def _list_params(
+    row: SourceTool, definition: DefinitionSummary, named: Collection[str], plain: Collection[str]
+) -> tuple[ParamChoice, ...]:
+    """List the params that hold values, and those of which an admin has said what they name."""
+    shown = [each.name for each in definition.params]
+    inner = {name.rpartition(".")[0] for name in shown}
+    paths = dict.fromkeys([*(name for name in shown if name not in inner), *named, *plain])
+    naming = ParamNaming(get_schema(row.definition))
+    return tuple(
+        ParamChoice(
+            path, DESCRIPTIONS.get(naming.find(path), ""), path in set(named), path in set(plain)
+        )
+        for path in islice(paths, MAX_PARAMS)
+    )
 
 
 def encode_state(row: SourceTool) -> str:
     """Encode an admin's settings of the tool for a hidden input, which reveals concurrent edits."""
-    return _encode(is_chosen=row.is_chosen, level=row.level)
+    params = (tuple(row.named_params), tuple(row.plain_params))
+    return _encode(row.level, params, is_chosen=row.is_chosen)
 
 
-def _encode(*, is_chosen: bool, level: str) -> str:
-    return f"{'chosen' if is_chosen else 'not chosen'} {level}"
+def _encode(level: str, params: tuple[tuple[str, ...], ...], *, is_chosen: bool) -> str:
+    said = canonical_json([list(each) for each in params]) if any(params) else ""
+    return f"{'chosen' if is_chosen else 'not chosen'} {level}{said}"
 
 
 def _list_levels(

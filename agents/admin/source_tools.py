@@ -151,6 +151,8 @@ def _describe_tool(row: SourceTool) -> dict[str, Any]:
         "definition": row.accepted_hash[:12],
     }
     details |= {"title": row.accepted_title} if row.accepted_title else {}
+    details |= {"names something": row.named_params} if row.named_params else {}
+    details |= {"names nothing": row.plain_params} if row.plain_params else {}
     return (
         {**details, "inferred": row.inferred_level}
         if row.level not in ("", row.inferred_level)

@@ -16,7 +16,9 @@ class ValueFromOutside(BaseModel):
         description="The value's place in the params; entries of lists are numbered from 0."
     )
     value: str
-    stands_out: bool = Field(description="The param names a recipient, a destination or an amount.")
+    stands_out: bool = Field(
+        description="The param names a recipient, destination, account, right, amount or command."
+    )
     tool: str = Field(
         description="The tool of the call that brought the value, or stored it in an earlier run."
     )

@@ -26,6 +26,7 @@ from agents.standing_grants.preapprovals import find_default_nulls
 from agents.standing_grants.proposals import (
     ProposedGrant,
     check_terms,
+    find_naming,
     propose_equal,
     read_value,
 )
@@ -33,7 +34,6 @@ from tools.contract import Level, Tool, canonical_json, find_named_hosts
 from tools.toolbox import Toolbox
 from tools.toolbox.conditions import Condition, Rule
 from tools.toolbox.grant_conditions import list_value_paths
-from tools.toolbox.standing_grants import list_destinations
 
 LEAST_APPROVALS = 5
 PERIOD = timedelta(days=30)
@@ -238,7 +238,7 @@ def _build_suggestion(toolbox: Toolbox, cards: Sequence[_Approved]) -> Suggestio
         return None
     try:
         proposal = _propose_narrowest([card.call for card in approved], tool)
-        check_terms(proposal, tool)
+        check_terms(proposal, tool, [card.call.params for card in approved])
     except Invalid:
         return None
     found = Suggestion(proposal, tool, ())
@@ -260,7 +260,7 @@ def _propose_narrowest(calls: Sequence[CallColumns], tool: Tool) -> ProposedGran
         for call in calls
     ]
     paths = sorted(set().union(*present))
-    destinations = list_destinations(paths, tool.destination_params | tool.address_params)
+    destinations = find_naming(tool, paths, [call.params for call in calls])
     conditions = [
         condition
         for path in paths

@@ -12,9 +12,11 @@ from agents.policy.recorded_rulings import CheckedApproval
 from agents.runs.models import Approval
 from agents.runs.snapshots import UnreadableSnapshot, load_snapshot
 from agents.standing_grants.models import StandingGrant
-from agents.standing_grants.preapprovals import READING, USED
+from agents.standing_grants.preapprovals import NAMES_ONLY, USED
 from agents.standing_grants.run_facts import Edge, SeenFacts
 from tools.contract import Level
+from tools.contract.name_words import NamedThing
+from tools.contract.param_naming import FirstNaming, Naming, RecordedNaming
 from tools.toolbox.permissions import Cause, CauseKind
 from tools.toolbox.provenance import Provenance
 from tools.toolbox.rulings import Ruling
@@ -115,7 +117,13 @@ def _build_call(row: CallRow, judgment: Mapping[str, Any]) -> AskingCall:
             Cause(CauseKind(kind), text, param) for kind, text, param in judgment["causes"]
         ),
         provenance=Provenance.from_json(provenance) if provenance else None,
-        destinations=frozenset(kept.get("destinations", ())),
-        defaults=frozenset(kept.get("defaults", ())) if kept.get("reading") == READING else None,
+        naming=_read_naming(kept),
+        defaults=frozenset(kept.get("defaults", ())) if "reading" in kept else None,
         facts=SeenFacts(row.run_id, Edge.from_json(kept["seen"])) if "seen" in kept else None,
     )
+
+
+def _read_naming(kept: Mapping[str, Any]) -> Naming:
+    if kept.get("reading", 1) <= NAMES_ONLY:
+        return FirstNaming(frozenset(kept.get("destinations", ())))
+    return RecordedNaming({path: NamedThing(kind) for path, kind in kept.get("naming", {}).items()})

@@ -23,11 +23,12 @@ from agents.employees.toolboxes import load_network_access
 from agents.runs.models import Message, Origin, OutsideValue, Run, ToolCall
 from agents.runs.origins import ORIGINS
 from tools.contract import Tool, ToolError
+from tools.contract.param_naming import ParamNaming
+from tools.contract.value_shapes import TIME
 from tools.schedules.models import Schedule
 from tools.toolbox import Toolbox
 from tools.toolbox.facts import find_hosts
 from tools.toolbox.provenance import (
-    TIME,
     OwnData,
     Provenance,
     SeenIn,
@@ -85,10 +86,10 @@ class RunValues:
 
     def trace(self, tool: Tool, params: Mapping[str, Any]) -> Provenance:
         """Find the origin of each value in the params of a call."""
-        named = tool.destination_params | tool.address_params
+        naming = ParamNaming.of(tool)
         offered = list_offered(tool.schema)
         unseen = find_unseen_names(self._index, params, offered)
-        found = replace(trace(self._index, params, offered, named), unseen_names=unseen)
+        found = replace(trace(self._index, params, offered, naming), unseen_names=unseen)
         keys = found.list_own_keys()
         return found.mark_stored(self._load_stored(keys)) if keys else found
 

@@ -16,6 +16,7 @@ from agents.standing_grants.preapprovals import find_default_nulls
 from agents.standing_grants.proposals import ProposedGrant, read_causes
 from agents.standing_grants.run_facts import PastFacts, RunResults
 from tools.contract import Level, Tool
+from tools.contract.param_naming import ParamNaming
 from tools.toolbox.grant_conditions import EarlierFacts
 from tools.toolbox.grant_sources import depends_on_run, list_sources
 from tools.toolbox.permissions import Cause, CauseKind
@@ -54,7 +55,7 @@ class PastCall:
             params=self.params,
             causes=self.causes,
             provenance=self.provenance,
-            destinations=tool.destination_params | tool.address_params,
+            naming=ParamNaming.of(tool),
             defaults=find_default_nulls(tool, self.params),
             facts=self.facts,
         )

@@ -1,5 +1,5 @@
 """Find pauses of standing grants: calls that their makers could not decide alone under the current
-rules."""
+rules, and params that now need a condition."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from agents.approvals.requesters import find_requesters
 from agents.employees.toolboxes import load_toolbox
 from agents.runs.models import Approval
 from agents.standing_grants.models import StandingGrant
+from agents.standing_grants.proposals import describe_need, find_naming
 from tools.contract import Level
+from tools.toolbox import Toolbox
 from tools.toolbox.approval_rules import CastVote, RuledCard, RuleTerms, Voter, count_votes
 
 
@@ -29,18 +31,23 @@ class Pause:
 
 
 def find_pauses(organization: Organization, grants: Iterable[StandingGrant]) -> dict[int, Pause]:
-    """Find the pauses of these standing grants, by grant id. An approval rule or the two-person
-    rule can pause a standing grant.
+    """Find the pauses of these standing grants, by grant id. An approval rule, the two-person rule
+    or a free param that names something can pause a standing grant.
 
     Costs one query for the rules and, if there are any, two more. Under the two-person rule,
     standing grants for a single run also cost the queries of `find_requesters`.
     """
-    rules, rows = load_rules(organization), list(grants)
-    if not rules or not rows:
+    rows = list(grants)
+    if not rows:
         return {}
+    rules = load_rules(organization)
+    toolbox = load_toolbox(organization.pk)
+    unconditioned = {row.pk: _find_unconditioned(row, toolbox) for row in rows}
+    found = {pk: pause for pk, pause in unconditioned.items() if pause is not None}
+    if not rules:
+        return found
     voters = load_voters(organization.pk, {row.made_by_id for row in rows})
     in_own_run = _find_in_own_run(rows) if organization.four_eyes else frozenset()
-    found = {}
     for row in rows:
         maker = row.made_by.get_username()
         unmet = _find_unmet(
@@ -51,9 +58,22 @@ def find_pauses(organization: Organization, grants: Iterable[StandingGrant]) -> 
                 f"Approval rule “{unmet.name}”: {maker} cannot approve these calls alone.",
                 is_complete=True,
             )
-        elif organization.four_eyes:
+        elif organization.four_eyes and row.pk not in found:
             found[row.pk] = _describe(maker, is_complete=row.pk in in_own_run)
     return found
+
+
+def _find_unconditioned(row: StandingGrant, toolbox: Toolbox) -> Pause | None:
+    """Return the pause of a standing grant that leaves a param free which names something, whatever
+    its value."""
+    tool = toolbox.get_defined_tool(row.tool, row.definition_hash)
+    try:
+        free = row.as_terms().free_params
+    except ValueError:
+        return None  # a grant with unreadable terms approves nothing
+    if tool is None or not (naming := find_naming(tool, free)):
+        return None
+    return Pause(f"{min(naming)} {describe_need(naming[min(naming)])}", is_complete=True)
 
 
 def _find_unmet(

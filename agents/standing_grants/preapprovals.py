@@ -32,6 +32,8 @@ from agents.standing_grants.makers import MakerRights, PreapprovedCall, find_rig
 from agents.standing_grants.models import StandingGrant
 from agents.standing_grants.run_facts import SeenFacts
 from tools.contract import Level, Tool
+from tools.contract.name_words import NamedThing
+from tools.contract.param_naming import ParamNaming
 from tools.schemas.param_paths import find_unset_params
 from tools.sources.external_tool import ExternalTool
 from tools.toolbox.approval_rules import RuledCard
@@ -56,8 +58,10 @@ USED = (ApprovalStatus.APPROVED, ApprovalStatus.CONSUMED)
 ReadGrant = tuple[StandingGrant, GrantTerms]
 """A standing grant with its terms."""
 NOT_AVAILABLE = "it was used up, had ended, or its owner could not approve this alone"
-READING = 2
-"""The version of the comparison, stored with each call; version 1 took every null as absent."""
+READING = 3
+"""The version of the comparison, stored with each call. Version 1 took every null as absent; until
+version 2, only English names told which params name something."""
+NAMES_ONLY = 2
 LOST_RIGHT = "The person who made it can no longer decide cards."
 
 
@@ -73,6 +77,7 @@ class GrantPreapproval:
             matches.
         ended: the standing grants whose tool or account has changed.
         warned: the ids of matching standing grants that a warning on the card rules out.
+        naming: the params which a grant leaves free and which name something in this call.
     """
 
     call: AskingCall
@@ -83,6 +88,7 @@ class GrantPreapproval:
     ruling: Ruling | None = None
     ended: Ended = field(default_factory=dict)
     warned: frozenset[int] = frozenset()
+    naming: Mapping[str, NamedThing] = field(default_factory=dict)
 
     @property
     def usable(self) -> list[StandingGrant]:
@@ -97,7 +103,7 @@ class GrantPreapproval:
             "withheld": self.withheld,
             "definition": self.call.definition,
             "account": self.call.account,
-            "destinations": sorted(self.call.destinations),
+            "naming": {path: kind.value for path, kind in self.naming.items()},
             "ruling": self.ruling and self.ruling.as_json(),
             "reading": READING,
             "defaults": sorted(self.call.defaults or ()),
@@ -129,7 +135,7 @@ def build_call(asking: AskingCard, organization: Organization) -> AskingCall:
         params=asking.card.params,
         causes=asking.causes,
         provenance=Provenance.from_json(call.provenance) if call.provenance else None,
-        destinations=asking.tool.destination_params | asking.tool.address_params,
+        naming=ParamNaming.of(asking.tool),
         defaults=find_default_nulls(asking.tool, asking.card.params),
         facts=SeenFacts(asking.run.pk),
     )
@@ -187,6 +193,9 @@ def find_preapproval(asking: AskingCard, grants: Iterable[ReadGrant]) -> GrantPr
         fitting,
         ended={pk: ended for pk, ended in ends.items() if ended is not None},
         warned=warned,
+        naming=call.naming.find_naming(
+            {path for _, terms in rows.values() for path in terms.free_params}, call.params
+        ),
     )
     usable = found.usable
     return replace(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -13,11 +13,13 @@ from agents.employees.models import Grant
 from agents.employees.toolboxes import load_toolbox
 from agents.platform.refusals import Invalid
 from agents.runs.engine.preapprover import AskingCard
-from agents.runs.models import Approval, Run
+from agents.runs.models import Approval, ApprovalKind, Run
 from agents.standing_grants.models import MAX_DAYS, MAX_USES
-from agents.standing_grants.preapprovals import build_call, find_default_nulls, find_warnings
+from agents.standing_grants.preapprovals import USED, build_call, find_default_nulls, find_warnings
 from agents.standing_grants.result_fields import check_sources
 from tools.contract import Level, Tool
+from tools.contract.name_words import NamedThing
+from tools.contract.param_naming import DESCRIPTIONS, ParamNaming
 from tools.schemas.param_paths import find_closed_object
 from tools.toolbox.conditions import Condition, Rule
 from tools.toolbox.grant_conditions import list_value_paths
@@ -28,9 +30,11 @@ from tools.toolbox.standing_grants import (
     RULES,
     GrantTerms,
     find_need_of_person,
-    list_destinations,
 )
 from tools.toolbox.value_readings import complete_prefix
+
+MAX_USED = 50
+"""The most earlier calls that are read to see what a tool's params name."""
 
 
 @dataclass(frozen=True)
@@ -157,14 +161,19 @@ def check_proposal(organization_id: int, proposal: ProposedGrant) -> Tool:
     tool = find_tool(organization_id, proposal.tool, proposal.employee_id)
     if tool is None:
         raise Invalid("tool", f"There is no tool {proposal.tool!r}.")
-    check_terms(proposal, tool)
+    check_terms(proposal, tool, load_used_params(organization_id, tool))
     find = partial(find_tool, organization_id, employee_id=proposal.employee_id)
     check_sources(organization_id, tool, proposal.conditions, find)
     return tool
 
 
-def check_terms(proposal: ProposedGrant, tool: Tool) -> None:
+def check_terms(
+    proposal: ProposedGrant, tool: Tool, used: Sequence[Mapping[str, Any]] = ()
+) -> None:
     """Check the terms of a proposal for this tool.
+
+    Args:
+        used: the params of earlier calls of the tool, to see what its params name.
 
     Raises:
         Invalid: names the invalid field and the reason.
@@ -178,6 +187,7 @@ def check_terms(proposal: ProposedGrant, tool: Tool) -> None:
     if not timedelta(0) < proposal.lifetime <= timedelta(days=MAX_DAYS):
         raise Invalid("lifetime", f"A standing grant lasts at most {MAX_DAYS} days.")
     _check_params(tool, proposal)
+    _check_free_params(tool, proposal, used)
 
 
 def complete_grant_prefix(param: str, prefix: str) -> str:
@@ -217,7 +227,51 @@ def _check_params(tool: Tool, proposal: ProposedGrant) -> None:
             )
         if (inner := unpack(condition)).rule is Rule.PREFIX:
             complete_grant_prefix(condition.param, inner.value)
-    free = set(proposal.params) - conditioned
-    if destinations := list_destinations(free, tool.destination_params | tool.address_params):
-        what = "names a recipient, a destination or an amount, so it needs a condition"
-        raise Invalid("conditions", f"{min(destinations)} {what}.")
+
+
+def _check_free_params(
+    tool: Tool, proposal: ProposedGrant, used: Sequence[Mapping[str, Any]]
+) -> None:
+    free = set(proposal.params) - {condition.param for condition in proposal.conditions}
+    if naming := find_naming(tool, free, used):
+        raise Invalid("conditions", f"{min(naming)} {describe_need(naming[min(naming)])}")
+
+
+def describe_need(kind: NamedThing) -> str:
+    """Explain why a param that names this needs a condition, as the rest of a sentence."""
+    why = f"{DESCRIPTIONS[kind]}, so it needs a condition."
+    if kind is not NamedThing.UNKNOWN:
+        return why
+    return f"{why} An admin can say on the connection’s Tools page that it names nothing."
+
+
+def find_naming(
+    tool: Tool, paths: Collection[str], used: Iterable[Mapping[str, Any]] = ()
+) -> dict[str, NamedThing]:
+    """Find those of these params that name something, by their schema or by at least half of the
+    values that they had in earlier calls."""
+    naming = ParamNaming.of(tool)
+    found = naming.find_naming(paths, {})
+    seen: dict[str, list[NamedThing]] = {}
+    for params in used:
+        named = naming.find_naming(paths, params)
+        for path in set(paths) & (list_value_paths(params) or frozenset()):
+            seen.setdefault(path, []).append(named.get(path, NamedThing.NOTHING))
+    for path, kinds in seen.items():
+        shapes = [kind for kind in kinds if kind is not NamedThing.NOTHING]
+        if 2 * len(shapes) >= len(kinds):
+            found.setdefault(path, shapes[0])
+    return found
+
+
+def load_used_params(organization_id: int, tool: Tool) -> list[dict[str, Any]]:
+    """Load the params of the newest approved calls of a tool whose params are not all known."""
+    if not tool.is_from_outside:
+        return []
+    used = Approval.objects.filter(
+        organization_id=organization_id,
+        kind=ApprovalKind.APPROVAL,
+        status__in=USED,
+        tool_call__tool=tool.name,
+    )
+    return list(used.order_by("-pk").values_list("params", flat=True)[:MAX_USED])

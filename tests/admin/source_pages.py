@@ -39,13 +39,15 @@ class _Form(HTMLParser):
     def __init__(self) -> None:
         super().__init__()
         self.sent: dict[str, Any] = {}
-        self._select = ""
+        self._select, self._has_many = "", False
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         had = dict(attrs)
         name, value = had.get("name") or "", had.get("value") or ""
         if tag == "select":
-            self._select = name
+            self._select, self._has_many = name, "multiple" in had
+        elif tag == "option" and "selected" in had and self._has_many:
+            self.sent.setdefault(self._select, []).append(value)
         elif tag == "option" and "selected" in had:
             self.sent[self._select] = value
         elif tag == "input" and had.get("type") == "hidden":

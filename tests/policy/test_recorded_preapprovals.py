@@ -75,6 +75,23 @@ def test_changed_terms_are_reported_as_a_difference(
         call_command("replay_policy", stdout=StringIO())
 
 
+def test_an_approval_is_checked_by_what_the_params_named_at_its_time(
+    workshop: Workshop, recorder: Recorder
+) -> None:
+    made = grant(workshop, "probe.effect", params=("name",))
+    workshop.play(asking(call("probe.effect", name="a")))
+    workshop.work()
+    assert check() == {"equal": 1}
+    for recorded, outcome in (
+        ({"naming": {"name": "recipient"}}, "different"),
+        ({"reading": 2, "naming": {"name": "recipient"}}, "equal"),
+        ({"reading": 2, "destinations": ["name"]}, "different"),
+        ({"reading": 3, "destinations": ["name"], "naming": {}}, "equal"),
+    ):
+        keep(made, **recorded)
+        assert check() == {outcome: 1}, recorded
+
+
 def test_a_grant_of_another_organization_is_reported_as_a_difference(
     answered: StandingGrant,
 ) -> None:

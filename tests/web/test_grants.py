@@ -47,6 +47,14 @@ def test_a_card_becomes_a_grant_in_two_clicks(world: World) -> None:
     assert "0 of 20 used, 20 left" in listed
 
 
+def test_the_form_says_which_params_need_a_condition_and_why(world: World) -> None:
+    card, client = waiting_card(world), world.client("approver")
+    page = read_page(client, f"/grants/new/?card={card.pk}")
+    assert page.count("so it needs a condition.") == 1, "record_id needs none"
+    _, _, behind = page.partition('name="path" value="changes.phone"')
+    assert "It names a recipient, so it needs a condition." in behind.partition("</fieldset>")[0]
+
+
 def test_changes_are_shown_before_they_are_saved(world: World) -> None:
     card, client = waiting_card(world), world.client("approver")
     address = f"/grants/new/?card={card.pk}"
@@ -120,7 +128,7 @@ def test_denied_cards_that_the_grant_would_have_approved_are_listed(world: World
         ),
         (
             {"rule.changes.phone": "any"},
-            "names a recipient, a destination or an amount, so it needs a condition",
+            "Changes.phone names a recipient, so it needs a condition",
         ),
         ({"path": ["nothing"], "rule.nothing": "equals"}, "It has: changes, record_id"),
         (

@@ -19,9 +19,12 @@ MAX_TOOLS = 5_000
 
 _DESCRIBED_FIELDS = (
     *("title", "tags", "definition", "hash", "accepted_hash", "accepted_definition"),
-    *("inferred_level", "level", "gone_at"),
+    *("inferred_level", "level", "plain_params", "gone_at"),
 )
-_CHOICE_FIELDS = ("is_chosen", "level", "accepted_hash", "accepted_definition", "accepted_title")
+_CHOICE_FIELDS = (
+    *("is_chosen", "level", "named_params", "plain_params"),
+    *("accepted_hash", "accepted_definition", "accepted_title"),
+)
 
 
 @dataclass(frozen=True)
@@ -168,6 +171,8 @@ class ToolChoice:
         seen: the hash of the definition that the admin saw.
         seen_title: the title that the admin saw; None for the current one.
         accepts_title: accept the title even if the definition is already accepted.
+        named, plain: the params that name something, and those that name nothing, see `SourceTool`;
+            None to keep them.
     """
 
     is_chosen: bool
@@ -175,6 +180,8 @@ class ToolChoice:
     seen: str
     seen_title: str | None = None
     accepts_title: bool = False
+    named: tuple[str, ...] | None = None
+    plain: tuple[str, ...] | None = None
 
 
 def apply_choices(source: Source, choices: Mapping[int, ToolChoice]) -> list[SourceTool]:
@@ -312,6 +319,8 @@ def _update_row(source: Source, row: SourceTool, each: DescribedTool) -> SourceT
     is_lowered = before.rank < Level(row.inferred_level).rank
     if was_accepted and not source.is_mcp and not is_lowered:
         row.accepted_hash = each.hash
+    if row.hash != each.hash:
+        row.plain_params = []  # what it says about another definition frees nothing in this one
     if row.hash != each.hash or not source.is_mcp:
         row.level = _carry_over_level(row, each.inferred_level)
     if row.is_chosen and Level(row.level or each.inferred_level).rank < before.rank:
@@ -340,9 +349,11 @@ def _carry_over_level(row: SourceTool, inferred: Level) -> str:
 
 def _set_choice(row: SourceTool, choice: ToolChoice) -> bool:
     """Set the choice on the row; return True if that changes anything."""
-    before = (row.is_chosen, row.level, row.accepted_hash, row.accepted_title)
+    before = _list_choices(row)
     if choice.seen == row.hash and row.gone_at is None:
         row.is_chosen, row.level = choice.is_chosen, choice.level
+        row.named_params = row.named_params if choice.named is None else sorted(choice.named)
+        row.plain_params = row.plain_params if choice.plain is None else sorted(choice.plain)
         has_seen_title = choice.seen_title in (None, row.title)
         if choice.is_chosen and has_seen_title and (row.is_quarantined or choice.accepts_title):
             row.accepted_title = row.title
@@ -350,7 +361,11 @@ def _set_choice(row: SourceTool, choice: ToolChoice) -> bool:
             row.accepted_hash, row.accepted_definition = row.hash, {}
     elif not choice.is_chosen:
         row.is_chosen = False
-    return before != (row.is_chosen, row.level, row.accepted_hash, row.accepted_title)
+    return before != _list_choices(row)
+
+
+def _list_choices(row: SourceTool) -> list[Any]:
+    return [getattr(row, name) for name in _CHOICE_FIELDS if name != "accepted_definition"]
 
 
 def _reserve_name(wanted: str, taken: set[str]) -> str:

@@ -74,6 +74,8 @@ class ConnectedSource(LoadedSource):
             tool = _ConnectedOperation(operation, build_api_connection(row.source), level)
             tool.credentials = self._credentials
         tool.server_title = row.accepted_title
+        tool.destination_params = frozenset(map(str, row.named_params))
+        tool.plain_params = frozenset(map(str, row.plain_params))
         tool.name = row.tool  # the stored name, because the source may have renamed the tool since
         return tool
 

@@ -161,6 +161,9 @@ class SourceTool(models.Model):
             one; else empty.
         inferred_level: the level that the description suggests.
         level: the level that an admin has set; empty for the inferred one.
+        named_params, plain_params: the paths of params of which an admin says that they name
+            something, such as a recipient or an amount, or that they name nothing. A changed
+            definition clears `plain_params`.
         gone_at: when the source stopped describing the tool.
     """
 
@@ -176,6 +179,8 @@ class SourceTool(models.Model):
     accepted_definition = models.JSONField(default=dict, blank=True)
     inferred_level = models.CharField(max_length=11)
     level = models.CharField(max_length=11, blank=True, default="")
+    named_params = models.JSONField(default=list, blank=True, db_default=[])
+    plain_params = models.JSONField(default=list, blank=True, db_default=[])
     is_chosen = models.BooleanField(default=False)
     gone_at = models.DateTimeField(null=True)
 

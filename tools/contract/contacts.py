@@ -13,6 +13,14 @@ from tools.caches import cache_by_text
 from tools.contract.accounts import find_accounts
 from tools.contract.host_endings import ENDINGS
 from tools.contract.look_alikes import fold_characters, reduce_to_look
+from tools.contract.name_words import (
+    FILE_WORDS,
+    HOST_WORDS,
+    RECIPIENT_WORDS,
+    WORDS,
+    NamedThing,
+    split_name,
+)
 from tools.contract.spelled_addresses import decode_escapes, list_readings
 
 HOST, EMAIL, ACCOUNT, RECIPIENT, HANDLE = (
@@ -41,16 +49,8 @@ _SHARE = re.compile(r"(?:^|(?<=\s))\\\\([\w-]{1,63})(?=\\)")
 """The host of a Windows share: `\\\\host\\folder`."""
 _IPV4 = re.compile(r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?![\w.]*\w)")
 _HANDLE = re.compile(r"(?<![\w@./\\])@([A-Za-z_][\w.]{2,31})(?![\w(/@])")
-_WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
-"""The words of a field's name: `accountNumber` and `account_number` have the same."""
-_PATH_FIELDS = frozenset({"path", "file", "filename", "folder"})
-_HOST_FIELDS = frozenset({"host", "hostname", "domain", "website", "server", "site"})
 _NAME_FIELDS = frozenset({"host", "hostname", "server"})
 """Fields whose value is a host even without a dot."""
-_ACCOUNT_FIELDS = frozenset({"account", "iban", "wallet", "routing", "bic", "swift", "sortcode"})
-_RECIPIENT_FIELDS = frozenset(
-    {"to", "cc", "bcc", "recipient", "recipients", "payee", "beneficiary", "attendees"}
-)
 NAMELESS_FIELDS = frozenset({"id", "name", "value", "address", "number", "key"})
 """Fields that say nothing about their value without the field around them."""
 _HOST_VALUE = re.compile(r"(?:[\w-]{1,63}\.){1,10}[\w-]{2,63}")
@@ -118,17 +118,12 @@ def walk_texts(value: Any, field: str = "") -> Iterator[tuple[str, str]]:
             )
         elif isinstance(value, (list, tuple)):
             stack += reversed([(field, child) for child in value])
-        elif _split_name(field) & _ACCOUNT_FIELDS and not isinstance(value, bool | None):
+        elif split_name(field) & WORDS[NamedThing.ACCOUNT] and not isinstance(value, bool | None):
             yield field, str(value)
 
 
-@cache_by_text
-def _split_name(field: str) -> frozenset[str]:
-    return frozenset(map(str.lower, _WORDS.findall(field)))
-
-
 def _read_contacts(field: str, text: str) -> Iterator[Contact]:
-    words = _split_name(field)
+    words = split_name(field)
     for reading in list_readings(text):
         if "@" in reading:
             yield from (Contact(EMAIL, found.lower(), field) for found in _EMAIL.findall(reading))
@@ -136,9 +131,11 @@ def _read_contacts(field: str, text: str) -> Iterator[Contact]:
         yield from (Contact(HOST, host, field) for host in _read_hosts(words, reading))
     yield from (Contact(ACCOUNT, found, field) for found in find_accounts(fold_characters(text)))
     plain = text.strip()
-    if words & _ACCOUNT_FIELDS and any(char.isdigit() for char in plain) and len(plain) <= MAX_NAME:
+    if not plain or len(plain) > MAX_NAME:
+        return
+    if words & WORDS[NamedThing.ACCOUNT] and any(char.isdigit() for char in plain):
         yield Contact(ACCOUNT, plain.replace(" ", ""), field)
-    elif words & _RECIPIENT_FIELDS and plain and "@" not in plain and len(plain) <= MAX_NAME:
+    elif words & RECIPIENT_WORDS and "@" not in plain:
         yield Contact(RECIPIENT, plain, field)
 
 
@@ -147,10 +144,10 @@ def _read_hosts(words: frozenset[str], text: str) -> Iterator[str]:
         yield find_opened_host(authority)
     yield from (found[1].lower() for found in _SHARE.finditer(text))
     pattern = _LABEL_OR_HOST if words & _NAME_FIELDS else _HOST_VALUE
-    if words & _HOST_FIELDS and pattern.fullmatch(text.strip()):
+    if words & HOST_WORDS and pattern.fullmatch(text.strip()):
         yield text.strip().lower()
         return
-    if "." not in text or words & _PATH_FIELDS:
+    if "." not in text or words & FILE_WORDS:
         return
     yield from (found[0] for found in _IPV4.finditer(text) if _is_plain_ipv4(found[0]))
     for found in _BARE_HOST.finditer(text):

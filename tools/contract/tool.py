@@ -59,6 +59,7 @@ class Tool(ABC):
             open-world tool counts as one that does.
         destination_params: names, at every depth, of params that hold a recipient, a destination or
             an amount. Usual names, such as `recipient` or `amount`, need not be listed.
+        plain_params: paths of params that name nothing, whatever their values look like.
         carries_requests: its params may hold requests of their own (batch, GraphQL, RPC), and its
             level takes that into account. Otherwise a call of an outside tool that carries requests
             is destructive.
@@ -93,6 +94,7 @@ class Tool(ABC):
     destination_params: Annotated[frozenset[Text], Example('frozenset({"recipient"})')] = (
         frozenset()
     )
+    plain_params: Annotated[frozenset[Text], Example('frozenset({"note"})')] = frozenset()
     carries_requests: Annotated[bool, Example("True")] = False
     suspends: Annotated[bool, Example("True")] = False
     cacheable_s: Annotated[Number, Field(ge=0, le=LONGEST_CACHED_S), Example("60")] = 0.0

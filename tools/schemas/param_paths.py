@@ -136,6 +136,13 @@ def list_entry_types(schema: Mapping[str, Any], param: str) -> frozenset[str]:
     return _list_named_types(entries)
 
 
+def list_value_forms(schema: Mapping[str, Any], param: str) -> list[Mapping[str, Any]]:
+    """List the schemas of the values at the path, or of the entries of lists there; none if the
+    schema does not have it."""
+    nodes = _find_nodes(schema, param, "")
+    return [item for node in nodes for item in _enter_lists(node, schema)]
+
+
 def _find_nodes(schema: Mapping[str, Any], param: str, tool: str) -> list[Mapping[str, Any]]:
     """Find the schemas of the values at the path; none if the schema does not have it."""
     nodes = list(_list_variants(schema, schema))

@@ -24,14 +24,14 @@ def explain_embedded_requests(definition: Mapping[str, Any]) -> str | None:
     }
     known = {where: text for where, text in names.items() if isinstance(text, str)}
     return detect_embedded_requests(
-        known, _get_schema(definition), only_reads=definition.get("method") in _READS
+        known, get_schema(definition), only_reads=definition.get("method") in _READS
     )
 
 
 def explain_exfiltration(definition: Mapping[str, Any]) -> str | None:
     """Return why the tool may send data to any address, as part of a sentence; None if it
     cannot."""
-    if named := sorted(find_address_params(_get_schema(definition))):
+    if named := sorted(find_address_params(get_schema(definition))):
         more = "…" if len(named) > _MAX_NAMED else ""
         return f"its params name addresses: {', '.join(named[:_MAX_NAMED])}{more}"
     annotations = definition.get("annotations")
@@ -50,6 +50,7 @@ def list_risks(definition: Mapping[str, Any]) -> Iterator[str]:
         )
 
 
-def _get_schema(definition: Mapping[str, Any]) -> Mapping[str, Any]:
+def get_schema(definition: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the schema of the params in the definition of a source's tool."""
     schema = definition.get("input_schema") or definition.get("params")
     return schema if isinstance(schema, Mapping) else {}

@@ -5,13 +5,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tools.contract import Level
-from tools.contract.destinations import is_destination
+from tools.contract.param_naming import DESCRIPTIONS, FirstNaming, Naming
+from tools.contract.value_shapes import is_name
 from tools.toolbox.conditions import OF_GRANTS, Condition, Rule
 from tools.toolbox.grant_conditions import EarlierFacts, find_broken, list_value_paths
 from tools.toolbox.grant_sources import is_fixing
 from tools.toolbox.objections import Objection
 from tools.toolbox.permissions import Cause, CauseKind
-from tools.toolbox.provenance import Provenance, SeenIn, is_name
+from tools.toolbox.provenance import Provenance, SeenIn
 from tools.toolbox.value_readings import Reading
 
 COMPARISONS = frozenset(
@@ -64,8 +65,7 @@ class AskingCall:
 
     Attributes:
         provenance: where the values of the params were seen before; None if that is not known.
-        destinations: names of params that hold a recipient, a destination or an amount, besides the
-            usual names.
+        naming: tells which params name something, so that they need a condition.
         defaults: the paths whose null is the tool's default, so that it says nothing; None for a
             call recorded when every null counted as absent.
         facts: what the run had seen before the call; None if that is not known.
@@ -80,7 +80,7 @@ class AskingCall:
     params: Mapping[str, Any]
     causes: tuple[Cause, ...]
     provenance: Provenance | None = None
-    destinations: frozenset[str] = field(default_factory=frozenset)
+    naming: Naming = field(default_factory=FirstNaming)
     defaults: frozenset[str] | None = frozenset()
     facts: EarlierFacts | None = None
 
@@ -141,11 +141,6 @@ def list_paths(params: Mapping[str, Any]) -> frozenset[str] | None:
     return None if None in found else frozenset(path for path in found if path is not None)
 
 
-def list_destinations(paths: Iterable[str], named: frozenset[str]) -> frozenset[str]:
-    """List the paths of params that hold a recipient, a destination or an amount."""
-    return frozenset(path for path in paths if is_destination(path.split("."), named))
-
-
 def _find_other_call(call: AskingCall, grant: GrantTerms) -> Objection | None:
     if grant.tool != call.tool or grant.employee_id not in (None, call.employee_id):
         return Objection("the grant is for another tool or employee")
@@ -166,10 +161,8 @@ def _find_unfit_params(call: AskingCall, grant: GrantTerms) -> Objection | None:
         return Objection("the call has parameters that the grant does not allow")
     if (broken := find_broken(grant.conditions, call.params, call.facts)) is not None:
         return broken
-    if free := list_destinations(grant.free_params, call.destinations):
-        return Objection(
-            f"{min(free)} names a recipient, a destination or an amount, and has no condition"
-        )
+    if free := call.naming.find_naming(grant.free_params, call.params):
+        return Objection(f"{min(free)} {DESCRIPTIONS[free[min(free)]]}, and has no condition")
     return _find_outside(call, grant)
 
 

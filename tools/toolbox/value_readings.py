@@ -10,7 +10,7 @@ from __future__ import annotations
 import posixpath
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal, InvalidOperation
 from enum import IntEnum
 from functools import lru_cache
@@ -461,9 +461,13 @@ def _is_whole_host(authority: str) -> bool:
 # Values in provenance
 
 
-def read_plainly(text: str) -> str:
-    """Return the text with escapes decoded and look-alikes replaced; unchanged if unreadable."""
+def read_plainly(text: str, fold: Callable[[str], str] = fold_characters) -> str:
+    """Return the text with escapes decoded and look-alikes replaced; unchanged if unreadable.
+
+    Args:
+        fold: replaces look-alikes.
+    """
     if len(text) > LONGEST_READ or (text.isascii() and "%" not in text and "\\u" not in text):
         return text
     decoded = decode_completely(text) if "%" in text or "\\u" in text else text
-    return text if decoded is None else fold_characters(decoded)
+    return text if decoded is None else fold(decoded)

@@ -105,8 +105,8 @@ class CardReading:
     Attributes:
         contacts: the contacts that the call would write to a target or use.
         target_keys: a key for each target, the same on every card that affects this target.
-        has_outside_destination: True if a value from outside names a recipient, a destination or an
-            amount.
+        has_outside_destination: True if a value from outside names a recipient, a destination, an
+            account, a right, an amount or a command.
         folds_parts: True if the card folds a part, which must be opened before approval.
         names: the values that readers could take for a record's name.
         records: the records that the call affects.

@@ -22,8 +22,11 @@ from agents.standing_grants.past_calls import find_covered_cards
 from agents.standing_grants.preapprovals import IN_FORCE
 from agents.standing_grants.proposals import (
     check_proposal,
+    describe_need,
+    find_naming,
     find_need_of_decision,
     find_tool,
+    load_used_params,
     propose_from_card,
 )
 from agents.web.grants.grant_form import (
@@ -42,7 +45,7 @@ from agents.web.grants.origin_rows import list_offered
 from agents.web.grants.terms import describe_grants, describe_suggestions, describe_terms
 from agents.web.views.pages import member_view, read_newest, render_page
 from agents.web.views.simulator import show_simulation
-from tools.contract import Level
+from tools.contract import Level, Tool
 
 MAX_LISTED = 20
 """The most past cards that the preview lists."""
@@ -167,6 +170,7 @@ def _render_form(
             if row.offers_fields and tool is not None
         },
         "lookup_choices": LOOKUP_CHOICES,
+        "reasons": _describe_needs(member, tool, form),
         "seen": hash_form(form),
         "refusal": refusal,
         "choices": CHOICES,
@@ -176,6 +180,15 @@ def _render_form(
         **_list_choices(member),
     }
     return render_page(request, member, "grants/new.html", context)
+
+
+def _describe_needs(member: Membership, tool: Tool | None, form: GrantForm) -> dict[str, str]:
+    """Explain, by path, why params of the form need a condition."""
+    if tool is None:
+        return {}
+    paths = {row.path for row in form.rows}
+    naming = find_naming(tool, paths, load_used_params(member.organization_id, tool))
+    return {path: f"It {describe_need(kind)}" for path, kind in naming.items()}
 
 
 def _preview(member: Membership, form: GrantForm) -> dict[str, Any]:

@@ -87,6 +87,7 @@ WRONG: dict[str, tuple[Any, str]] = {
     "open_world": (2, "open_world is 2."),
     "returns_outside_text": ("", "returns_outside_text is ''."),
     "destination_params": ([1], "destination_params is [1]."),
+    "plain_params": ("note", "plain_params is 'note'."),
     "carries_requests": (object(), "carries_requests is a value of type object."),
     "suspends": ("later", "suspends is 'later'."),
     "cacheable_s": (float("nan"), "cacheable_s is nan."),

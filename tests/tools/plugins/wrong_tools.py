@@ -104,6 +104,7 @@ WRONG_ATTRIBUTES: dict[str, Any] = {
     "open_world": 2,
     "returns_outside_text": "",
     "destination_params": [1],
+    "plain_params": "note",
     "carries_requests": object(),
     "suspends": "later",
     "cacheable_s": NAN,

@@ -14,6 +14,7 @@ from tests.features import feature
 from tests.tools.toolbox.configurations import AnyTool
 from tests.tools.toolbox.granted import Case, answers, make_case
 from tools.contract import Level, Tool
+from tools.contract.param_naming import FirstNaming
 from tools.toolbox import Condition, Rule
 from tools.toolbox.objections import Objection
 from tools.toolbox.permissions import Cause, CauseKind, Grants, Policy, judge_call
@@ -103,7 +104,7 @@ def test_each_term_must_match(changed: GrantTerms) -> None:
         replace(CALL, provenance=Provenance(unsearched=1)),
         replace(CALL, provenance=Provenance(is_partial=True)),
         replace(CALL, provenance=Provenance(unlisted=(OutsideKeys("record_id", "Page", ("k",)),))),
-        replace(CALL, destinations=frozenset({"record_id"})),
+        replace(CALL, naming=FirstNaming(frozenset({"record_id"}))),
         replace(CALL, params={**CALL.params, "reason": "x"}),
     ],
 )

@@ -3,11 +3,10 @@
 from tools.toolbox.provenance.matching import OwnData, SeenText, SourceIndex, find_own_data, trace
 from tools.toolbox.provenance.parts import list_leaves, list_offered, make_key
 from tools.toolbox.provenance.sightings import Provenance, SeenIn, Sighting
-from tools.toolbox.provenance.unseen_names import TIME, find_unseen_names, is_name
+from tools.toolbox.provenance.unseen_names import find_unseen_names
 from tools.toolbox.provenance.unseen_text import has_unseen_text
 
 __all__ = [
-    "TIME",
     "OwnData",
     "Provenance",
     "SeenIn",
@@ -17,7 +16,6 @@ __all__ = [
     "find_own_data",
     "find_unseen_names",
     "has_unseen_text",
-    "is_name",
     "list_leaves",
     "list_offered",
     "make_key",

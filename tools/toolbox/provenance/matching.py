@@ -13,6 +13,7 @@ from functools import cached_property, lru_cache, partial
 from itertools import accumulate
 from typing import Any
 
+from tools.contract.param_naming import ParamNaming
 from tools.toolbox.provenance.folding import fold_text, fold_words, is_bounded, unescape_json
 from tools.toolbox.provenance.parts import Leaf, Needle, Part, list_leaves
 from tools.toolbox.provenance.sightings import Provenance, SeenIn, Sighting
@@ -207,10 +208,10 @@ def trace(
     index: SourceIndex,
     params: Mapping[str, Any],
     offered: frozenset[Any] = frozenset(),
-    named: frozenset[str] = frozenset(),
+    naming: ParamNaming | None = None,
 ) -> Provenance:
-    """Find the origin of each value in the params; see `list_leaves` for `offered` and `named`."""
-    found = list_leaves(params, offered, named)
+    """Find the origin of each value in the params; see `list_leaves` for `offered` and `naming`."""
+    found = list_leaves(params, offered, naming)
     is_many = _has_many(found.leaves)
     sightings = [
         sighting for leaf in found.leaves for sighting in _trace_leaf(index, leaf, is_many)
@@ -235,7 +236,7 @@ def find_own_data(
             given result from outside.
     """
     found: list[str] = []
-    listed = list_leaves(params, offered, frozenset())
+    listed = list_leaves(params, offered)
     is_many = _has_many(listed.leaves)
 
     def is_known(part: Part) -> bool:

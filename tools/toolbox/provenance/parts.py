@@ -10,7 +10,7 @@ from itertools import chain, islice
 from typing import Any
 from urllib.parse import unquote
 
-from tools.contract.destinations import is_destination
+from tools.contract.param_naming import ParamNaming
 from tools.toolbox.provenance.folding import split_words
 from tools.toolbox.value_readings import LONGEST_NUMBER, read_numbers, read_plainly
 
@@ -132,21 +132,23 @@ class LeafList:
 
 
 def list_leaves(
-    params: Mapping[str, Any], offered: frozenset[Any], named: frozenset[str]
+    params: Mapping[str, Any], offered: frozenset[Any], naming: ParamNaming | None = None
 ) -> LeafList:
     """List each value worth looking for, up to `MAX_LEAVES`.
 
     Args:
         offered: values that the tool's own definition offers, such as those of an enum; a match
             says nothing about their origin.
-        named: names of params that hold a recipient or a destination, besides the usual ones.
+        naming: tells whether a value from outside must stand out; None to judge by known names
+            alone.
     """
     leaves, unread = list[Leaf](), 0
+    naming = naming or ParamNaming({}, is_known=True)
     values = walk_values(params)
     for path, names, value in values:
         if value in offered:
             continue
-        stands_out = is_destination(names, named)
+        stands_out = naming.stands_out(names, value)
         whole = _read_whole(value, stands_out)
         found = _list_parts(value, whole) if isinstance(value, str) else iter(())
         if isinstance(value, str) and (plain := read_plainly(value)) != value:

@@ -33,7 +33,7 @@ class Sighting:
         path: the place in the params, such as `records.2.email`; entries of lists are numbered from
             0.
         param: the same place without numbers, as conditions name it.
-        stands_out: the param names a recipient, a destination or an amount.
+        stands_out: the param names a recipient, destination, account, right, amount or command.
         tool, call_id, run_id: the call whose result has the value; empty if the origin is not a
             call.
         title: the tool's name for people, or another description of the source.

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
 
+from tools.contract.value_shapes import TIME, fold_figures, is_name
 from tools.toolbox.provenance.folding import split_words
 from tools.toolbox.provenance.matching import SourceIndex
 from tools.toolbox.provenance.parts import (
@@ -18,11 +19,6 @@ from tools.toolbox.provenance.parts import (
 )
 from tools.toolbox.value_readings import read_plainly
 
-TIME = re.compile(
-    r"\d{4}-\d\d(-\d\d)?([T ]\d\d:\d\d[\d:.Z+-]*)?|\d\d?:\d\d(:\d\d)?|-?\d{1,3}([.,]\d+)?%?"
-)
-"""A date, a time or a small number, which names nothing."""
-_ADDRESS = re.compile(r"\w[@/\\:]+\w|\w\.\w|^[@#]\w|\w_\w")
 _JOINED = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)+")
 """Words joined by hyphens: as a whole value the name of something, in a sentence an ordinary
 word."""
@@ -33,15 +29,6 @@ _ORDINARY = re.compile(
 """What sentences contain besides words: 2nd, €20, 24/12/2026, and/or, e.g."""
 _BETWEEN_WORDS = re.compile(r"[\s,;|<>()\[\]{}\"\u2018-\u201f'`]+")
 _AROUND_WORDS = ".:!?*"
-
-
-def is_name(text: str) -> bool:
-    """Return True for a text that has the shape of an id or an address: one word with digits, or
-    with signs between its parts."""
-    word = text.strip()
-    if not word or any(char.isspace() for char in word) or TIME.fullmatch(word):
-        return False
-    return any(char.isdecimal() for char in word) or _ADDRESS.search(word) is not None
 
 
 def find_unseen_names(
@@ -67,7 +54,7 @@ def find_unseen_names(
 
 def _list_names(value: str) -> Iterator[str]:
     """Yield the words of a value that have the shape of a name."""
-    text = read_plainly(value).strip()
+    text = read_plainly(value, fold_figures).strip()
     if TIME.fullmatch(text):
         return
     words = [word for each in _BETWEEN_WORDS.split(text) if (word := each.strip(_AROUND_WORDS))]
