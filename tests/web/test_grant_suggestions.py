@@ -24,7 +24,7 @@ from tests.world import World, change
 
 pytestmark = [pytest.mark.django_db, pytest.mark.once]
 
-PHONES = ("+1 555 0100", "+1 555 0101", "+1 555 0102", "+1 555 0103", "+1 555 0104")
+PHONES = ("+1 555 0100", "+1 555 0101", "+1 555 0100", "+1 555 0101", "+1 555 0100")
 BULK = UUID(int=1)
 
 
