@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from agents.insight.value_origins import (
     MAX_VALUES,
-    Lookup,
+    KnownFacts,
     OriginSearch,
     ParamValues,
     Sample,
@@ -45,12 +45,12 @@ class TermsMaker:
 
     Attributes:
         reads: the reads from whose results values may come, by name.
-        lookups: the results that were read before.
+        known: what was found out about the calls.
     """
 
     tool: Tool
     reads: Mapping[str, Tool]
-    lookups: dict[int, Lookup] = field(default_factory=dict)
+    known: KnownFacts = field(default_factory=KnownFacts)
 
     def propose(self, calls: Sequence[PastCall], least: int) -> ProposedGrant | None:
         """Propose the narrowest terms that cover as many of the calls as possible; None if they
@@ -83,7 +83,7 @@ class TermsMaker:
         named = self.tool.destination_params | self.tool.address_params
         narrowing = _Narrowing(
             self.tool,
-            OriginSearch(self.reads, self.lookups),
+            OriginSearch(self.reads, self.known),
             list_destinations(paths, named),
             least,
         )
@@ -178,15 +178,24 @@ class _Narrowing:
         if is_measured:
             bounds = ((Rule.MINIMUM, min(leaves)), (Rule.MAXIMUM, max(leaves)))
             return _Narrowed([Condition(values.path, *bound) for bound in bounds], every)
+        return self._narrow_openly(values, leaves, outside)
+
+    def _narrow_openly(
+        self, values: ParamValues, leaves: Sequence[Any], outside: frozenset[int]
+    ) -> _Narrowed:
+        """Narrow a param whose values have nothing else in common: to a host, to nothing for a
+        text, or to its values if some repeat."""
+        every = frozenset(range(len(values.samples)))
         is_destination = values.path in self.destinations
         host = self._find_host(values.path, leaves) if is_destination else None
         if host is not None:
             return _Narrowed([values.build(Rule.HOST, host)], every - outside)
+        if not is_destination and sum(map(_is_plain_text, leaves)) * 2 > len(leaves):
+            return _Narrowed([], every - outside)
         different = list_different(values.values)
-        if len(different) <= min(MAX_VALUES, len(every) - 1):
-            return _Narrowed([Condition(values.path, Rule.ONE_OF, different)], every)
-        is_free = not is_destination and sum(map(_is_plain_text, leaves)) * 2 > len(leaves)
-        return _Narrowed([], every - outside if is_free else frozenset())
+        if len(different) > min(MAX_VALUES, len(every) - 1):
+            return _Narrowed([], frozenset())
+        return _Narrowed([Condition(values.path, Rule.ONE_OF, different)], every)
 
     def _is_measured(self, values: ParamValues) -> bool:
         """Return True for numbers that measure something; large whole numbers name things, unless

@@ -36,7 +36,7 @@ PERIOD = timedelta(days=30)
 SHORTEST_LOOK = timedelta(seconds=2)
 """The shortest time for a careful approval. A faster approval may be careless, and does not
 count."""
-MAX_COMPARED = 100
+MAX_COMPARED = 50
 """The most approvals, the newest, from which one suggestion is made."""
 MAX_NARROWED = 5
 """The most denied calls for which one suggestion is made narrower."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -66,11 +66,41 @@ class _Field(NamedTuple):
     path: str
 
 
+@dataclass
+class KnownFacts:
+    """What searches in the same calls have found, so that they do it once.
+
+    Attributes:
+        lookups: the results of reads, by call.
+        met: whether params, by their identity, meet a condition, as JSON.
+    """
+
+    lookups: dict[int, Lookup] = field(default_factory=dict)
+    met: dict[tuple[int, str], bool] = field(default_factory=dict)
+
+    def list_covered(self, condition: Condition, samples: Sequence[Sample]) -> frozenset[int]:
+        """List the numbers of the samples that meet the condition."""
+        found, words = set[int](), canonical_json(condition.as_json())
+        for number, sample in enumerate(samples):
+            key = (id(sample.params), words)
+            if key not in self.met:
+                broken = find_broken((condition,), sample.params, sample.facts)
+                self.met[key] = broken is None
+            if self.met[key]:
+                found.add(number)
+        return frozenset(found)
+
+
 @dataclass(frozen=True)
 class Lookup:
-    """A result of a read, with its fields by value and the values of each field."""
+    """A result of a read, with its fields by value and the values of each field.
+
+    Attributes:
+        params: the params of its call, without nulls.
+    """
 
     recorded: RecordedResult
+    params: Mapping[str, Any]
     fields: Mapping[Any, set[str]]
     values: Mapping[str, set[Any]]
 
@@ -145,14 +175,6 @@ class ParamValues:
         is_plain = not isinstance(value, dict)
         return Condition(self.path, rule, value if is_plain else value | {"also": self._also})
 
-    def list_covered(self, condition: Condition) -> frozenset[int]:
-        """List the numbers of the samples that meet the condition."""
-        return frozenset(
-            number
-            for number, sample in enumerate(self.samples)
-            if find_broken((condition,), sample.params, sample.facts) is None
-        )
-
 
 class OriginSearch:
     """A search for the origins of values in calls of one tool.
@@ -161,11 +183,11 @@ class OriginSearch:
 
     Args:
         reads: the tools whose results may have the values, by name.
-        lookups: the results that were read before, by call, to which new ones are added.
+        known: what earlier searches have found, to which this one adds.
     """
 
-    def __init__(self, reads: Mapping[str, Tool], lookups: dict[int, Lookup]) -> None:
-        self._reads, self._lookups = reads, lookups
+    def __init__(self, reads: Mapping[str, Tool], known: KnownFacts) -> None:
+        self._reads, self._known = reads, known
         self._wheres: dict[str, tuple[Condition, ...]] = {}
         self._open: set[str] = set()
 
@@ -175,7 +197,7 @@ class OriginSearch:
         if not values.is_named:
             return None
         typed = values.build(Rule.TYPED, {})
-        found = [Found(typed, values.list_covered(typed))]
+        found = [Found(typed, self._known.list_covered(typed, values.samples))]
         if depth <= DEEPEST_SEARCH:
             found += self._find_sources(values, depth)
         best = max(found, key=lambda each: len(each.covered))
@@ -186,12 +208,12 @@ class OriginSearch:
         hits = self._find_hits(values)
         chosen: list[ValueSource] = []
         covered: frozenset[int] = frozenset()
-        for field in sorted(hits, key=lambda each: _rank(each, hits[each], values.path)):
+        for place in sorted(hits, key=lambda each: _rank(each, hits[each], values.path)):
             if len(chosen) == MAX_FIELDS or covered >= values.full:
                 break
-            if len(hits[field].keys() - covered) < LEAST_SUPPORT:
+            if len(hits[place].keys() - covered) < LEAST_SUPPORT:
                 continue
-            found = self._build_source(values, field, hits[field], depth)
+            found = self._build_source(values, place, hits[place], depth)
             if found is not None and len(found[1] - covered) >= LEAST_SUPPORT:
                 chosen.append(found[0])
                 covered |= found[1]
@@ -202,7 +224,8 @@ class OriginSearch:
         condition = values.build(Rule.COMES_FROM, {"sources": sources})
         empty = frozenset(range(len(values.samples))) - values.full
         is_first = depth == 1  # the results before an inner call are known to the search alone
-        return [Found(condition, values.list_covered(condition) if is_first else covered | empty)]
+        exact = self._known.list_covered(condition, values.samples) if is_first else None
+        return [Found(condition, covered | empty if exact is None else exact)]
 
     def _find_hits(self, values: ParamValues) -> dict[_Field, _Hits]:
         """Find the fields that have all values of at least two samples, at most six, those with
@@ -222,8 +245,8 @@ class OriginSearch:
                     if mine is None
                     else {f: [*hits, here[f]] for f, hits in mine.items() if f in here}
                 )
-            for field, hits in (mine or {}).items():
-                found[field][number] = hits
+            for place, hits in (mine or {}).items():
+                found[place][number] = hits
         kept = [field for field, hits in found.items() if len(hits) >= LEAST_SUPPORT]
         kept.sort(key=lambda each: _rank(each, found[each], values.path))
         return {field: found[field] for field in kept[:MAX_TRIED]}
@@ -234,9 +257,10 @@ class OriginSearch:
         for result in sample.facts.list_all_results():
             is_early = sample.before is None or result.pass_number < sample.before
             if is_early and result.tool in self._reads and result.tool not in self._open:
-                if result.call_id not in self._lookups:
-                    self._lookups[result.call_id] = _read_result(result)
-                found.append(self._lookups[result.call_id])
+                lookups = self._known.lookups
+                if result.call_id not in lookups:
+                    lookups[result.call_id] = _read_result(result)
+                found.append(lookups[result.call_id])
         return found
 
     def _build_source(
@@ -246,7 +270,7 @@ class OriginSearch:
         samples whose lookups meet them. None if the calls have nothing in common."""
         reads = {
             hit.lookup.recorded.call_id: Sample(
-                drop_nulls(hit.lookup.recorded.params),
+                hit.lookup.params,
                 values.samples[number].facts,
                 hit.lookup.recorded.pass_number,
             )
@@ -334,7 +358,7 @@ def _read_result(result: RecordedResult) -> Lookup:
     for path, value in list_value_places(result.data):
         fields[_make_key(value)].add(path)
         values[path].add(_make_key(value))
-    return Lookup(result, fields, values)
+    return Lookup(result, drop_nulls(result.params), fields, values)
 
 
 def _make_key(value: Any) -> Any:

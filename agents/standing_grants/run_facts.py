@@ -69,7 +69,7 @@ class RunResults:
 
     def __init__(self) -> None:
         self._loaded: dict[tuple[int, str], list[_ResultRow]] = {}
-        self._whole: set[int] = set()
+        self._whole: dict[int, list[str]] = {}
         self._writes: dict[int, list[RecordedWrite]] = {}
         self._messages: dict[int, list[_MessageRow]] = {}
 
@@ -84,7 +84,7 @@ class RunResults:
                 self._loaded[pk, tool] = found.get((pk, tool), [])
         while len(self._loaded) > max(MAX_RUNS, len(run_ids) * 2):
             oldest = next(iter(self._loaded))
-            self._whole.discard(oldest[0])
+            self._whole.pop(oldest[0], None)
             del self._loaded[oldest]
 
     def load_all(self, run_ids: Collection[int]) -> None:
@@ -93,8 +93,10 @@ class RunResults:
         missing = [pk for pk in run_ids if pk not in self._whole]
         if not missing:
             return
-        self._loaded.update(_load_results(missing))
-        self._whole.update(missing)
+        self._whole.update({pk: [] for pk in missing})
+        for place, rows in _load_results(missing).items():
+            self._loaded[place] = rows
+            self._whole[place[0]].append(place[1])
         self._writes.update(_load_writes(missing))
         self._messages.update(_load_messages(missing))
 
@@ -107,7 +109,7 @@ class RunResults:
     def list_tools(self, run_id: int) -> list[str]:
         """List the tools with results in the run."""
         self.load_all([run_id])
-        return [tool for pk, tool in self._loaded if pk == run_id]
+        return self._whole[run_id]
 
     def list_writes(self, run_id: int) -> list[RecordedWrite]:
         """List the calls of the run's task that have changed something, or may have."""

@@ -1,0 +1,121 @@
+"""The order of the sentences in a standing grant's form, and the names of their params for
+people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from agents.web.grants.grant_form import ABSENT, ANY, GrantForm, SentenceRow
+from agents.web.panel.call_inputs import RECORD_PARAMS, label_path, load_names
+from tools.contract import Tool
+from tools.toolbox.conditions import Rule
+from tools.toolbox.standing_grants import list_destinations
+
+MAX_OPEN = 6
+"""The most sentences that the form shows before the folded ones."""
+
+
+@dataclass(frozen=True)
+class NamedRow:
+    """A sentence with the name of its param for people.
+
+    Attributes:
+        label: the param's title in the schema, or its name in words.
+        value_name: the name of the record whose id is the value; empty for other values.
+    """
+
+    row: SentenceRow
+    label: str
+    value_name: str = ""
+
+    @property
+    def is_renamed(self) -> bool:
+        """True if the label is a title, which may say something else than the name."""
+        return self.label != label_path(self.row.path)
+
+
+@dataclass(frozen=True)
+class ArrangedRows:
+    """The sentences of the form in their order.
+
+    Attributes:
+        first: those that vary, name something or lack a value.
+        folded: the others.
+        absent: those about params that calls must not have.
+    """
+
+    first: tuple[NamedRow, ...] = ()
+    folded: tuple[NamedRow, ...] = ()
+    absent: tuple[NamedRow, ...] = ()
+
+    @property
+    def free(self) -> list[str]:
+        """The labels of the params that may have any value."""
+        return [each.label for each in (*self.first, *self.folded) if each.row.rule == ANY]
+
+    @property
+    def limited(self) -> list[str]:
+        """The labels of the params with a condition that allows several values."""
+        rows = (*self.first, *self.folded)
+        return [each.label for each in rows if each.row.rule not in (ANY, Rule.EQUALS)]
+
+    @property
+    def fixed(self) -> int:
+        """The number of the params with exactly one value."""
+        rows = (*self.first, *self.folded)
+        return sum(each.row.rule == Rule.EQUALS for each in rows)
+
+    @property
+    def are_all_fixed(self) -> bool:
+        """True if each folded param has exactly one value."""
+        return all(each.row.rule == Rule.EQUALS for each in self.folded)
+
+
+def arrange_rows(organization_id: int, form: GrantForm, tool: Tool | None) -> ArrangedRows:
+    """Arrange the sentences of the form: those that vary or name something come first, and are
+    shown; costs at most one query, for the names of records."""
+    rows = _name_rows(organization_id, form.rows, tool)
+    named = tool.destination_params | tool.address_params if tool else frozenset[str]()
+    destinations = list_destinations((row.path for row in form.rows), named)
+    absent = tuple(each for each in rows if each.row.rule == ABSENT)
+    present = [each for each in rows if each.row.rule != ABSENT]
+    present.sort(key=lambda each: _rank(each.row, destinations))
+    kept = sum(_rank(each.row, destinations) < _FIXED for each in present)
+    if len(present) <= MAX_OPEN:
+        kept = len(present)
+    kept = min(kept, MAX_OPEN)
+    return ArrangedRows(tuple(present[:kept]), tuple(present[kept:]), absent)
+
+
+_FIXED = 3
+
+
+def _rank(row: SentenceRow, destinations: frozenset[str]) -> int:
+    """Return the place of the sentence: without a value, with several values, naming something,
+    others."""
+    if row.rule == Rule.EQUALS and not row.value:
+        return 0
+    if row.rule != Rule.EQUALS:
+        return 1
+    return 2 if row.path in destinations else _FIXED
+
+
+def _name_rows(
+    organization_id: int, rows: Sequence[SentenceRow], tool: Tool | None
+) -> list[NamedRow]:
+    names = load_names(organization_id, _list_ids(rows, tool))
+    return [
+        NamedRow(
+            row,
+            label_path(row.path, tool),
+            names.get(row.value, "") if row.path in RECORD_PARAMS else "",
+        )
+        for row in rows
+    ]
+
+
+def _list_ids(rows: Iterable[SentenceRow], tool: Tool | None) -> list[str]:
+    if tool is None or tool.is_from_outside:
+        return []
+    return [row.value for row in rows if row.path in RECORD_PARAMS]
