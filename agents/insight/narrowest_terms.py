@@ -91,12 +91,17 @@ class TermsMaker:
         covered = frozenset(range(len(calls)))
         for path in paths:
             values, numbers = _read_values(path, calls, present)
+            others = covered.difference(numbers)
+            if 2 * len(numbers) < len(calls):
+                covered = others  # most calls leave the param out, so the terms do as well
+                continue
             outside = frozenset(
                 place for place, each in enumerate(numbers) if _is_from_outside(calls[each], path)
             )
             found = narrowing.narrow(values, outside)
             conditions += found.conditions
             covered &= frozenset(numbers[each] for each in found.covered)
+            covered |= others if not found.conditions and found.covered else frozenset()
         checked = tuple(read_grant_condition(each.as_json()) for each in conditions)
         proposal = replace(
             base, params=tuple(paths), conditions=checked, lifetime=timedelta(days=MAX_DAYS)
