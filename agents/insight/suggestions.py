@@ -170,7 +170,7 @@ def _load_approved(
 
 
 @dataclass(frozen=True)
-class _Group:
+class _CardGroup:
     """Considered approvals of one employee and shape, newest first.
 
     Attributes:
@@ -186,7 +186,7 @@ class _Group:
     def pair(self) -> tuple[int, str]:
         return self.cards[0].call.pair
 
-    def keep_runs(self, run_ids: Collection[int]) -> _Group:
+    def keep_runs(self, run_ids: Collection[int]) -> _CardGroup:
         """Return the group with the cards of these runs only."""
         kept = [
             (card, call)
@@ -246,7 +246,7 @@ class _Search:
         )
         return [each for each in found if each is not None]
 
-    def _select(self, cards: Sequence[_Approved]) -> _Group | None:
+    def _select(self, cards: Sequence[_Approved]) -> _CardGroup | None:
         """Select the considered approvals; None if too few were considered, or if no standing grant
         can cover them."""
         considered = [card for card in cards if card.is_considered]
@@ -260,9 +260,9 @@ class _Search:
             return None
         newest = considered[:MAX_COMPARED]
         calls = [card.call.as_past_call(self.results) for card in newest]
-        return _Group(TermsMaker(tool, self._list_reads(tool)), considered, calls)
+        return _CardGroup(TermsMaker(tool, self._list_reads(tool)), considered, calls)
 
-    def _build(self, group: _Group, denied: Sequence[CallColumns]) -> Suggestion | None:
+    def _build(self, group: _CardGroup, denied: Sequence[CallColumns]) -> Suggestion | None:
         """Build the suggestion that would have approved none of the denied calls; None if there is
         none, or if it would only repeat what was approved."""
         refused = [call.as_past_call(self.results) for call in denied]
@@ -283,7 +283,7 @@ class _Search:
             calls = leave_out(group.maker, calls, wrong)
         return None
 
-    def _list_covered(self, group: _Group, matcher: GrantMatcher) -> tuple[int, ...]:
+    def _list_covered(self, group: _CardGroup, matcher: GrantMatcher) -> tuple[int, ...]:
         """List the cards that the terms would have approved."""
         pairs = zip(group.cards, group.calls, strict=False)
         covered = [card.pk for card, call in pairs if matcher.covers(call)]

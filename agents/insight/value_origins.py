@@ -105,14 +105,14 @@ class Lookup:
     values: Mapping[str, set[Any]]
 
 
-class _Hit(NamedTuple):
+class _FieldHit(NamedTuple):
     """A value and the result that has it in a field."""
 
     lookup: Lookup
     key: Any
 
 
-_Hits = dict[int, list[_Hit]]
+_FieldHits = dict[int, list[_FieldHit]]
 """By the number of the sample, each of its values with the newest result that has it."""
 
 
@@ -227,16 +227,16 @@ class OriginSearch:
         exact = self._known.list_covered(condition, values.samples) if is_first else None
         return [Found(condition, covered | empty if exact is None else exact)]
 
-    def _find_hits(self, values: ParamValues) -> dict[_Field, _Hits]:
+    def _find_hits(self, values: ParamValues) -> dict[_Field, _FieldHits]:
         """Find the fields that have all values of at least two samples, at most six, those with
         the most first."""
-        found: defaultdict[_Field, _Hits] = defaultdict(dict)
+        found: defaultdict[_Field, _FieldHits] = defaultdict(dict)
         for number in values.full:
             lookups = self._list_lookups(values.samples[number])
-            mine: dict[_Field, list[_Hit]] | None = None
+            mine: dict[_Field, list[_FieldHit]] | None = None
             for key in map(_make_key, values.leaves[number]):
                 here = {
-                    _Field(each.recorded.tool, path): _Hit(each, key)
+                    _Field(each.recorded.tool, path): _FieldHit(each, key)
                     for each in reversed(lookups)
                     for path in each.fields.get(key, ())
                 }
@@ -264,7 +264,7 @@ class OriginSearch:
         return found
 
     def _build_source(
-        self, values: ParamValues, field: _Field, hits: _Hits, depth: int
+        self, values: ParamValues, field: _Field, hits: _FieldHits, depth: int
     ) -> tuple[ValueSource, frozenset[int]] | None:
         """Build the source with the conditions on its calls; return it with the numbers of the
         samples whose lookups meet them. None if the calls have nothing in common."""
@@ -324,7 +324,7 @@ def _can_name(value: Any) -> bool:
     return is_number(value)
 
 
-def _rank(field: _Field, hits: _Hits, param: str) -> tuple[Any, ...]:
+def _rank(field: _Field, hits: _FieldHits, param: str) -> tuple[Any, ...]:
     """Return the key by which fields are sorted: those with most values, with the name of the
     param, and with a single value come first."""
     name = param.rpartition(".")[2].rstrip("_").lower()
@@ -332,7 +332,7 @@ def _rank(field: _Field, hits: _Hits, param: str) -> tuple[Any, ...]:
     return -len(hits), not is_alike, not _is_only(field, hits), field.path.count("."), field
 
 
-def _is_only(field: _Field, hits: _Hits) -> bool:
+def _is_only(field: _Field, hits: _FieldHits) -> bool:
     """Return True if no result had another value in the field."""
     return all(hit.lookup.values[field.path] == {hit.key} for mine in hits.values() for hit in mine)
 
