@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import unicodedata
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -33,6 +35,8 @@ from tools.toolbox.standing_grants import list_destinations
 
 SMALLEST_ID = 1_000
 """From here on, whole numbers name things, as ids do."""
+LONGEST_WORD = 8
+"""The fewest letters without case that are a sentence, in scripts without spaces."""
 MOST_ROUNDS = 4
 """The most times that calls which no terms cover are left out."""
 FOLDS = 5
@@ -220,10 +224,15 @@ class _Narrowing:
 
 
 def _is_plain_text(value: Any) -> bool:
-    """Return True for a text of several words, or a date or a time, which names nothing."""
+    """Return True for a text of several words, or a date or a time, which names nothing; some
+    scripts have no spaces between words."""
     if not isinstance(value, str) or is_name(value):
         return False
-    return any(char.isspace() or char.isdecimal() for char in value.strip())
+    text = value.strip()
+    if any(char.isspace() or char.isdecimal() for char in text):
+        return True
+    kinds = Counter(map(unicodedata.category, text))
+    return kinds["Po"] > 0 or kinds["Lo"] >= LONGEST_WORD
 
 
 def _is_from_outside(call: PastCall, path: str) -> bool:

@@ -163,6 +163,30 @@ class TestNumbers:
         assert find_all(shop) == []
 
 
+class TestFreeTexts:
+    @pytest.mark.parametrize(
+        "texts",
+        [
+            ["too late", "wrong colour", "not needed", "does not fit", "paid twice"],
+            [
+                "他说订单已经太晚了",
+                "客户要求取消这个订单",
+                "颜色完全不对所以取消",
+                "已经付款两次请退款",
+                "尺寸不合适需要取消",
+            ],
+        ],
+    )
+    def test_in_any_script_may_be_free(self, shop: Shop, texts: list[str]) -> None:
+        approve_each(shop, ({"order": "A-1", "reason": text} for text in texts))
+        assert read_conditions(find_one(shop), "reason") == []
+
+    @pytest.mark.parametrize("names", [["red", "blue", "green", "black", "white"], "abcde"])
+    def test_of_one_word_are_not_free(self, shop: Shop, names: list[str]) -> None:
+        approve_each(shop, ({"order": "A-1", "reason": name} for name in names))
+        assert find_all(shop) == []
+
+
 class TestValuesFromOutside:
     def reply(self, shop: Shop, number: int, reason: str) -> None:
         mail = {"id": "M-1", "text": f"Please cancel: {reason}"}
