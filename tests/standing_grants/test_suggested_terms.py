@@ -167,7 +167,7 @@ class TestFreeTexts:
     @pytest.mark.parametrize(
         "texts",
         [
-            ["too late", "wrong colour", "not needed", "does not fit", "paid twice"],
+            ["too late", "wrong color", "not needed", "does not fit", "paid twice"],
             [
                 "他说订单已经太晚了",
                 "客户要求取消这个订单",
