@@ -86,6 +86,18 @@ class TestAFormOfManyParams:
         assert "<b>Note</b> may have any value" in shown
         assert f"{MANY + 1} values stay as on this card · open" in folded
 
+    def test_does_not_say_that_a_changed_value_is_the_cards(
+        self,
+        workshop: Workshop,  # noqa: F811
+        toolbox: Toolbox,  # noqa: F811
+    ) -> None:
+        client, address = open_card(workshop, toolbox)
+        values = {**read_inputs(read_page(client, address)), "look": "1"}
+        for value, words in (("same", "as on this card"), ("other", "the same")):
+            response = client.post(address, {**values, "value.option_1": value})
+            _, folded = split_form(" ".join(response.content.decode().split()))
+            assert f"{MANY + 2} values stay {words} · open" in folded
+
     def test_opens_what_is_folded_when_it_is_refused(
         self,
         workshop: Workshop,  # noqa: F811

@@ -5,8 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
-from agents.web.grants.grant_form import ABSENT, ANY, GrantForm, SentenceRow
+from agents.platform.refusals import Invalid
+from agents.runs.models import Approval
+from agents.standing_grants.proposals import propose_equal
+from agents.web.grants.grant_form import ABSENT, ANY, GrantForm, SentenceRow, make_form
 from agents.web.panel.call_inputs import RECORD_PARAMS, label_path, load_names
 from tools.contract import Tool
 from tools.toolbox.conditions import Rule
@@ -60,11 +64,23 @@ class ArrangedRows:
         rows = (*self.first, *self.folded)
         return [each.label for each in rows if each.row.rule not in (ANY, Rule.EQUALS)]
 
+    @cached_property
+    def _fixed_rows(self) -> list[SentenceRow]:
+        rows = (each.row for each in (*self.first, *self.folded))
+        return [row for row in rows if row.rule == Rule.EQUALS]
+
     @property
     def fixed(self) -> int:
         """The number of the params with exactly one value."""
-        rows = (*self.first, *self.folded)
-        return sum(each.row.rule == Rule.EQUALS for each in rows)
+        return len(self._fixed_rows)
+
+    def keeps_values(self, card: Approval) -> bool:
+        """Return True if each param with exactly one value has the card's value."""
+        try:
+            equal = propose_equal(card.tool_call.tool, card.run.employee_id, card.params)
+        except Invalid:
+            return False
+        return set(self._fixed_rows) <= set(make_form(equal).rows)
 
     @property
     def are_all_fixed(self) -> bool:

@@ -168,13 +168,16 @@ def _render_form(request: HttpRequest, member: Membership, shown: _ShownForm) ->
     except Invalid as problem:
         refusal = refusal or problem
     card_id = parse_row_id_or_none(request.GET.get("card", "")) or 0
-    card = Approval.objects.filter(
-        organization_id=member.organization_id, pk=card_id
-    ).select_related("run")
+    card = list(
+        Approval.objects.filter(organization_id=member.organization_id, pk=card_id).select_related(
+            "run", "tool_call"
+        )
+    )
     run_ids = {form.run, *(str(each.run_id) for each in card if each.run.status not in ENDED)} - {
         ""
     }
     tool = find_tool(member.organization_id, form.tool, parse_row_id_or_none(form.employee))
+    rows = arrange_rows(member.organization_id, form, tool)
     context = {
         "form": form,
         "tool": tool,
@@ -183,9 +186,9 @@ def _render_form(request: HttpRequest, member: Membership, shown: _ShownForm) ->
             for row in (*form.rows, *form.lookups)
             if row.offers_fields and tool is not None
         },
-        "rows": arrange_rows(member.organization_id, form, tool),
+        "rows": rows,
         "label_path": label_path,
-        "is_from_card": bool(card_id),
+        "is_from_card": any(rows.keeps_values(each) for each in card),
         "check": check,
         "lookup_choices": LOOKUP_CHOICES,
         "seen": hash_form(form),
