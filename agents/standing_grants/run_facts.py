@@ -123,6 +123,8 @@ class RunResults:
         """List the messages to the run."""
         if run_id not in self._messages:
             self._messages.update(_load_messages([run_id]))
+            if len(self._messages) > MAX_RUNS:
+                del self._messages[next(iter(self._messages))]
         return self._messages[run_id]
 
     def list_typed(self, run_id: int, last_message: int, is_seen: Any) -> list[str]:
