@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any, NamedTuple
@@ -24,9 +24,9 @@ from agents.standing_grants.past_calls import GrantMatcher, PastCall
 from agents.standing_grants.preapprovals import find_default_nulls
 from agents.standing_grants.proposals import ProposedGrant, check_terms, propose_equal, read_value
 from agents.standing_grants.run_facts import PastFacts
-from tools.contract import Tool, canonical_json, find_named_hosts
+from tools.contract import Tool, canonical_json
 from tools.schemas.param_paths import list_types
-from tools.toolbox.conditions import Condition, Rule
+from tools.toolbox.conditions import Condition, Rule, find_single_host
 from tools.toolbox.grant_conditions import list_value_paths
 from tools.toolbox.grant_sources import read_grant_condition
 from tools.toolbox.param_values import is_number
@@ -196,7 +196,7 @@ class _Narrowing:
         text, or to its values if some repeat."""
         every = frozenset(range(len(values.samples)))
         is_destination = values.path in self.destinations
-        host = self._find_host(values.path, leaves) if is_destination else None
+        host = _find_host(leaves) if is_destination else None
         if host is not None:
             return _Narrowed([values.build(Rule.HOST, host)], every - outside)
         if not is_destination and sum(map(_is_plain_text, leaves)) * 2 > len(leaves):
@@ -215,12 +215,12 @@ class _Narrowing:
         are_ids = all(isinstance(each, int) and each >= SMALLEST_ID for each in numbers)
         return not are_ids or "number" in list_types(self.tool.schema, values.path)
 
-    @staticmethod
-    def _find_host(path: str, leaves: Sequence[Any]) -> str | None:
-        """Return the host of all the values; None if there is none, or several."""
-        named = frozenset({path})
-        hosts = {host for leaf in leaves for host in find_named_hosts({path: leaf}, named)}
-        return min(hosts) if len(hosts) == 1 else None
+
+def _find_host(values: Iterable[Any]) -> str | None:
+    """Return the host of all the values; None if there is none, several, or an ambiguous one."""
+    hosts = set(map(find_single_host, values))
+    host = min(hosts, key=str, default=None)
+    return host if len(hosts) == 1 and host is not None and "'" not in host else None
 
 
 def _is_plain_text(value: Any) -> bool:
