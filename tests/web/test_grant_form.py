@@ -124,4 +124,4 @@ class TestAFormOfManyParams:
 def test_the_name_of_a_record_stands_below_its_id(world: World) -> None:
     card, record = waiting_card(world), world.records[0]
     page = read_page(world.client("approver"), f"/grants/new/?card={card.pk}")
-    assert re.search(rf">{record.pk}</textarea> <span class=.small.>{record.name}</span>", page)
+    assert re.search(rf"> {record.pk}</textarea> <span class=.small.>{record.name}</span>", page)
