@@ -35,6 +35,8 @@ MAX_TRIED = 6
 """The most fields that are tried as the source of a param."""
 LONGEST_NAME = 200
 """The most characters of a text whose origin is looked for."""
+MAX_ENTRIES = 100
+"""The most entries of a list whose origins are looked for."""
 MAX_FIELDS = 3
 """The most fields that one condition names."""
 
@@ -159,9 +161,10 @@ class ParamValues:
 
     @cached_property
     def is_named(self) -> bool:
-        """True if the values can name something: they are numbers or short texts."""
+        """True if the values can name something: they are few numbers or short texts."""
         leaves = [leaf for one in self.leaves for leaf in one]
-        return bool(leaves) and all(map(_can_name, leaves))
+        is_long = any(len(one) > MAX_ENTRIES for one in self.leaves)
+        return bool(leaves) and not is_long and all(map(_can_name, leaves))
 
     def build(self, rule: Rule, value: Any) -> Condition:
         """Build the condition for the param, or for each entry of its list.
