@@ -3,12 +3,12 @@ approving."""
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from django.db.models import OuterRef, Subquery, Sum
 from django.utils import timezone
@@ -17,36 +17,41 @@ from agents.accounts.models import Membership
 from agents.employees.models import Grant
 from agents.employees.toolboxes import load_toolbox
 from agents.insight.models import EmployeeFigures, FiguresHead
-from agents.platform.refusals import Invalid
+from agents.insight.narrowest_terms import CrossCheck, TermsMaker, cross_check, leave_out
+from agents.insight.value_origins import may_bring_values
 from agents.runs.models import Approval, ApprovalKind, ApprovalStatus
 from agents.standing_grants.making import list_usable
-from agents.standing_grants.models import MAX_DAYS, StandingGrant
+from agents.standing_grants.models import StandingGrant
 from agents.standing_grants.past_calls import CallColumns, GrantMatcher, PastCall, read_past_call
-from agents.standing_grants.preapprovals import find_default_nulls
-from agents.standing_grants.proposals import (
-    ProposedGrant,
-    check_terms,
-    find_naming,
-    propose_equal,
-    read_value,
-)
-from tools.contract import Level, Tool, canonical_json, find_named_hosts
+from agents.standing_grants.proposals import ProposedGrant, read_value
+from agents.standing_grants.result_fields import is_same_source
+from agents.standing_grants.run_facts import MAX_RUNS, RunResults
+from tools.contract import Level, Tool, canonical_json
 from tools.toolbox import Toolbox
-from tools.toolbox.conditions import Condition, Rule
-from tools.toolbox.grant_conditions import list_value_paths
+from tools.toolbox.conditions import Rule
+from tools.toolbox.param_values import is_number
 
 LEAST_APPROVALS = 5
 PERIOD = timedelta(days=30)
 SHORTEST_LOOK = timedelta(seconds=2)
 """The shortest time for a careful approval. A faster approval may be careless, and does not
 count."""
-MAX_VALUES = 10
-"""The most different values that a condition "one of" may list."""
+MAX_COMPARED = 50
+"""The most approvals, the newest, from which one suggestion is made."""
+MAX_NARROWED = 5
+"""The most denied calls for which one suggestion is made narrower."""
 MAX_READ = 1_000
 """The most approvals that are read for the suggestions of one page, beginning with the newest."""
 MAX_DENIED = 500
-"""The most denials that are read, beginning with the newest; see `_keep_wholly_read`."""
+"""The most denials that are read, beginning with the newest; see `_list_unread`."""
 _APPROVED = (ApprovalStatus.APPROVED, ApprovalStatus.CONSUMED)
+
+
+class DeniedFigure(NamedTuple):
+    """The number nearest to a suggested range that a person denied."""
+
+    param: str
+    figure: int | float
 
 
 @dataclass(frozen=True)
@@ -55,26 +60,20 @@ class Suggestion:
 
     Attributes:
         cards: the ids of the approved cards, newest first.
+        check: the approvals that terms made from the others would have approved.
+        denied: the figures outside the proposal's ranges that people denied.
     """
 
     proposal: ProposedGrant
     tool: Tool
     cards: tuple[int, ...]
+    check: CrossCheck
+    denied: tuple[DeniedFigure, ...] = ()
 
     @cached_property
     def matcher(self) -> GrantMatcher:
         """The matcher that compares the proposal with past calls."""
         return GrantMatcher.of(self.proposal, self.tool)
-
-    @property
-    def pair(self) -> tuple[int | None, str]:
-        """The id of the proposal's employee, and the name of its tool."""
-        return self.proposal.employee_id, self.proposal.tool
-
-    def would_preapprove(self, call: PastCall) -> bool:
-        """Return True if the proposal would approve this call, assuming that nothing has changed
-        since the call."""
-        return self.matcher.covers(call)
 
 
 class _Approved(NamedTuple):
@@ -106,17 +105,16 @@ def find_suggestions(member: Membership, employee_id: int | None = None) -> list
     """Find the suggestions for the organization, or for one employee, sorted by their number of
     approvals, the largest first.
 
-    Costs three queries, however many shapes there are.
+    The number of queries does not depend on the number of shapes or cards.
     """
     organization_id = member.organization_id
     groups: dict[tuple[int, str], list[_Approved]] = defaultdict(list)
     for card in _load_approved(organization_id, employee_id=employee_id):
         groups[card.call.run__employee_id, card.shape].append(card)
-    toolbox = load_toolbox(organization_id)
-    found = [each for cards in groups.values() if (each := _build_suggestion(toolbox, cards))]
+    found = _Search(organization_id).build_all(groups.values())
     existing = list(list_usable(organization_id)) if found else []
     kept = [each for each in found if not _is_covered(each, existing)]
-    return sorted(_drop_denied(organization_id, kept), key=lambda each: -len(each.cards))
+    return sorted(kept, key=lambda each: -len(each.cards))
 
 
 def suggest_for_card(card: Approval) -> Suggestion | None:
@@ -124,10 +122,10 @@ def suggest_for_card(card: Approval) -> Suggestion | None:
     approved = _load_approved(
         card.organization_id, employee_id=card.run.employee_id, shape=card.shape
     )
-    found = _build_suggestion(load_toolbox(card.organization_id), approved)
-    if found is None or not found.would_preapprove(read_past_call(card)):
-        return None
-    return next(iter(_drop_denied(card.organization_id, [found])), None)
+    search = _Search(card.organization_id)
+    found = next(iter(search.build_all([approved])), None)
+    past = read_past_call(card, search.results)
+    return found if found is not None and found.matcher.covers(past) else None
 
 
 def _load_approved(
@@ -171,49 +169,192 @@ def _load_approved(
     ]
 
 
-def _drop_denied(organization_id: int, found: Iterable[Suggestion]) -> list[Suggestion]:
-    """Drop the suggestions that would have approved a call that a person denied in the last 30
-    days.
+@dataclass(frozen=True)
+class _CardGroup:
+    """Considered approvals of one employee and shape, newest first.
+
+    Attributes:
+        maker: makes terms for the tool of today.
+        calls: the newest calls, from which the suggestion is made.
+    """
+
+    maker: TermsMaker
+    cards: Sequence[_Approved]
+    calls: Sequence[PastCall]
+
+    @property
+    def pair(self) -> tuple[int, str]:
+        return self.cards[0].call.pair
+
+    def keep_runs(self, run_ids: Collection[int]) -> _CardGroup:
+        """Return the group with the cards of these runs only."""
+        kept = [
+            (card, call)
+            for card, call in zip(self.cards, self.calls, strict=False)
+            if call.run_id in run_ids
+        ]
+        return replace(self, cards=[card for card, _ in kept], calls=[call for _, call in kept])
+
+
+class _Denials(NamedTuple):
+    """The calls that people denied, by employee and tool.
+
+    Attributes:
+        unread: the employees and tools with denials that were not read.
+    """
+
+    calls: Mapping[tuple[int, str], list[CallColumns]]
+    unread: frozenset[tuple[int, str]]
+
+
+@dataclass(frozen=True)
+class _Search:
+    """A search for suggestions in one organization.
+
+    Attributes:
+        results: what the runs had seen.
+    """
+
+    organization_id: int
+    results: RunResults = field(default_factory=RunResults)
+
+    @cached_property
+    def _toolbox(self) -> Toolbox:
+        return load_toolbox(self.organization_id)
+
+    def build_all(self, approved: Iterable[Sequence[_Approved]]) -> list[Suggestion]:
+        """Build the suggestions from approved cards of one employee and shape each."""
+        groups = [group for cards in approved if (group := self._select(cards)) is not None]
+        if not groups:
+            return []
+        denied = _load_denied(self.organization_id, {group.pair for group in groups})
+        groups = [group for group in groups if group.pair not in denied.unread]
+        searched = {id(group) for group in groups if group.maker.needs_origins(group.calls)}
+        runs = [
+            call.run_id
+            for group in groups
+            if id(group) in searched
+            for call in (*denied.calls.get(group.pair, ()), *group.calls)
+        ]
+        loaded = set(list(dict.fromkeys(runs))[:MAX_RUNS])
+        self.results.load_all(loaded)
+        groups = [group.keep_runs(loaded) if id(group) in searched else group for group in groups]
+        found = (
+            self._build(group, denied.calls.get(group.pair, ()))
+            for group in groups
+            if len(group.calls) >= LEAST_APPROVALS
+        )
+        return [each for each in found if each is not None]
+
+    def _select(self, cards: Sequence[_Approved]) -> _CardGroup | None:
+        """Select the considered approvals; None if too few were considered, or if no standing grant
+        can cover them."""
+        considered = [card for card in cards if card.is_considered]
+        if len(considered) < LEAST_APPROVALS:
+            return None
+        first = considered[0]
+        tool = self._toolbox.get_pinned_tool(first.call.tool_call__tool, first.pinned or "")
+        if tool is None or tool.definition_hash != first.definition_hash:
+            return None
+        if first.call.level == Level.DESTRUCTIVE.value:
+            return None
+        newest = considered[:MAX_COMPARED]
+        calls = [card.call.as_past_call(self.results) for card in newest]
+        return _CardGroup(TermsMaker(tool, self._list_reads(tool)), considered, calls)
+
+    def _build(self, group: _CardGroup, denied: Sequence[CallColumns]) -> Suggestion | None:
+        """Build the suggestion that would have approved none of the denied calls; None if there is
+        none, or if it would only repeat what was approved."""
+        refused = [call.as_past_call(self.results) for call in denied]
+        calls = group.calls
+        for _ in range(MAX_NARROWED):
+            proposal = group.maker.propose(calls, LEAST_APPROVALS)
+            if proposal is None:
+                return None
+            matcher = GrantMatcher.of(proposal, group.maker.tool)
+            wrong = next((call for call in refused if matcher.covers(call)), None)
+            if wrong is None:
+                check = cross_check(group.maker, calls, LEAST_APPROVALS - 1)
+                cards = self._list_covered(group, matcher)
+                if len(cards) < LEAST_APPROVALS or not check.approved:
+                    return None
+                figures = _list_figures(proposal, refused)
+                return Suggestion(proposal, group.maker.tool, cards, check, figures)
+            calls = leave_out(group.maker, calls, wrong)
+        return None
+
+    def _list_covered(self, group: _CardGroup, matcher: GrantMatcher) -> tuple[int, ...]:
+        """List the cards that the terms would have approved."""
+        pairs = zip(group.cards, group.calls, strict=False)
+        covered = [card.pk for card, call in pairs if matcher.covers(call)]
+        older = group.cards[len(group.calls) :]
+        return (
+            *covered,
+            *(card.pk for card in older if matcher.covers(card.call.as_past_call(self.results))),
+        )
+
+    def _list_reads(self, tool: Tool) -> dict[str, Tool]:
+        """List the reads of the tool's connection from whose results values may come."""
+        return {
+            each.name: each
+            for each in self._toolbox.tools()
+            if is_same_source(each, tool) and may_bring_values(each)
+        }
+
+
+def _list_figures(proposal: ProposedGrant, refused: Sequence[PastCall]) -> tuple[DeniedFigure, ...]:
+    """List the denied number nearest to each bound of the proposal's ranges."""
+    found = []
+    for condition in proposal.conditions:
+        numbers = [
+            value
+            for call in refused
+            if is_number(value := read_value(call.params, condition.param))
+        ]
+        if condition.rule is Rule.MINIMUM:
+            below = [each for each in numbers if each < condition.value]
+            found += [DeniedFigure(condition.param, max(below))] if below else []
+        elif condition.rule is Rule.MAXIMUM:
+            above = [each for each in numbers if each > condition.value]
+            found += [DeniedFigure(condition.param, min(above))] if above else []
+    return tuple(found)
+
+
+def _load_denied(organization_id: int, pairs: Collection[tuple[int, str]]) -> _Denials:
+    """Load the calls that people denied in the last 30 days.
 
     Every denial of the tool counts: even one in bulk or of another shape, because a param may be
     optional.
     """
-    left = list(found)
-    if not left:
-        return []
     denied = Approval.objects.filter(
         organization_id=organization_id,
         decided_at__gte=timezone.now() - PERIOD,
         kind=ApprovalKind.APPROVAL,
         status=ApprovalStatus.DENIED,
-        tool_call__tool__in={each.tool.name for each in left},
-        run__employee_id__in={each.proposal.employee_id for each in left},
+        tool_call__tool__in={tool for _, tool in pairs},
+        run__employee_id__in={employee_id for employee_id, _ in pairs},
     )
     rows = list(denied.order_by("-decided_at").values_list(*CallColumns._fields)[: MAX_DENIED + 1])
-    calls = [CallColumns(*row) for row in rows[:MAX_DENIED]]
+    calls: dict[tuple[int, str], list[CallColumns]] = defaultdict(list)
+    for row in rows[:MAX_DENIED]:
+        call = CallColumns(*row)
+        calls[call.pair].append(call)
+    unread = frozenset[tuple[int, str]]()
     if len(rows) > MAX_DENIED:
-        left = _keep_wholly_read(left, Counter(call.pair for call in calls))
-    for call in calls:
-        if any(each.pair == call.pair for each in left):
-            past = call.as_past_call()
-            left = [
-                each for each in left if each.pair != call.pair or not each.would_preapprove(past)
-            ]
-    return left
+        unread = _list_unread(pairs, {pair: len(mine) for pair, mine in calls.items()})
+    return _Denials(calls, unread)
 
 
-def _keep_wholly_read(
-    found: Iterable[Suggestion], read: Mapping[tuple[int | None, str], int]
-) -> list[Suggestion]:
-    """Keep the suggestions for employees and tools whose denials were all read, according to the
-    counted figures.
+def _list_unread(
+    pairs: Collection[tuple[int, str]], read: Mapping[tuple[int, str], int]
+) -> frozenset[tuple[int, str]]:
+    """List the employees and tools with denials that were not read, according to the counted
+    figures.
 
-    A denial that was not read might be of a call that the suggestion would have approved.
+    A denial that was not read might be of a call that a suggestion would have approved.
     """
     since = (timezone.now() - PERIOD).astimezone(UTC).date()
-    figures = EmployeeFigures.objects.filter(
-        employee_id__in={each.proposal.employee_id for each in found}
-    )
+    figures = EmployeeFigures.objects.filter(employee_id__in={pk for pk, _ in pairs})
     sums = (
         figures.filter(day__gte=since, denied__gt=0).order_by().values_list("employee_id", "tool")
     )
@@ -222,80 +363,9 @@ def _keep_wholly_read(
     }
     head = FiguresHead.objects.filter(pk=FiguresHead.ONLY).first()
     is_counted = head is not None and head.is_done and head.event_id > 0
-    return [
-        each for each in found if is_counted and denied.get(each.pair, 0) <= read.get(each.pair, 0)
-    ]
-
-
-def _build_suggestion(toolbox: Toolbox, cards: Sequence[_Approved]) -> Suggestion | None:
-    """Build the suggestion from approved cards of one employee and shape; None if too few were
-    considered, or if no standing grant can cover them."""
-    approved = [card for card in cards if card.is_considered]
-    if len(approved) < LEAST_APPROVALS or approved[0].call.level == Level.DESTRUCTIVE.value:
-        return None
-    tool = toolbox.get_pinned_tool(approved[0].call.tool_call__tool, approved[0].pinned or "")
-    if tool is None or tool.definition_hash != approved[0].definition_hash:
-        return None
-    try:
-        proposal = _propose_narrowest([card.call for card in approved], tool)
-        check_terms(proposal, tool, [card.call.params for card in approved])
-    except Invalid:
-        return None
-    found = Suggestion(proposal, tool, ())
-    covered = tuple(
-        card.pk for card in approved if found.would_preapprove(card.call.as_past_call())
+    return frozenset(
+        pair for pair in pairs if not is_counted or denied.get(pair, 0) > read.get(pair, 0)
     )
-    return replace(found, cards=covered) if len(covered) >= LEAST_APPROVALS else None
-
-
-def _propose_narrowest(calls: Sequence[CallColumns], tool: Tool) -> ProposedGrant:
-    """Propose the narrowest terms that cover these calls of one shape and one employee.
-
-    Raises:
-        Invalid: a param cannot be named.
-    """
-    first = propose_equal(calls[0].tool_call__tool, calls[0].run__employee_id, calls[0].params)
-    present = [
-        list_value_paths(call.params, find_default_nulls(tool, call.params)) or frozenset()
-        for call in calls
-    ]
-    paths = sorted(set().union(*present))
-    destinations = find_naming(tool, paths, [call.params for call in calls])
-    conditions = [
-        condition
-        for path in paths
-        for condition in _narrow(
-            path,
-            [
-                read_value(call.params, path)
-                for call, mine in zip(calls, present, strict=True)
-                if path in mine
-            ],
-            path in destinations,
-        )
-    ]
-    return replace(
-        first, params=tuple(paths), conditions=tuple(conditions), lifetime=timedelta(days=MAX_DAYS)
-    )
-
-
-def _narrow(path: str, values: Iterable[Any], is_destination: bool) -> list[Condition]:
-    """Return the narrowest conditions that all values of a param meet; none if it varies freely."""
-    present = list(values)
-    different = {canonical_json(value): value for value in present}
-    if len(different) == 1:
-        return [Condition(path, Rule.EQUALS, present[0])]
-    if all(isinstance(value, int | float) and not isinstance(value, bool) for value in present):
-        return [
-            Condition(path, Rule.MINIMUM, min(present)),
-            Condition(path, Rule.MAXIMUM, max(present)),
-        ]
-    if len(different) <= MAX_VALUES:
-        return [Condition(path, Rule.ONE_OF, list(different.values()))]
-    hosts = {
-        host for value in present for host in find_named_hosts({path: value}, frozenset({path}))
-    }
-    return [Condition(path, Rule.HOST, min(hosts))] if len(hosts) == 1 and is_destination else []
 
 
 def _is_covered(suggestion: Suggestion, existing: Iterable[StandingGrant]) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import Any, NamedTuple
@@ -152,7 +152,7 @@ class RunValues:
         runs = _list_family(root)
         texts, is_partial = _load_call_texts(root.organization_id, runs)
         results = self._read_results(texts)
-        is_typed = not (root.origin == Origin.SCHEDULE and _is_made_by_employee(root))
+        is_typed = root.origin != Origin.SCHEDULE or has_typed_task(root)
         task = (
             []
             if is_typed
@@ -336,10 +336,34 @@ def _load_first_run(run: Run) -> Run:
     return run
 
 
-def list_task_runs(run_id: int) -> list[int]:
-    """List the ids of all runs of the task that the run belongs to."""
-    run = Run.objects.only("organization_id", "parent_id", "origin", "task").get(pk=run_id)
-    return _list_family(_load_first_run(run))
+def list_task_runs(run_ids: Iterable[int]) -> dict[int, list[int]]:
+    """List the ids of all runs of the task to which each of these runs belongs, in a few queries
+    for all."""
+    parents: dict[int, int | None] = {}
+    level = set(run_ids)
+    wanted = sorted(level)
+    while level:
+        above = dict(Run.objects.filter(pk__in=level).values_list("pk", "parent_id"))
+        parents |= above
+        level = {pk for pk in above.values() if pk is not None} - parents.keys()
+    roots = {pk: _climb(parents, pk) for pk in wanted}
+    families = {root: [root] for root in roots.values()}
+    root_of = {root: root for root in families}
+    level = set(families)
+    while level:
+        below = Run.objects.filter(parent_id__in=level).order_by("pk")
+        level = set()
+        for pk, parent_id in below.values_list("pk", "parent_id"):
+            root_of[pk] = root_of[parent_id or 0]
+            families[root_of[pk]].append(pk)
+            level.add(pk)
+    return {pk: families[root] for pk, root in roots.items()}
+
+
+def _climb(parents: Mapping[int, int | None], run_id: int) -> int:
+    while (parent_id := parents.get(run_id)) is not None:
+        run_id = parent_id
+    return run_id
 
 
 def _list_family(root: Run) -> list[int]:
@@ -406,18 +430,30 @@ def _list_origin_texts(run: Run, texts: tuple[str, str] | None) -> tuple[str, li
     return template, [outside, replace(outside, text=payload, is_json=True)]
 
 
-def _is_made_by_employee(run: Run) -> bool:
-    """Return True if an employee wrote the task of the schedule that started the run."""
-    numbers = [int(part) for part in run.client_request_id.split(":")[1:2] if part.isdecimal()]
-    made = Schedule.objects.filter(organization_id=run.organization_id, pk__in=numbers)
-    return made.exclude(made_in_run="").exists()
+def find_typed_tasks(runs: Collection[Run]) -> set[int]:
+    """Find the ids of the runs whose task a person typed, and no part of it comes from outside."""
+    schedules = {run: _read_schedule_id(run) for run in runs if run.origin == Origin.SCHEDULE}
+    made: set[tuple[int, int]] = set()
+    if schedules:
+        rows = Schedule.objects.filter(pk__in={pk for pk in schedules.values() if pk})
+        made = set(rows.exclude(made_in_run="").values_list("organization_id", "pk"))
+    return {
+        run.pk
+        for run in runs
+        if run.origin == Origin.TASK
+        or (run in schedules and (run.organization_id, schedules[run]) not in made)
+    }
+
+
+def _read_schedule_id(run: Run) -> int:
+    """Return the id of the schedule that started the run; 0 if there is none."""
+    parts = run.client_request_id.split(":")[1:2]
+    return next((int(part) for part in parts if part.isdecimal()), 0)
 
 
 def has_typed_task(run: Run) -> bool:
     """Return True if a person typed the task of the run, and no part of it comes from outside."""
-    if run.origin == Origin.SCHEDULE:
-        return not _is_made_by_employee(run)
-    return run.origin == Origin.TASK
+    return run.pk in find_typed_tasks([run])
 
 
 def read_answer(params: Any, result: Any) -> Iterator[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -72,15 +72,24 @@ class CallColumns(NamedTuple):
     tool_call__tool: str
     tool_call__judgment: dict[str, Any] | None
     tool_call__provenance: dict[str, Any] | None
+    tool_call__pass_number: int
+    tool_call__created_at: datetime
+    tool_call__parent_call: int | None
 
     @property
     def pair(self) -> tuple[int, str]:
         """The ids by which past calls are grouped: employee and tool."""
         return self.run__employee_id, self.tool_call__tool
 
-    def as_past_call(self) -> PastCall:
-        """Return the past call that these columns describe."""
+    def as_past_call(self, results: RunResults) -> PastCall:
+        """Return the past call that these columns describe.
+
+        Args:
+            results: loads what the runs had seen.
+        """
         stored = self.tool_call__provenance
+        is_nested = self.tool_call__parent_call is not None
+        place = (self.tool_call__pass_number, self.tool_call__created_at, is_nested)
         return PastCall(
             tool=self.tool_call__tool,
             level=Level(self.level),
@@ -89,6 +98,7 @@ class CallColumns(NamedTuple):
             params=self.params,
             causes=read_causes(self.tool_call__judgment) or _UNKNOWN_CAUSE,
             provenance=Provenance.from_json(stored) if stored else None,
+            facts=PastFacts(self.run_id, *place, results),
         )
 
 
@@ -168,17 +178,14 @@ def load_past_cards(organization_id: int, tool: str, run_id: int | None = None) 
     return list(related.order_by("-pk")[:MAX_PAST])
 
 
-def read_past_call(card: Approval, results: RunResults | None = None) -> PastCall:
+def read_past_call(card: Approval, results: RunResults) -> PastCall:
     """Return the past call of a card.
 
     Args:
-        results: loads what the runs had seen; without it, nothing that they had seen is known.
+        results: loads what the runs had seen.
     """
     call = card.tool_call
     values = (card.level, card.params, card.run_id, card.run.employee_id)
-    past = CallColumns(*values, call.tool, call.judgment, call.provenance).as_past_call()
-    if results is None:
-        return past
-    is_nested = call.parent_call_id is not None
-    facts = PastFacts(card.run_id, call.pass_number, call.created_at, is_nested, results)
-    return replace(past, facts=facts)
+    origin = (call.tool, call.judgment, call.provenance)
+    place = (call.pass_number, call.created_at, call.parent_call_id)
+    return CallColumns(*values, *origin, *place).as_past_call(results)

@@ -15,10 +15,10 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from django.db.models import Max
+from django.db.models import Max, Q
 
 from agents.runs.models import CallStatus, Event, EventType, Message, Origin, Run, ToolCall
-from agents.runs.provenance import ASK, has_typed_task, list_task_runs, read_answer
+from agents.runs.provenance import ASK, find_typed_tasks, list_task_runs, read_answer
 from tools.contract import Level
 from tools.toolbox.grant_conditions import RecordedResult, RecordedWrite
 
@@ -51,60 +51,191 @@ class _ResultRow(NamedTuple):
         return RecordedResult(self.pk, self.tool, self.definition_hash, *place, self.params, data)
 
 
+class _MessageRow(NamedTuple):
+    """A message to a run.
+
+    Attributes:
+        is_typed: True if a person typed it on a page.
+    """
+
+    number: int
+    created_at: datetime
+    is_typed: bool
+    text: str
+
+
+class _Told(NamedTuple):
+    """What people told a run: messages, and the ids of the calls whose questions they answered on a
+    page."""
+
+    messages: list[_MessageRow]
+    answered: frozenset[int]
+
+
 class RunResults:
-    """The results of many runs, each loaded once."""
+    """What many runs have seen, each loaded once."""
 
     def __init__(self) -> None:
         self._loaded: dict[tuple[int, str], list[_ResultRow]] = {}
+        self._whole: dict[int, list[str]] = {}
         self._writes: dict[int, list[RecordedWrite]] = {}
+        self._told: dict[int, _Told] = {}
 
     def load(self, run_ids: Collection[int], tools: Iterable[str]) -> None:
         """Load the results of these tools in these runs, in one query for each tool."""
         for tool in tools:
-            missing = [pk for pk in run_ids if (pk, tool) not in self._loaded]
-            found: Mapping[int, list[_ResultRow]] = _load_results(missing, tool)
+            missing = [
+                pk for pk in run_ids if (pk, tool) not in self._loaded and pk not in self._whole
+            ]
+            found = _load_results(missing, tool)
             for pk in missing:
-                self._loaded[pk, tool] = found.get(pk, [])
+                self._loaded[pk, tool] = found.get((pk, tool), [])
         while len(self._loaded) > max(MAX_RUNS, len(run_ids) * 2):
-            del self._loaded[next(iter(self._loaded))]
+            oldest = next(iter(self._loaded))
+            self._whole.pop(oldest[0], None)
+            del self._loaded[oldest]
+
+    def load_all(self, run_ids: Collection[int]) -> None:
+        """Load everything that these runs had seen; the number of queries does not depend on the
+        number of runs."""
+        missing = [pk for pk in run_ids if pk not in self._whole]
+        if not missing:
+            return
+        self._whole.update({pk: [] for pk in missing})
+        for place, rows in _load_results(missing).items():
+            self._loaded[place] = rows
+            self._whole[place[0]].append(place[1])
+        self._writes.update(_load_writes(missing))
+        self._told.update(_load_told(missing))
 
     def list_rows(self, run_id: int, tool: str) -> list[_ResultRow]:
         """List the results of the tool in the run, newest first."""
         if (run_id, tool) not in self._loaded:
             self.load([run_id], [tool])
-        return self._loaded[run_id, tool]
+        return self._loaded.get((run_id, tool), [])
+
+    def list_tools(self, run_id: int) -> list[str]:
+        """List the tools with results in the run."""
+        self.load_all([run_id])
+        return self._whole[run_id]
 
     def list_writes(self, run_id: int) -> list[RecordedWrite]:
         """List the calls of the run's task that have changed something, or may have."""
         if run_id not in self._writes:
-            rows = ToolCall.objects.filter(
-                run_id__in=list_task_runs(run_id), level__in=_CHANGING, started_at__isnull=False
-            )
-            columns = rows.order_by("pk").values_list("pk", "started_at", "params")
-            self._writes[run_id] = [
-                RecordedWrite(pk, started_at, params)
-                for pk, started_at, params in columns
-                if started_at is not None
-            ]
+            self._writes.update(_load_writes([run_id]))
             if len(self._writes) > MAX_RUNS:
                 del self._writes[next(iter(self._writes))]
         return self._writes[run_id]
 
+    def list_messages(self, run_id: int) -> list[_MessageRow]:
+        """List the messages to the run."""
+        return self._get_told(run_id).messages
 
-def _load_results(run_ids: Collection[int], tool: str) -> Mapping[int, list[_ResultRow]]:
+    def list_typed(self, run_id: int, last_message: int, is_seen: Any) -> list[str]:
+        """List the messages and the free replies that people typed in a run.
+
+        Texts that came over the API are not typed, since a program may pass on what others wrote;
+        nor are the texts of outside agents, of triggers and of schedules that an employee made.
+
+        Args:
+            last_message: the number of the last message that counts.
+            is_seen: decides whether the result of a question counts.
+        """
+        messages, answered = self._get_told(run_id)
+        rows = self.list_rows(run_id, ASK) if answered else []
+        replies = (row for row in rows if row.pk in answered and is_seen(row))
+        return [
+            *(each.text for each in messages if each.is_typed and each.number <= last_message),
+            *(text for row in replies for text in read_answer(row.params, row.result)),
+        ]
+
+    def _get_told(self, run_id: int) -> _Told:
+        if run_id not in self._told:
+            self._told.update(_load_told([run_id]))
+            if len(self._told) > MAX_RUNS:
+                del self._told[next(iter(self._told))]
+        return self._told[run_id]
+
+
+def _load_results(
+    run_ids: Collection[int], tool: str | None = None
+) -> Mapping[tuple[int, str], list[_ResultRow]]:
+    """Load the results of these runs by run and tool, of one tool or of all, newest first."""
     rows = ToolCall.objects.filter(
         run_id__in=run_ids,
-        tool=tool,
         status=CallStatus.SUCCEEDED,
         model_params__isnull=True,
         result__isnull=False,
     ).order_by("-finished_seq", "-pk")
-    found: defaultdict[int, list[_ResultRow]] = defaultdict(list)
+    if tool is not None:
+        rows = rows.filter(tool=tool)
+    found: defaultdict[tuple[int, str], list[_ResultRow]] = defaultdict(list)
     for values in rows.values_list(*_ResultRow._fields).iterator(chunk_size=100):
         row = _ResultRow(*values)
-        if len(found[row.run_id]) < MAX_RESULTS and _is_own_result(row.result):
-            found[row.run_id].append(row)
+        mine = found[row.run_id, row.tool]
+        if len(mine) < MAX_RESULTS and _is_own_result(row.result):
+            mine.append(row)
     return found
+
+
+def _load_writes(run_ids: Collection[int]) -> Mapping[int, list[RecordedWrite]]:
+    """Load the calls of each run's task that have changed something, or may have."""
+    families = list_task_runs(run_ids)
+    rows = ToolCall.objects.filter(
+        run_id__in={pk for family in families.values() for pk in family},
+        level__in=_CHANGING,
+        started_at__isnull=False,
+    )
+    found: defaultdict[int, list[RecordedWrite]] = defaultdict(list)
+    columns = rows.order_by("pk").values_list("run_id", "pk", "started_at", "params")
+    for run_id, pk, started_at, params in columns:
+        if started_at is not None:
+            found[run_id].append(RecordedWrite(pk, started_at, params))
+    return {
+        pk: sorted(write for member in family for write in found.get(member, ()))
+        for pk, family in families.items()
+    }
+
+
+def _load_told(run_ids: Collection[int]) -> Mapping[int, _Told]:
+    """Load what people told each run."""
+    typed, answered = _list_typed(run_ids)
+    found: dict[int, list[_MessageRow]] = {pk: [] for pk in run_ids}
+    rows = Message.objects.filter(run_id__in=run_ids).order_by("pk")
+    columns = ("run_id", "number", "created_at", "author_id", "text")
+    for run_id, number, created_at, author_id, text in rows.values_list(*columns):
+        is_typed = author_id is not None and (run_id, number) in typed
+        found[run_id].append(_MessageRow(number, created_at, is_typed, text))
+    return {pk: _Told(rows, answered.get(pk, frozenset())) for pk, rows in found.items()}
+
+
+def _list_typed(
+    run_ids: Collection[int],
+) -> tuple[set[tuple[int, int]], dict[int, frozenset[int]]]:
+    """List the messages that people typed on a page, as run and number, where the task is number 1,
+    and the calls whose questions they answered there, by run."""
+    columns = ("organization_id", "origin", "parent_id", "client_request_id")
+    runs = list(Run.objects.filter(pk__in=run_ids).only(*columns))
+    later = Q(type=EventType.MESSAGE_ADDED, payload__typed_number__isnull=False)
+    start = Q(type=EventType.RUN_STARTED, payload__is_typed=True)
+    answer = Q(type=EventType.QUESTION_ANSWERED, payload__is_typed=True)
+    events = Event.objects.filter(later | start | answer, run_id__in=run_ids).order_by()
+    found = set(events.values_list("run_id", "type", "payload__typed_number", "payload__call_id"))
+    started = {run_id for run_id, kind, *_ in found if kind == EventType.RUN_STARTED}
+    by_person = find_typed_tasks(runs)
+    tasks = {
+        (run.pk, 1)
+        for run in runs
+        if run.pk in by_person and (run.origin == Origin.SCHEDULE or run.pk in started)
+    }
+    later_numbers = {
+        (run_id, number) for run_id, kind, number, _ in found if kind == EventType.MESSAGE_ADDED
+    }
+    answered: defaultdict[int, set[int]] = defaultdict(set)
+    for run_id, kind, _, call_id in found:
+        if kind == EventType.QUESTION_ANSWERED:
+            answered[run_id].add(int(call_id))
+    return tasks | later_numbers, {pk: frozenset(calls) for pk, calls in answered.items()}
 
 
 def _is_own_result(result: Any) -> bool:
@@ -161,7 +292,9 @@ class SeenFacts:
     def list_typed(self) -> Sequence[str]:
         """List the texts that people typed in the run."""
         self.is_used, edge = True, self.edge
-        return list_typed(self._run_id, edge.message, lambda row: row.finished_seq <= edge.seq)
+        return self._results.list_typed(
+            self._run_id, edge.message, lambda row: row.finished_seq <= edge.seq
+        )
 
 
 @dataclass(frozen=True)
@@ -184,53 +317,21 @@ class PastFacts:
         rows = self.results.list_rows(self.run_id, tool)
         return [row.as_result() for row in rows if self._is_earlier(row)]
 
+    def list_all_results(self) -> list[RecordedResult]:
+        """List the successful results of all tools before the call."""
+        tools = self.results.list_tools(self.run_id)
+        return [result for tool in tools for result in self.list_results(tool)]
+
     def list_writes(self) -> Sequence[RecordedWrite]:
         """List the calls of the task that have changed something, or may have."""
         return self.results.list_writes(self.run_id)
 
     def list_typed(self) -> Sequence[str]:
         """List the texts that people had typed in the run."""
-        messages = Message.objects.filter(run_id=self.run_id, created_at__lte=self.created_at)
-        last = messages.order_by().aggregate(last=Max("number"))["last"] or 0
-        return list_typed(self.run_id, last, self._is_earlier)
+        messages = self.results.list_messages(self.run_id)
+        earlier = [each.number for each in messages if each.created_at <= self.created_at]
+        return self.results.list_typed(self.run_id, max(earlier, default=0), self._is_earlier)
 
     def _is_earlier(self, row: _ResultRow) -> bool:
         is_before = self.is_nested or row.pass_number < self.pass_number
         return is_before and row.finished_at <= self.created_at
-
-
-def list_typed(run_id: int, last_message: int, is_seen: Any) -> list[str]:
-    """List the messages and the free replies that people typed in a run.
-
-    Texts that came over the API are not typed, since a program may pass on what others wrote; nor
-    are the texts of outside agents, of triggers and of schedules that an employee made.
-    """
-    run = Run.objects.only("organization_id", "origin", "parent_id", "client_request_id").get(
-        pk=run_id
-    )
-    typed = _list_typed_numbers(run)
-    messages = Message.objects.filter(
-        run_id=run_id, author__isnull=False, number__lte=last_message, number__in=typed
-    ).order_by("pk")
-    answered = Event.objects.filter(
-        run_id=run_id, type=EventType.QUESTION_ANSWERED, payload__is_typed=True
-    )
-    # SQLite reads the text of an id as a number.
-    calls = set(map(str, answered.order_by().values_list("payload__call_id", flat=True)))
-    rows = _load_results([run_id], ASK).get(run_id, []) if calls else []
-    replies = (row for row in rows if str(row.pk) in calls and is_seen(row))
-    return [
-        *messages.values_list("text", flat=True),
-        *(text for row in replies for text in read_answer(row.params, row.result)),
-    ]
-
-
-def _list_typed_numbers(run: Run) -> list[int]:
-    """List the numbers of the run's messages that people typed on a page; the task is number 1."""
-    events = Event.objects.filter(run_id=run.pk).order_by()
-    later = events.filter(type=EventType.MESSAGE_ADDED, payload__typed_number__isnull=False)
-    is_typed = has_typed_task(run) and (
-        run.origin == Origin.SCHEDULE
-        or events.filter(type=EventType.RUN_STARTED, payload__is_typed=True).exists()
-    )
-    return [*([1] if is_typed else []), *later.values_list("payload__typed_number", flat=True)]

@@ -176,6 +176,10 @@ TARGETS = [
     near(
         "agents/insight/suggestions", "web: grants grant_suggestions standing_grants: preapprovals"
     ),
+    *(
+        near(f"agents/insight/{file}", "standing_grants: suggested_terms web: grant_suggestions")
+        for file in ("narrowest_terms", "value_origins")
+    ),
     near("agents/policy/recorded_preapprovals", "policy: recorded_preapprovals"),
     *(
         near(f"agents/policy/{file}", "policy: simulated_rules random_simulated_rules shadow_cards")

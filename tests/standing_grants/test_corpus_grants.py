@@ -4,6 +4,7 @@ half run, with and without injected text."""
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,11 +30,13 @@ class Figures:
     Attributes:
         saved: those that a grant approved.
         harmful: the harmful ones among them, as text.
+        reasons: the reasons why a person decided the others.
     """
 
     asked: Counter[str] = field(default_factory=Counter)
     saved: Counter[str] = field(default_factory=Counter)
     harmful: list[str] = field(default_factory=list)
+    reasons: Counter[str] = field(default_factory=Counter)
 
     def describe(self, tools: set[str]) -> str:
         """Describe the share of cards that grants saved, for tools with a grant and for all."""
@@ -64,8 +67,19 @@ class Office:
 
         return reply
 
-    def converse(self, task: OfficeTask, passes: list[Pass], figures: Figures) -> None:
-        """Work on the task to its end; a person approves every call that waits."""
+    def converse(
+        self,
+        task: OfficeTask,
+        passes: list[Pass],
+        figures: Figures,
+        decide: Callable[[Approval, bool], None] | None = None,
+    ) -> None:
+        """Work on the task to its end.
+
+        Args:
+            decide: decides each card that waits, given whether its call is harmful; without it, a
+                person approves every call.
+        """
         named = [
             [
                 {
@@ -83,11 +97,15 @@ class Office:
             self.results[describe(one["tool"], one["params"])].append(one["result"])
         self.workshop.play(*(asking(*map(request, each)) for each in named))
         run = self.workshop.work(task.text, is_typed=True)
+        verdicts = {describe(one["tool"], one["params"]): one.get("verdict") for one in every}
         while cards := self.workshop.cards(run):
             for card in cards:
-                self.workshop.approve(card)
+                called = describe(card.tool_call.tool, card.params)
+                if decide is None:
+                    self.workshop.approve(card)
+                else:
+                    decide(card, verdicts[called] == "harmful")
             run = self.workshop.drive(run)
-        verdicts = {describe(one["tool"], one["params"]): one.get("verdict") for one in every}
         for made in ToolCall.objects.filter(run=run, level="write"):
             granted = Approval.objects.filter(tool_call=made, standing_grant__isnull=False)
             figures.asked[made.tool] += 1

@@ -1,5 +1,5 @@
 """Suggested standing grants: five careful approvals of one shape suggest a grant, and a single
-denial withdraws the suggestion."""
+denial narrows or withdraws the suggestion."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.world import World, change
 
 pytestmark = [pytest.mark.django_db, pytest.mark.once]
 
-PHONES = ("+1 555 0100", "+1 555 0101", "+1 555 0102", "+1 555 0103", "+1 555 0104")
+PHONES = ("+1 555 0100", "+1 555 0101", "+1 555 0100", "+1 555 0101", "+1 555 0100")
 BULK = UUID(int=1)
 
 
@@ -62,6 +62,26 @@ def test_five_approvals_suggest_the_narrowest_grant(world: World) -> None:
     )
     values = read_inputs(read_page(client, f"/grants/new/?card={card.pk}&suggested=1"))
     assert (values["rule.record_id"], values["rule.changes.phone"]) == ("equals", "one_of")
+
+
+def test_a_suggestion_says_what_terms_made_from_other_approvals_would_have_approved(
+    world: World,
+) -> None:
+    card = approve_five(world)[-1]
+    client = world.client("approver")
+    says = "Terms made from four fifths of the approvals would have approved 5 of the 5 others."
+    assert says in read_page(client, "/grants/")
+    assert says in read_page(client, f"/grants/new/?card={card.pk}&suggested=1")
+    assert says not in read_page(client, f"/grants/new/?card={card.pk}")
+
+
+def test_values_that_never_repeat_suggest_nothing_because_it_could_match_nothing_new(
+    world: World,
+) -> None:
+    for number in range(5):
+        card = waiting_card(world, **change(world.records[0], f"+1 555 020{number}"))
+        decide(world, card, ApprovalStatus.CONSUMED)
+    assert find_counts(world) == []
 
 
 @pytest.mark.parametrize("spoil", ["denied", "fast", "bulk", "break-glass", "other shape"])

@@ -6,7 +6,8 @@ names, in any language, are judged by `param_naming`.
 
 import re
 from enum import StrEnum
-from functools import lru_cache
+
+from tools.caches import cache_by_text
 
 
 class NamedThing(StrEnum):
@@ -54,7 +55,7 @@ LATER_WORDS = WORDS[NamedThing.RIGHT] | WORDS[NamedThing.COMMAND] | _split("atte
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 
 
-@lru_cache(maxsize=4096)
+@cache_by_text
 def split_name(name: str) -> frozenset[str]:
     """Split a name into its words: `accountNumber` and `account_number` have the same."""
     return frozenset(word.lower() for word in _WORD.findall(name))

@@ -143,6 +143,12 @@ def list_value_forms(schema: Mapping[str, Any], param: str) -> list[Mapping[str,
     return [item for node in nodes for item in _enter_lists(node, schema)]
 
 
+def find_title(schema: Mapping[str, Any], param: str) -> str:
+    """Find the title that the schema gives to the param at the path; empty if there is none."""
+    titles = (node.get("title") for node in _find_nodes(schema, param, ""))
+    return next((title.strip() for title in titles if isinstance(title, str)), "")
+
+
 def _find_nodes(schema: Mapping[str, Any], param: str, tool: str) -> list[Mapping[str, Any]]:
     """Find the schemas of the values at the path; none if the schema does not have it."""
     nodes = list(_list_variants(schema, schema))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 from tools.schemas.references import expand_forms, list_properties
@@ -11,6 +12,8 @@ ANY_NAME = "*"
 _DEEPEST = 8
 _MOST = 500
 """The maximum number of paths listed for one schema or result."""
+_MOST_VALUES = 5_000
+"""The maximum number of values listed for one result."""
 _SCALARS = frozenset({"string", "integer", "number"})
 
 
@@ -25,7 +28,13 @@ def list_value_paths(data: Any) -> list[str]:
 
     If all names of an object have digits, as ids do, `*` stands for them too.
     """
-    return _take(_list_value_paths(data, "", _DEEPEST))
+    return _take(path for path, _ in _list_value_places(data, "", _DEEPEST))
+
+
+def list_value_places(data: Any) -> list[tuple[str, str | int | float]]:
+    """List the texts and numbers in a recorded result, each with its path, as `list_value_paths`
+    does."""
+    return list(islice(_list_value_places(data, "", _DEEPEST), _MOST_VALUES))
 
 
 def _take(paths: Iterator[str]) -> list[str]:
@@ -53,19 +62,19 @@ def _list_schema_paths(node: Any, root: Mapping[str, Any], path: str, depth: int
             yield from _list_schema_paths(others, root, _join(path, ANY_NAME), depth - 1)
 
 
-def _list_value_paths(node: Any, path: str, depth: int) -> Iterator[str]:
+def _list_value_places(node: Any, path: str, depth: int) -> Iterator[tuple[str, str | int | float]]:
     if isinstance(node, list):
         for entry in node if depth else ():
-            yield from _list_value_paths(entry, path, depth - 1)
+            yield from _list_value_places(entry, path, depth - 1)
     elif isinstance(node, Mapping):
         is_keyed = bool(node) and all(any(c.isdecimal() for c in name) for name in node)
         for name, value in node.items() if depth else ():
             if is_keyed:
-                yield from _list_value_paths(value, _join(path, ANY_NAME), depth - 1)
+                yield from _list_value_places(value, _join(path, ANY_NAME), depth - 1)
             elif name and "." not in name:
-                yield from _list_value_paths(value, _join(path, name), depth - 1)
+                yield from _list_value_places(value, _join(path, name), depth - 1)
     elif isinstance(node, str | int | float) and not isinstance(node, bool):
-        yield path
+        yield path, node
 
 
 def _join(path: str, name: str) -> str:

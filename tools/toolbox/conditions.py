@@ -448,15 +448,19 @@ def _starts_with(value: Any, prefix: Any) -> bool:
     )
 
 
-def _is_at_host(value: Any, host: Any) -> bool:
+def find_single_host(value: Any) -> str | None:
+    """Return the only host that an address, an email address or a host names, in quotes if it is
+    ambiguous; None if there is none, or several."""
     if not isinstance(value, str):
-        return False
-    wanted, email = host.strip().lower(), _EMAIL.fullmatch(value)
-    return (
-        email[1].lower() == wanted
-        if email
-        else find_named_hosts({"": value}, frozenset({""})) == {wanted}
-    )
+        return None
+    if (email := _EMAIL.fullmatch(value)) is not None:
+        return email[1].lower()
+    found = find_named_hosts({"": value}, frozenset({""}))
+    return min(found) if len(found) == 1 else None
+
+
+def _is_at_host(value: Any, host: Any) -> bool:
+    return find_single_host(value) == host.strip().lower()
 
 
 _HOLDS: dict[Rule, Callable[[Any, Any], bool]] = {

@@ -280,12 +280,12 @@ class _Reading:
         """Return True if conditions cover each param of the call, and the call meets them all; null
         counts as absent, because a read does nothing with it."""
         covered = {condition.param for condition in source.where}
-        paths = list_value_paths(_drop_nulls(result.params))
+        paths = list_value_paths(drop_nulls(result.params))
         if paths is None or not paths <= covered:
             return False
         inner = _Reading(self._facts, result.pass_number)
         inner._steps, inner._written = self._steps, self._written
-        given = _drop_nulls(result.params)
+        given = drop_nulls(result.params)
         left_out = {each.param for each in source.where} - paths
         asked = tuple(
             each for each in source.where if not (each.param in left_out and allows_null(each))
@@ -440,10 +440,11 @@ def _reads_as(digits: str, number: Any) -> bool:
     )
 
 
-def _drop_nulls(node: Any) -> Any:
+def drop_nulls(node: Any) -> Any:
+    """Return the params without nulls, which say nothing in a read."""
     if isinstance(node, Mapping):
-        return {name: _drop_nulls(each) for name, each in node.items() if each is not None}
-    return [_drop_nulls(each) for each in node] if isinstance(node, list) else node
+        return {name: drop_nulls(each) for name, each in node.items() if each is not None}
+    return [drop_nulls(each) for each in node] if isinstance(node, list) else node
 
 
 def _is_beside(one: _Wanted, other: _Wanted) -> bool:

@@ -231,11 +231,11 @@ def parse_proposal(form: GrantForm) -> ProposedGrant:
 
 
 def hash_form(form: GrantForm) -> str:
-    """Hash the form's contents, to notice a change since its preview."""
-    rows = [
-        [row.key, row.kind, row.rule, row.value, row.least, row.most, *row.origin]
+    """Hash the form's contents in any order, to notice a change since its preview."""
+    rows = sorted(
+        canonical_json([row.key, row.kind, row.rule, row.value, row.least, row.most, *row.origin])
         for row in (*form.rows, *form.lookups)
-    ]
+    )
     return fingerprint([form.tool, form.employee, form.run, form.max_uses, form.lifetime, rows])
 
 

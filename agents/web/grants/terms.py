@@ -18,6 +18,7 @@ from agents.insight.suggestions import find_suggestions
 from agents.runs.models import Approval
 from agents.standing_grants.models import StandingGrant
 from agents.standing_grants.pauses import Pause, find_pauses
+from agents.web.panel.call_inputs import label_path
 from tools.contract import Tool, canonical_json
 from tools.toolbox.conditions import OF_GRANTS, Condition, Rule
 from tools.toolbox.grant_sources import ValueSource, read_grant_condition, read_sources
@@ -42,6 +43,11 @@ class Term:
     name: str
     words: str
     value: str = ""
+
+    @property
+    def is_fixed(self) -> bool:
+        """True if the param has exactly one value."""
+        return self.words == _WORDS[Rule.EQUALS]
 
 
 @dataclass(frozen=True)
@@ -154,8 +160,15 @@ def describe_suggestions(
             "tool": each.tool,
             "employee": employees[each.proposal.employee_id],
             "count": len(each.cards),
+            "check": each.check,
+            "denied": [
+                Term(label_path(one.param), "", format_value(one.figure)) for one in each.denied
+            ],
             "card": each.cards[0],
-            "terms": describe_terms(each.proposal.params, each.proposal.conditions),
+            "terms": [
+                replace(term, name=label_path(term.name))
+                for term in describe_terms(each.proposal.params, each.proposal.conditions)
+            ],
         }
         for each in found
         if each.proposal.employee_id in employees

@@ -17,6 +17,7 @@ from agents.web.panel.json_html import render_cell
 from agents.web.text.safe_text import render_chip, render_text, replace_hidden_characters
 from tools.contract import Tool
 from tools.registries.records import RECORD_STORE
+from tools.schemas.param_paths import find_title
 
 RECORD_PARAMS = ("record_id", "record_ids")
 """The params of built-in tools that hold ids of records; an external tool may use such a name for
@@ -32,16 +33,18 @@ RecordNames = Mapping[str, str]
 def load_record_names(calls: Iterable[ToolCall]) -> RecordNames:
     """Load the names of the records that these calls of one organization name by id, with at most
     one query."""
-    ids, organization_id = set[int](), 0
+    texts, organization_id = list[str](), 0
     for call in calls:
         for params in (call.params, call.model_params or {}):
-            found = [
-                pk
-                for text in _list_record_ids(params, find_call_tool(call))
-                if (pk := parse_row_id_or_none(text))
-            ]
-            ids.update(found)
+            texts += _list_record_ids(params, find_call_tool(call))
         organization_id = call.organization_id
+    return load_names(organization_id, texts)
+
+
+def load_names(organization_id: int, texts: Iterable[str]) -> RecordNames:
+    """Load the names of an organization's records by their ids, with at most one query; other texts
+    are skipped."""
+    ids = {pk for text in texts if (pk := parse_row_id_or_none(text))}
     if not ids:
         return {}
     rows = RECORD_STORE.get().get_records(organization_id).filter(pk__in=sorted(ids)[:MAX_NAMES])
@@ -116,6 +119,18 @@ def find_label(name: str, tool: Tool | None) -> str:
         return title[:60]
     words = name.replace("_", " ").strip() or name
     return words[:1].upper() + words[1:]
+
+
+def label_path(path: str, tool: Tool | None = None) -> str:
+    """Return the name of a param at any depth for people, like `find_label`: `Changes · Phone`."""
+    parts = path.split(".")
+    titles = [
+        find_title(tool.schema, ".".join(parts[: number + 1])) if tool else ""
+        for number in range(len(parts))
+    ]
+    return " · ".join(
+        title[:60] or find_label(part, None) for title, part in zip(titles, parts, strict=True)
+    )
 
 
 def _list_record_ids(params: dict[str, Any], tool: Tool | None) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
@@ -11,6 +11,7 @@ from django.shortcuts import redirect
 from agents.accounts.models import Membership, Role
 from agents.employees.models import Employee
 from agents.employees.toolboxes import load_toolbox
+from agents.insight.narrowest_terms import CrossCheck
 from agents.insight.suggestions import suggest_for_card
 from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound, Refusal
 from agents.platform.row_ids import get_row, parse_row_id_or_none
@@ -29,6 +30,7 @@ from agents.standing_grants.proposals import (
     load_used_params,
     propose_from_card,
 )
+from agents.web.grants.form_rows import arrange_rows
 from agents.web.grants.grant_form import (
     CHOICES,
     LIFETIMES,
@@ -43,6 +45,7 @@ from agents.web.grants.grant_form import (
 )
 from agents.web.grants.origin_rows import list_offered
 from agents.web.grants.terms import describe_grants, describe_suggestions, describe_terms
+from agents.web.panel.call_inputs import label_path
 from agents.web.views.pages import member_view, read_newest, render_page
 from agents.web.views.simulator import show_simulation
 from tools.contract import Level, Tool
@@ -91,11 +94,11 @@ def new_grant(request: HttpRequest, member: Membership) -> HttpResponseBase:
     if "simulate" in request.POST:
         return _simulate(request, member, form)
     if "look" in request.POST or request.POST.get("seen") != hash_form(form):
-        return _render_form(request, member, form)
+        return _render_form(request, member, _ShownForm(form))
     try:
         made = make_grant(member, parse_proposal(form))
     except (Invalid, Conflict) as refusal:
-        return _render_form(request, member, form, refusal)
+        return _render_form(request, member, _ShownForm(form, refusal))
     messages.success(
         request, f"Standing grant {made.pk} is in force. It approves new cards from now on."
     )
@@ -106,7 +109,7 @@ def _simulate(request: HttpRequest, member: Membership, form: GrantForm) -> Http
     try:
         return show_simulation(request, member, PolicyChange.from_grant(parse_proposal(form)))
     except Invalid as problem:
-        return _render_form(request, member, form, problem)
+        return _render_form(request, member, _ShownForm(form, problem))
 
 
 @member_view("POST", page="grants")
@@ -120,7 +123,20 @@ def revoke(request: HttpRequest, member: Membership, grant_id: int) -> HttpRespo
     return redirect("grants")
 
 
-def _start_form(request: HttpRequest, member: Membership) -> GrantForm:
+class _ShownForm(NamedTuple):
+    """A form with what the page says about it.
+
+    Attributes:
+        refusal: the reason why it made no standing grant.
+        check: the check of the suggestion that filled it in.
+    """
+
+    form: GrantForm
+    refusal: Refusal | None = None
+    check: CrossCheck | None = None
+
+
+def _start_form(request: HttpRequest, member: Membership) -> _ShownForm:
     card_id = parse_row_id_or_none(request.GET.get("card", ""))
     if card_id is None:
         name, employee = (
@@ -129,7 +145,7 @@ def _start_form(request: HttpRequest, member: Membership) -> GrantForm:
         tool = find_tool(member.organization_id, name, parse_row_id_or_none(employee))
         if tool is None:
             raise NotFound("There is no such tool. Choose one on the standing grants page.")
-        return make_empty_form(tool, employee)
+        return _ShownForm(make_empty_form(tool, employee))
     cards = Approval.objects.filter(organization_id=member.organization_id).select_related(
         "run__employee", "run__organization", "organization", "tool_call"
     )
@@ -137,7 +153,9 @@ def _start_form(request: HttpRequest, member: Membership) -> GrantForm:
     if (need := find_need_of_decision(card, card.run)) is not None:
         raise Conflict(f"No standing grant can approve cards like this one. {need.why}")
     suggestion = suggest_for_card(card) if request.GET.get("suggested") else None
-    return make_form(suggestion.proposal if suggestion else propose_from_card(card))
+    if suggestion is None:
+        return _ShownForm(make_form(propose_from_card(card)))
+    return _ShownForm(make_form(suggestion.proposal), check=suggestion.check)
 
 
 def _add_lookups(member: Membership, form: GrantForm) -> GrantForm:
@@ -145,22 +163,25 @@ def _add_lookups(member: Membership, form: GrantForm) -> GrantForm:
     return add_lookups(form, lambda name: find_tool(member.organization_id, name, employee_id))
 
 
-def _render_form(
-    request: HttpRequest, member: Membership, form: GrantForm, refusal: Refusal | None = None
-) -> HttpResponse:
+def _render_form(request: HttpRequest, member: Membership, shown: _ShownForm) -> HttpResponse:
+    form, refusal, check = shown
     preview: dict[str, Any] = {}
     try:
         preview = _preview(member, form)
     except Invalid as problem:
         refusal = refusal or problem
-    card = Approval.objects.filter(
-        organization_id=member.organization_id,
-        pk=parse_row_id_or_none(request.GET.get("card", "")) or 0,
-    ).select_related("run")
+    card_id = parse_row_id_or_none(request.GET.get("card", "")) or 0
+    card = list(
+        Approval.objects.filter(organization_id=member.organization_id, pk=card_id).select_related(
+            "run", "tool_call"
+        )
+    )
     run_ids = {form.run, *(str(each.run_id) for each in card if each.run.status not in ENDED)} - {
         ""
     }
     tool = find_tool(member.organization_id, form.tool, parse_row_id_or_none(form.employee))
+    needs = _describe_needs(member, tool, form)
+    rows = arrange_rows(member.organization_id, form, tool, needs)
     context = {
         "form": form,
         "tool": tool,
@@ -169,8 +190,11 @@ def _render_form(
             for row in (*form.rows, *form.lookups)
             if row.offers_fields and tool is not None
         },
+        "rows": rows,
+        "label_path": label_path,
+        "is_from_card": any(rows.keeps_values(each) for each in card),
+        "check": check,
         "lookup_choices": LOOKUP_CHOICES,
-        "reasons": _describe_needs(member, tool, form),
         "seen": hash_form(form),
         "refusal": refusal,
         "choices": CHOICES,

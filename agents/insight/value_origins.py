@@ -1,0 +1,369 @@
+"""Find where the values of approved calls came from: people typed them, or one field in results of
+reads had them."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from agents.standing_grants.proposals import read_value
+from agents.standing_grants.run_facts import PastFacts
+from tools.contract import Level, Tool, canonical_json
+from tools.schemas.result_paths import list_value_places
+from tools.toolbox.conditions import Condition, Rule
+from tools.toolbox.grant_conditions import (
+    RecordedResult,
+    drop_nulls,
+    find_broken,
+    list_value_paths,
+    list_values,
+)
+from tools.toolbox.grant_sources import ValueSource, allows_null, unpack
+from tools.toolbox.param_values import is_number
+
+MAX_VALUES = 10
+"""The most different values that a condition "one of" may list."""
+LEAST_SUPPORT = 2
+"""The fewest calls whose values a field must have before it counts as their source."""
+DEEPEST_SEARCH = 3
+"""The most results through which a value is traced back."""
+MAX_TRIED = 6
+"""The most fields that are tried as the source of a param."""
+LONGEST_NAME = 200
+"""The most characters of a text whose origin is looked for."""
+MAX_ENTRIES = 100
+"""The most entries of a list whose origins are looked for."""
+MAX_FIELDS = 3
+"""The most fields that one condition names."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The params of one call, with what its run had seen before.
+
+    Attributes:
+        before: only results from a pass before this one count; None if all that `facts` has do.
+    """
+
+    params: Mapping[str, Any]
+    facts: PastFacts
+    before: int | None = None
+
+
+class Found(NamedTuple):
+    """A condition, and the numbers of the samples that meet it."""
+
+    condition: Condition
+    covered: frozenset[int]
+
+
+class _Field(NamedTuple):
+    """A field in the results of a tool."""
+
+    tool: str
+    path: str
+
+
+@dataclass
+class KnownFacts:
+    """What searches in the same calls have found, so that they do it once.
+
+    Attributes:
+        lookups: the results of reads, by call.
+        met: whether params, by their identity, meet a condition, as JSON.
+    """
+
+    lookups: dict[int, Lookup] = field(default_factory=dict)
+    met: dict[tuple[int, str], bool] = field(default_factory=dict)
+
+    def list_covered(self, condition: Condition, samples: Sequence[Sample]) -> frozenset[int]:
+        """List the numbers of the samples that meet the condition."""
+        found, words = set[int](), canonical_json(condition.as_json())
+        for number, sample in enumerate(samples):
+            key = (id(sample.params), words)
+            if key not in self.met:
+                broken = find_broken((condition,), sample.params, sample.facts)
+                self.met[key] = broken is None
+            if self.met[key]:
+                found.add(number)
+        return frozenset(found)
+
+
+@dataclass(frozen=True)
+class Lookup:
+    """A result of a read, with its fields by value and the values of each field.
+
+    Attributes:
+        params: the params of its call, without nulls.
+    """
+
+    recorded: RecordedResult
+    params: Mapping[str, Any]
+    fields: Mapping[Any, set[str]]
+    values: Mapping[str, set[Any]]
+
+
+class _FieldHit(NamedTuple):
+    """A value and the result that has it in a field."""
+
+    lookup: Lookup
+    key: Any
+
+
+_FieldHits = dict[int, list[_FieldHit]]
+"""By the number of the sample, each of its values with the newest result that has it."""
+
+
+def find_exact(path: str, values: Sequence[Any]) -> Condition | None:
+    """Return the condition that lists the values, if they are few and repeat; None otherwise."""
+    different = list_different(values)
+    if len(different) == 1:
+        return Condition(path, Rule.EQUALS, different[0])
+    is_few = len(different) <= MAX_VALUES and 2 * len(different) <= len(values)
+    return Condition(path, Rule.ONE_OF, different) if is_few else None
+
+
+def list_different(values: Iterable[Any]) -> list[Any]:
+    """List each of the values once."""
+    return list({canonical_json(value): value for value in values}.values())
+
+
+def may_bring_values(tool: Tool) -> bool:
+    """Return True for a read whose results a suggestion may use.
+
+    The fields of pages and files hold whatever strangers put there.
+    """
+    is_open = tool.open_world or (tool.returns_outside_text and not tool.is_from_outside)
+    return tool.level is Level.READ and not tool.is_system and not is_open
+
+
+class ParamValues:
+    """The values of one param in samples.
+
+    Attributes:
+        leaves: for each sample, the texts and numbers without nulls; a list stands for its entries.
+        full: the numbers of the samples with a text or a number.
+    """
+
+    def __init__(self, path: str, samples: Sequence[Sample]) -> None:
+        self.path, self.samples = path, samples
+        self.values = [read_value(sample.params, path) for sample in samples]
+        every = [list_values(sample.params, path) for sample in samples]
+        self.leaves = [[each for each in one if each is not None] for one in every]
+        self.is_list = any(isinstance(value, list) for value in self.values)
+        self.full = frozenset(number for number, leaves in enumerate(self.leaves) if leaves)
+        empty: Any = [] if self.is_list else None
+        self._also = [empty] if empty in self.values else []
+
+    @cached_property
+    def is_named(self) -> bool:
+        """True if the values can name something: they are few numbers or short texts."""
+        leaves = [leaf for one in self.leaves for leaf in one]
+        is_long = any(len(one) > MAX_ENTRIES for one in self.leaves)
+        return bool(leaves) and not is_long and all(map(_can_name, leaves))
+
+    def build(self, rule: Rule, value: Any) -> Condition:
+        """Build the condition for the param, or for each entry of its list.
+
+        A condition with an object as its value allows an empty value if a sample has one.
+        """
+        inner = value | {"also": []} if isinstance(value, dict) else value
+        if self.is_list:
+            each = {"rule": rule.value, "value": inner, "also": self._also}
+            return Condition(self.path, Rule.EACH, each)
+        is_plain = not isinstance(value, dict)
+        return Condition(self.path, rule, value if is_plain else value | {"also": self._also})
+
+
+class OriginSearch:
+    """A search for the origins of values in calls of one tool.
+
+    The conditions on the calls of a read are the same for each param, as in the form.
+
+    Args:
+        reads: the tools whose results may have the values, by name.
+        known: what earlier searches have found, to which this one adds.
+    """
+
+    def __init__(self, reads: Mapping[str, Tool], known: KnownFacts) -> None:
+        self._reads, self._known = reads, known
+        self._wheres: dict[str, tuple[Condition, ...]] = {}
+        self._open: set[str] = set()
+
+    def find_origin(self, values: ParamValues, depth: int = 1) -> Found | None:
+        """Find the condition on the origin of a param that most samples meet; None if no two of
+        them share an origin."""
+        if not values.is_named:
+            return None
+        typed = values.build(Rule.TYPED, {})
+        found = [Found(typed, self._known.list_covered(typed, values.samples))]
+        if depth <= DEEPEST_SEARCH:
+            found += self._find_sources(values, depth)
+        best = max(found, key=lambda each: len(each.covered))
+        return best if len(best.covered & values.full) >= LEAST_SUPPORT else None
+
+    def _find_sources(self, values: ParamValues, depth: int) -> list[Found]:
+        """Find the fields that had the values, as one condition; none if there are none."""
+        hits = self._find_hits(values)
+        chosen: list[ValueSource] = []
+        covered: frozenset[int] = frozenset()
+        for place in sorted(hits, key=lambda each: _rank(each, hits[each], values.path)):
+            if len(chosen) == MAX_FIELDS or covered >= values.full:
+                break
+            if len(hits[place].keys() - covered) < LEAST_SUPPORT:
+                continue
+            found = self._build_source(values, place, hits[place], depth)
+            if found is not None and len(found[1] - covered) >= LEAST_SUPPORT:
+                chosen.append(found[0])
+                covered |= found[1]
+        if not chosen:
+            return []
+        is_only = all(source.only for source in chosen)
+        sources = [replace(source, only=is_only).as_json() for source in chosen]
+        condition = values.build(Rule.COMES_FROM, {"sources": sources})
+        empty = frozenset(range(len(values.samples))) - values.full
+        is_first = depth == 1  # the results before an inner call are known to the search alone
+        exact = self._known.list_covered(condition, values.samples) if is_first else None
+        return [Found(condition, covered | empty if exact is None else exact)]
+
+    def _find_hits(self, values: ParamValues) -> dict[_Field, _FieldHits]:
+        """Find the fields that have all values of at least two samples, at most six, those with
+        the most first."""
+        found: defaultdict[_Field, _FieldHits] = defaultdict(dict)
+        for number in values.full:
+            lookups = self._list_lookups(values.samples[number])
+            mine: dict[_Field, list[_FieldHit]] | None = None
+            for key in map(_make_key, values.leaves[number]):
+                here = {
+                    _Field(each.recorded.tool, path): _FieldHit(each, key)
+                    for each in reversed(lookups)
+                    for path in each.fields.get(key, ())
+                }
+                mine = (
+                    {field: [hit] for field, hit in here.items()}
+                    if mine is None
+                    else {f: [*hits, here[f]] for f, hits in mine.items() if f in here}
+                )
+            for place, hits in (mine or {}).items():
+                found[place][number] = hits
+        kept = [field for field, hits in found.items() if len(hits) >= LEAST_SUPPORT]
+        kept.sort(key=lambda each: _rank(each, found[each], values.path))
+        return {field: found[field] for field in kept[:MAX_TRIED]}
+
+    def _list_lookups(self, sample: Sample) -> list[Lookup]:
+        """List the results of reads before the sample, the newest of each tool first."""
+        found = []
+        for result in sample.facts.list_all_results():
+            is_early = sample.before is None or result.pass_number < sample.before
+            if is_early and result.tool in self._reads and result.tool not in self._open:
+                lookups = self._known.lookups
+                if result.call_id not in lookups:
+                    lookups[result.call_id] = _read_result(result)
+                found.append(lookups[result.call_id])
+        return found
+
+    def _build_source(
+        self, values: ParamValues, field: _Field, hits: _FieldHits, depth: int
+    ) -> tuple[ValueSource, frozenset[int]] | None:
+        """Build the source with the conditions on its calls; return it with the numbers of the
+        samples whose lookups meet them. None if the calls have nothing in common."""
+        reads = {
+            hit.lookup.recorded.call_id: Sample(
+                hit.lookup.params,
+                values.samples[number].facts,
+                hit.lookup.recorded.pass_number,
+            )
+            for number, mine in hits.items()
+            for hit in mine
+        }
+        known = self._wheres.get(field.tool)
+        found = self._find_where(field.tool, list(reads.values()), depth) if known is None else None
+        where = known if known is not None else found
+        if where is None:
+            return None
+        met = {pk for pk, read in reads.items() if _meets(where, read)}
+        covered = frozenset(
+            number
+            for number, mine in hits.items()
+            if all(hit.lookup.recorded.call_id in met for hit in mine)
+        )
+        self._wheres[field.tool] = where
+        return ValueSource(field.tool, field.path, where, only=_is_only(field, hits)), covered
+
+    def _find_where(
+        self, tool: str, reads: Sequence[Sample], depth: int
+    ) -> tuple[Condition, ...] | None:
+        """Find conditions that fix each param of the calls of a read; None if a param is open."""
+        listed = [list_value_paths(read.params) for read in reads]
+        paths = {path for one in listed for path in one or ()}
+        required = self._reads[tool].schema.get("required", ())
+        if None in listed or set(required) - {path.partition(".")[0] for path in paths}:
+            return None
+        self._open.add(tool)
+        try:
+            found = [self._fix(ParamValues(path, reads), depth + 1) for path in sorted(paths)]
+        finally:
+            self._open.discard(tool)
+        where = tuple(condition for condition in found if condition is not None)
+        return where if len(where) == len(found) else None
+
+    def _fix(self, values: ParamValues, depth: int) -> Condition | None:
+        """Find the condition that leaves nothing about a param of a read open."""
+        exact = find_exact(values.path, values.values)
+        if exact is not None:
+            return exact
+        origin = self.find_origin(values, depth)
+        return origin.condition if origin is not None else None
+
+
+def _can_name(value: Any) -> bool:
+    """Return True for a number or a short text on one line."""
+    if isinstance(value, str):
+        return len(value) <= LONGEST_NAME and "\n" not in value
+    return is_number(value)
+
+
+def _rank(field: _Field, hits: _FieldHits, param: str) -> tuple[Any, ...]:
+    """Return the key by which fields are sorted: those with most values, with the name of the
+    param, and with a single value come first."""
+    name = param.rpartition(".")[2].rstrip("_").lower()
+    is_alike = field.path.rpartition(".")[2].lower().endswith(name)
+    return -len(hits), not is_alike, not _is_only(field, hits), field.path.count("."), field
+
+
+def _is_only(field: _Field, hits: _FieldHits) -> bool:
+    """Return True if no result had another value in the field."""
+    return all(hit.lookup.values[field.path] == {hit.key} for mine in hits.values() for hit in mine)
+
+
+def _meets(where: Sequence[Condition], read: Sample) -> bool:
+    """Return True if the call of a read meets the conditions that need no result."""
+    known = {condition.param for condition in where}
+    paths = list_value_paths(read.params)
+    if paths is None or not paths <= known:
+        return False
+    asked = [
+        each
+        for each in where
+        if (each.param in paths or not allows_null(each))
+        and unpack(each).rule is not Rule.COMES_FROM
+    ]
+    return find_broken(asked, read.params, read.facts) is None
+
+
+def _read_result(result: RecordedResult) -> Lookup:
+    fields: defaultdict[Any, set[str]] = defaultdict(set)
+    values: defaultdict[str, set[Any]] = defaultdict(set)
+    for path, value in list_value_places(result.data):
+        fields[_make_key(value)].add(path)
+        values[path].add(_make_key(value))
+    return Lookup(result, drop_nulls(result.params), fields, values)
+
+
+def _make_key(value: Any) -> Any:
+    """Return the value as the comparison with results reads it."""
+    return unicodedata.normalize("NFC", value) if isinstance(value, str) else value
