@@ -37,6 +37,7 @@ from tools.contract.odd_letters import MIXED, OddPart, find_odd_parts
 HEAD_LINES, TAIL_LINES = 5, 2
 MAX_FOLDED_CONTACTS = 5
 MAX_CHIP = 40
+MAX_FIELD_NAME = 60
 MAX_QUOTE_LENGTH = 280
 
 # Possessive and anchored at a label's start, so that matching stays linear for any input.
@@ -178,6 +179,13 @@ def render_sentence(text: str, ids: Mapping[str, str] | None = None) -> SafeStri
     rendered = [render_text(part, keep="") for part in parts]
     rendered[1::2] = [render_chip(name, (ids or {}).get(name, "")) for name in parts[1::2]]
     return SafeString("".join(rendered))
+
+
+def render_field_name(name: str) -> SafeString:
+    """Render the name of a value, which others may have chosen, in its own element, at most 60
+    characters long."""
+    shown = name if len(name) <= MAX_FIELD_NAME else f"{name[: MAX_FIELD_NAME - 21]}…{name[-20:]}"
+    return format_html('<bdi class="field-name">{}</bdi>', render_text(shown, keep=""))
 
 
 def render_chip(name: str, id_: str = "") -> SafeString:
