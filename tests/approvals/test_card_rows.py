@@ -56,7 +56,6 @@ def target(number: int, **after: Any) -> dict[str, Any]:
         (f"a {'b' * ROW_WIDTH}", 2),
         ("漢" * (ROW_WIDTH // 2), 1),
         ("漢" * ROW_WIDTH, 2),
-        ("\t\t\t\t\ta", 2),
     ],
 )
 def test_rows_of_a_text_count_lines_wrapped_words_and_wide_letters(text: str, rows: int) -> None:

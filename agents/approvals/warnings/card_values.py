@@ -15,7 +15,7 @@ EMPTY: tuple[Any, ...] = (None, "", [], {})
 MAX_DEPTH = 6
 MAX_LEAVES = 400
 """The most values of one param that are listed one by one; further ones are shown as JSON."""
-SHORTEST_SECRET, SECRET_LENGTH, SECRET_CLASSES = 8, 20, 3
+SHORTEST_SECRET, SECRET_LENGTH, SECRET_CLASSES, MAX_READ = 8, 20, 3, 1_000
 FAR_LARGER = 10
 
 
@@ -140,7 +140,7 @@ def _may_be_secret(value: Any) -> bool:
     characters, as passwords and tokens are."""
     if not isinstance(value, str) or len(value) < SHORTEST_SECRET:
         return False
-    word = value.removeprefix("Bearer ")
+    word = value[:MAX_READ].removeprefix("Bearer ")
     if any(char.isspace() for char in word):
         return value.startswith("-----BEGIN ")
     kinds = {
