@@ -18,6 +18,7 @@ from agents.approvals.warnings.card_values import (
 from agents.approvals.warnings.folding import (
     FIRST_TARGETS,
     MAX_COLUMNS,
+    Room,
     Signs,
     plan_folding,
     split_values,
@@ -161,7 +162,7 @@ def test_summary_names_odd_values_that_do_not_fit() -> None:
 
 def test_at_least_one_value_is_shown_and_none_is_lost() -> None:
     values = [NamedValue(name, None, "long " * 40) for name in number_names(9)]
-    split = split_values(values, 1.0, Signs(), REQUESTED)
+    split = split_values(values, Room(1.0), Signs(), REQUESTED)
     assert len(split.shown) == 1
     assert sorted(split.shown + split.folded) == list(range(9))
 

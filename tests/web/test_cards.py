@@ -96,7 +96,7 @@ def test_a_task_with_many_lines_is_shown_on_one_line_with_its_hidden_characters(
     run = world.run()
     Run.objects.filter(pk=run.pk).update(task="Look up Acme,\r\n\n\t- then\u2028write \x1bto it")
     html = card_page(world, world.card(run))
-    assert "Look up Acme, - then⟦U+2028⟧write ⟦U+001B⟧to it</a>" in re.sub(
+    assert "Look up Acme, - then⟦U+2028⟧write ⟦U+001B⟧to it</q></a>" in re.sub(
         r"</?span[^>]*>", "", html
     )
 

@@ -66,6 +66,22 @@ class Split:
 
 
 @dataclass(frozen=True)
+class Room:
+    """The rows of text that the values of one block may take.
+
+    Attributes:
+        is_inline: True if the values follow each other on a row; otherwise each has its own rows.
+    """
+
+    rows: float
+    is_inline: bool = False
+
+    def count(self, value: NamedValue, kind: str) -> float:
+        """Estimate the rows that this value takes."""
+        return _count_inline_rows(value) if self.is_inline else _count_value_rows(value, kind)
+
+
+@dataclass(frozen=True)
 class Folding:
     """The plan of one card.
 
@@ -125,7 +141,7 @@ def plan_folding(
     is_cut = len(sentence) > MAX_SENTENCE
     if not targets:
         values = list_request_values(params)
-        request = split_values(values, room, signs, REQUESTED)
+        request = split_values(values, Room(room), signs, REQUESTED)
         folds = is_cut or bool(request.folded) or any(_is_long(value.after) for value in values)
         return Folding(request=request, folds_parts=folds)
     order = _order_targets(targets, signs)
@@ -140,29 +156,29 @@ def plan_folding(
 
 
 def split_values(
-    values: Sequence[NamedValue], room: float, signs: Signs, kind: str = CHANGED
+    values: Sequence[NamedValue], room: Room, signs: Signs, kind: str = CHANGED
 ) -> Split:
-    """Split the values of one block into those that fit into the rows and those that are folded. At
+    """Split the values of one block into those that fit into the room and those that are folded. At
     least one value is shown.
 
     Args:
         kind: the kind of the values, as `must_be_read` takes it.
     """
-    costs = [_count_value_rows(value, kind) for value in values]
+    costs = [room.count(value, kind) for value in values]
     first = [signs.mark(value, kind) for value in values]
-    fits = sum(costs) <= room
+    fits = sum(costs) <= room.rows
     odd = set() if fits else find_odd_entries([value.current for value in values])
     order = sorted(range(len(values)), key=lambda index: (not first[index], index not in odd))
     if fits:
         return Split(tuple(order), rows=sum(costs))
-    left, shown = room - SUMMARY_ROWS, 0
+    left, shown = room.rows - SUMMARY_ROWS, 0
     while not shown or (shown < len(order) and left >= costs[order[shown]]):
         left -= costs[order[shown]]
         shown += 1
     folded = tuple(sorted(order[shown:]))
     named = tuple(index for index in folded if first[index] or index in odd)
     alike = len(folded) - len(named) if odd else 0
-    return Split(tuple(order[:shown]), folded, named, alike, room - left)
+    return Split(tuple(order[:shown]), folded, named, alike, room.rows - left)
 
 
 def _order_targets(targets: Sequence[dict[str, Any]], signs: Signs) -> tuple[int, ...]:
@@ -176,7 +192,8 @@ def _order_targets(targets: Sequence[dict[str, Any]], signs: Signs) -> tuple[int
 
 def _plan_targets(targets: Sequence[dict[str, Any]], room: float, signs: Signs) -> Folding:
     kind, once = find_row_state(targets), find_names_shown_once(targets)
-    shared = split_values(find_shared_values(targets), room / 2, signs, kind)
+    shared_room = Room(room / 2, is_inline=kind != CHANGED)
+    shared = split_values(find_shared_values(targets), shared_room, signs, kind)
     columns = {value.name for target in targets for value in _list_own(target, once)}
     is_table = kind != CHANGED and len(targets) > 1 and 0 < len(columns) <= MAX_COLUMNS
     left = room - shared.rows
@@ -189,7 +206,7 @@ def _plan_targets(targets: Sequence[dict[str, Any]], room: float, signs: Signs) 
         if own and rows > left:
             break
         whole = is_table or rows <= left
-        own.append(split_values(values, math.inf if whole else left - label, signs, kind))
+        own.append(split_values(values, Room(math.inf if whole else left - label), signs, kind))
         left -= rows
     return Folding(shared=shared, own=tuple(own), is_table=is_table)
 
@@ -204,6 +221,13 @@ def _count_value_rows(value: NamedValue, kind: str) -> float:
     texts = [format_json_value(one) for one in shown]
     rows = sum(min(count_rows(text[:MAX_COUNTED]), LONG_ROWS) for text in texts)
     return count_rows(value.name[:MAX_COUNTED], NAME_WIDTH) + rows + PADDING
+
+
+def _count_inline_rows(value: NamedValue) -> float:
+    """Estimate the rows of a value that follows others; a short one takes a part of a row."""
+    text = f"{value.name}  {format_json_value(value.current)[:MAX_COUNTED]}"
+    rows = min(count_rows(text, NAME_WIDTH), LONG_ROWS)
+    return rows if rows > 1 else (len(text) + 2) / NAME_WIDTH
 
 
 def _count_table_rows(values: Sequence[NamedValue]) -> float:

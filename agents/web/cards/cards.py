@@ -16,7 +16,7 @@ from agents.approvals.requesters import describe_requesters
 from agents.approvals.votes import CardStanding, find_standings
 from agents.approvals.warnings.card_reading import get_preview, read_card
 from agents.approvals.warnings.card_values import NamedValue
-from agents.approvals.warnings.folding import CHANGED_ROWS, Signs, split_values
+from agents.approvals.warnings.folding import CHANGED_ROWS, Room, Signs, split_values
 from agents.approvals.warnings.restored import find_restore_warning
 from agents.approvals.warnings.stale_targets import find_tool_staleness
 from agents.approvals.warnings.surroundings import CardFacts, Surroundings, load_surroundings
@@ -352,7 +352,9 @@ class Card(OfAgents):
             NamedValue(each.name, each.before, each.after)
             for each in find_differences(self.previous, self.approval)
         ]
-        return build_block(found, split_values(found, CHANGED_ROWS, Signs())) if found else None
+        return (
+            build_block(found, split_values(found, Room(CHANGED_ROWS), Signs())) if found else None
+        )
 
 
 def load_cards(
