@@ -20,8 +20,9 @@ MAX_HEIGHT = 1_050
 MEASURE = """() => {
   const card = document.querySelector("[data-card]"), effect = card.querySelector(".effect");
   const height = () => Math.round(effect.getBoundingClientRect().bottom - card.getBoundingClientRect().top);
-  const isCut = () => [...card.querySelectorAll(".scroll, .value, dd")].some((part) => part.scrollWidth > part.clientWidth + 1
-    && getComputedStyle(part).display !== "inline");
+  const isBlock = (part) => getComputedStyle(part).display !== "inline";
+  const parts = [...card.querySelectorAll(".scroll, .value, dd")].filter(isBlock);
+  const isCut = () => parts.some((part) => part.scrollWidth > part.clientWidth + 1);
   const folded = height();
   card.querySelectorAll(".rest").forEach((part) => (part.open = true));
   return { folded, open: height(), isCut: isCut() };
