@@ -144,6 +144,7 @@ def plant_decision(world: World) -> Approval:
     ToolCall.objects.filter(pk=card.tool_call_id).update(
         status=CallStatus.SUCCEEDED,
         result={"success": True, "summary": WORDS, "data": None},
+        content=WORDS,
         exec_epoch=1,
         deadline_at=Now(),
         started_at=Now(),
