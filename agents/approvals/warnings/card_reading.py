@@ -253,13 +253,13 @@ def _read(approval: Approval, languages: frozenset[str]) -> CardReading:
     if approval.kind == ApprovalKind.QUESTION:
         return CardReading((), contacts, frozenset())
     found: dict[str, list[str]] = {}
-    marked: set[str] = set()
+    doubtful: set[str] = set()
     shown = [*written, *(each.get("before") for each in targets)]
     texts = dict.fromkeys(walk_texts(shown))
     for name, text in texts:
         for kind, detail in _inspect_text(name, text, languages):
             found.setdefault(kind, []).append(detail)
-            marked.add(text)
+            doubtful.add(text)
     each_written = _list_written(targets, contacts)
     found.setdefault(LIKENESS, []).extend(_compare_contacts(targets, each_written))
     family, problem = get_family(approval), get_preview(approval).get("problem", "")
@@ -279,7 +279,7 @@ def _read(approval: Approval, languages: frozenset[str]) -> CardReading:
         ),
         has_outside_destination=any(sighting.stands_out for sighting in outside),
         folding=plan_folding(
-            approval.sentence, targets, approval.params, Signs(named - {""}, frozenset(marked))
+            approval.sentence, targets, approval.params, Signs(named - {""}, frozenset(doubtful))
         ),
         names=read_names(targets, approval.params),
         records=tuple(_list_records(targets, each_written)) if is_about_records(approval) else (),

@@ -104,7 +104,7 @@ class Folding:
 
 @dataclass(frozen=True)
 class Signs:
-    """What is known about the values of a card besides the values themselves.
+    """Knowledge about the values of a card that is not in the values themselves.
 
     Attributes:
         names: the names of values that name a contact or come from outside.
@@ -114,7 +114,7 @@ class Signs:
     names: Set[str] = frozenset()
     texts: Set[str] = frozenset()
 
-    def mark(self, value: NamedValue, kind: str) -> bool:
+    def has_sign(self, value: NamedValue, kind: str) -> bool:
         """Return True if the value must be read before approval."""
         last = value.name.rpartition(PATH_SEPARATOR)[2]
         return (
@@ -165,7 +165,7 @@ def split_values(
         kind: the kind of the values, as `must_be_read` takes it.
     """
     costs = [room.count(value, kind) for value in values]
-    first = [signs.mark(value, kind) for value in values]
+    first = [signs.has_sign(value, kind) for value in values]
     fits = sum(costs) <= room.rows
     odd = set() if fits else find_odd_entries([value.current for value in values])
     order = sorted(range(len(values)), key=lambda index: (not first[index], index not in odd))
@@ -177,7 +177,8 @@ def split_values(
         shown += 1
     folded = tuple(sorted(order[shown:]))
     named = tuple(index for index in folded if first[index] or index in odd)
-    alike = len(folded) - len(named) if odd else 0
+    are_alike = bool(odd) or len({repr(values[index].current) for index in folded}) == 1
+    alike = len(folded) - len(named) if are_alike else 0
     return Split(tuple(order[:shown]), folded, named, alike, room.rows - left)
 
 
