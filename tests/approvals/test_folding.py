@@ -14,7 +14,7 @@ from agents.approvals.warnings.individual_cards import (
     find_individual_reasons,
 )
 from agents.runs.models import Approval
-from tests.deceptions.planting import call
+from tests.deceptions.planting import call, list_targets, replace_content
 from tests.features import feature
 from tests.world import DELETE, UPDATE, World
 from tools.office.records.models import Record
@@ -120,6 +120,13 @@ def test_ten_short_values_are_not_folded(world: World) -> None:
     assert (len(shown), len(folded)) == (10, 0)
     assert not read_card(card).folds_parts
     assert not page_folds(world, card)
+
+
+def test_values_of_the_request_are_shown_if_the_preview_failed(world: World) -> None:
+    card = list_targets(7)(world)
+    failed = card.preview | {"problem": "The preview failed."}
+    shown, folded, _ = split_page(world, replace_content(card, preview=failed, params=OPTIONS))
+    assert sorted(shown + folded) == sorted(OPTIONS)
 
 
 @pytest.mark.parametrize(("params", "is_folded"), [(OPTIONS, True), ({"option": "yes"}, False)])

@@ -279,7 +279,10 @@ def _read(approval: Approval, languages: frozenset[str]) -> CardReading:
         ),
         has_outside_destination=any(sighting.stands_out for sighting in outside),
         folding=plan_folding(
-            approval.sentence, targets, approval.params, Signs(named - {""}, frozenset(doubtful))
+            approval.sentence,
+            [] if problem else targets,
+            approval.params,
+            Signs(named - {""}, frozenset(doubtful)),
         ),
         names=read_names(targets, approval.params),
         records=tuple(_list_records(targets, each_written)) if is_about_records(approval) else (),

@@ -167,7 +167,7 @@ def split_values(
     costs = [room.count(value, kind) for value in values]
     first = [signs.has_sign(value, kind) for value in values]
     fits = sum(costs) <= room.rows
-    odd = set() if fits else find_odd_entries([value.current for value in values])
+    odd: set[int] = set() if fits else find_odd_entries([value.current for value in values])
     order = sorted(range(len(values)), key=lambda index: (not first[index], index not in odd))
     if fits:
         return Split(tuple(order), rows=sum(costs))
