@@ -11,6 +11,7 @@ from django.db.models.functions import Now
 
 from agents.approvals import decisions
 from agents.runs.models import Approval, ApprovalStatus, CallStatus, Pass, Run, ToolCall
+from agents.web.text.safe_text import cut_sentence, render_sentence
 from tests.deceptions.planting import call, list_targets, replace_content
 from tests.features import feature
 from tests.web.asking import ask_question
@@ -109,6 +110,13 @@ def plant_diff(world: World) -> Approval:
     return list_targets(1, odd)(world)
 
 
+def plant_sentence(world: World) -> Approval:
+    """Plant the sign in values and a name of a sentence that is cut inside of them."""
+    value, name = f"{'a' * 240} {SIGN} {'b' * 60}", f"{'c' * 90} {SIGN} {'d' * 80}"
+    sentence = f"Update **{SIGN}**: set notes to “{value}” for **{name}**"
+    return replace_content(world.card(), sentence=sentence)
+
+
 def plant_staleness(world: World) -> Approval:
     record = Record.objects.create(organization=world.acme, name=WORDS)
     params = {"record_id": str(record.pk), "changes": {"phone": "2"}}
@@ -160,6 +168,7 @@ PLANTED: dict[Callable[[World], Approval], int] = {
     plant_warnings: 6,
     plant_targets: 5,
     plant_diff: 1,
+    plant_sentence: 6,
     plant_staleness: 2,
     plant_unknown_outcome: 2,
     plant_late_effect: 1,
@@ -190,6 +199,14 @@ def test_reader_finds_words_outside_of_quoting_elements() -> None:
     outside = f"<p><q>a</q> {SIGN}<input><b>{SIGN}</b></p>"
     found = QuoteReader(f"{inside}{outside}")
     assert (len(found.quoted), len(found.bare)) == (2, 2)
+
+
+@pytest.mark.parametrize("length", range(90, 110))
+def test_name_that_the_end_of_a_long_sentence_cuts_stays_a_name(length: int) -> None:
+    name = (SIGN * 30)[:length]
+    head, tail = cut_sentence(f"{'word ' * 80}**{name}**")
+    assert not QuoteReader(render_sentence(head)).bare
+    assert not QuoteReader(render_sentence(tail)).bare
 
 
 def test_name_of_a_value_is_cut_in_its_middle(world: World) -> None:

@@ -16,7 +16,7 @@ from agents.approvals.requesters import describe_requesters
 from agents.approvals.votes import CardStanding, find_standings
 from agents.approvals.warnings.card_reading import get_preview, read_card
 from agents.approvals.warnings.card_values import NamedValue
-from agents.approvals.warnings.folding import CHANGED_ROWS, Room, Signs, split_values
+from agents.approvals.warnings.folding import CHANGED_ROWS, MAX_SENTENCE, Room, Signs, split_values
 from agents.approvals.warnings.restored import find_restore_warning
 from agents.approvals.warnings.stale_targets import find_tool_staleness
 from agents.approvals.warnings.surroundings import CardFacts, Surroundings, load_surroundings
@@ -38,7 +38,7 @@ from agents.web.cards.questions import AskedQuestion, read_question
 from agents.web.cards.source_names import find_source_name
 from agents.web.cards.value_blocks import ValueBlock, build_block
 from agents.web.panel.child_runs import describe_delegations
-from agents.web.text.safe_text import quote_employee
+from agents.web.text.safe_text import cut_sentence, quote_employee
 from tools.contract import Level, Tool
 from tools.contract.sentences import format_name
 from tools.sources.external_tool import get_server_title
@@ -274,6 +274,12 @@ class Card(OfAgents):
             for target in self.effect.first_targets[:1]
             if target.id
         }
+
+    @cached_property
+    def sentence_ends(self) -> tuple[str, str] | None:
+        """The start and the end of a sentence that is too long to be shown whole; else None."""
+        sentence = self.approval.sentence
+        return cut_sentence(sentence) if len(sentence) > MAX_SENTENCE else None
 
     @cached_property
     def reasons(self) -> AskingReasons:
