@@ -112,7 +112,7 @@ def plant_diff(world: World) -> Approval:
 
 def plant_sentence(world: World) -> Approval:
     """Plant the sign in values and a name of a sentence that is cut inside of them."""
-    value, name = f"{'a' * 240} {SIGN} {'b' * 60}", f"{'c' * 90} {SIGN} {'d' * 80}"
+    value, name = f"{'a' * 180} {SIGN} {'b' * 120}", f"{'c' * 90} {SIGN} {'d' * 80}"
     sentence = f"Update **{SIGN}**: set notes to “{value}” for **{name}**"
     return replace_content(world.card(), sentence=sentence)
 
@@ -168,7 +168,7 @@ PLANTED: dict[Callable[[World], Approval], int] = {
     plant_warnings: 6,
     plant_targets: 5,
     plant_diff: 1,
-    plant_sentence: 6,
+    plant_sentence: 5,
     plant_staleness: 2,
     plant_unknown_outcome: 2,
     plant_late_effect: 1,
