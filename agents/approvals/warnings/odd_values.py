@@ -50,7 +50,8 @@ def find_odd_entries(entries: Sequence[Any]) -> set[int]:
         for entry in entries
     ]
     odd = {index for _, found in _find_odd_kinds(values) for index in found}
-    for describe in (str, _describe_form):
+    descriptions: tuple[Callable[[Any], str], ...] = (str, _describe_form)
+    for describe in descriptions:
         odd.update(_find_rare([{describe(one) for one in each} for each in values]))
     return odd.union(_find_far_numbers(values))
 

@@ -188,7 +188,7 @@ def render_sentence(text: str, ids: Mapping[str, str] | None = None) -> SafeStri
 def _render_words(text: str) -> str:
     """Render a part of a sentence between its names."""
     pieces = QUOTED.split(text)
-    shown = [render_text(piece, keep="") for piece in pieces]
+    shown: list[str] = [render_text(piece, keep="") for piece in pieces]
     shown[1::2] = [f'<bdi class="quoted">{piece}</bdi>' for piece in shown[1::2]]
     return "".join(shown)
 
