@@ -151,6 +151,11 @@ def test_odd_value_is_shown_before_the_values_that_are_alike(odd: Any) -> None:
     assert request.alike in (0, len(request.folded))
 
 
+def test_number_too_large_to_compare_is_shown_first_without_an_error() -> None:
+    params = name_values(number_names(40), 7) | {"option_35": 10**400}
+    assert plan_request(**params).request.shown[0] == 35
+
+
 def test_summary_names_odd_values_that_do_not_fit() -> None:
     params = name_values(number_names(60), "yes")
     params |= {name: f"{name} differs" for name in number_names(15)}

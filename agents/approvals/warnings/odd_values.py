@@ -19,6 +19,8 @@ MAX_LISTED = 100
 """The most values of one list that are compared."""
 MAX_TEXT = 200
 """The most characters of a text that are compared on one card."""
+MAX_NUMBER = 1e300
+"""The largest number that is compared; far larger integers cannot be converted."""
 FAR = 10.0
 """A number is odd if its distance from the median is more than this many times the usual
 distance."""
@@ -102,7 +104,7 @@ def _find_far_numbers(values: Sequence[Sequence[Any]]) -> list[int]:
         (index, float(one))
         for index, each in enumerate(values)
         for one in each
-        if isinstance(one, int | float) and not isinstance(one, bool)
+        if isinstance(one, int | float) and not isinstance(one, bool) and abs(one) <= MAX_NUMBER
     ]
     if len({index for index, _ in numbers}) <= MIN_COMMON:
         return []
