@@ -30,6 +30,7 @@ FILTERS = (
     template_filters.json_text,
     template_filters.sentence,
     template_filters.chip,
+    template_filters.field_name,
     template_filters.as_sentence,
     template_filters.clock,
     template_filters.plain_words,

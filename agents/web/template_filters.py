@@ -79,6 +79,11 @@ def sentence(value: str, ids: Mapping[str, str] | None = None) -> SafeString:
     return safe_text.render_sentence(value, ids)
 
 
+def field_name(name: object) -> SafeString:
+    """Render the name of a value, set off from our own words."""
+    return safe_text.render_field_name(str(name))
+
+
 def chip(name: object, id_: str = "") -> SafeString:
     """Render a name as a chip, set off from our own words, with its id."""
     return safe_text.render_chip(str(name), id_)

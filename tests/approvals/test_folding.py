@@ -8,21 +8,43 @@ from typing import Any
 import pytest
 
 from agents.approvals.warnings.card_reading import read_card
+from agents.approvals.warnings.individual_cards import (
+    FOLDED,
+    WaitingCard,
+    find_individual_reasons,
+)
 from agents.runs.models import Approval
+from tests.deceptions.planting import call, list_targets, replace_content
+from tests.features import feature
 from tests.world import DELETE, UPDATE, World
 from tools.office.records.models import Record
 
 pytestmark = pytest.mark.django_db
 
 CREATE = "data.createRecord"
-FOLDED = re.compile(r'<details class="(?:clamp|rest)"')
+FOLD = re.compile(r'<details class="(?:clamp|rest)[ "]')
 
 
 def page_folds(world: World, card: Approval) -> bool:
     """Return True if the page folds something besides the exact request and the origins of
     values."""
+    return bool(FOLD.search(show(world, card)))
+
+
+def show(world: World, card: Approval) -> str:
+    """Return the page of the card without the exact request."""
     html = world.client("approver").get(f"/approvals/{card.pk}/card/").content.decode()
-    return bool(FOLDED.search(html.partition('class="exact-request"')[0]))
+    return html.partition('class="exact-request"')[0]
+
+
+def split_page(world: World, card: Approval) -> tuple[list[str], list[str], str]:
+    """Return the names of the values that the effect shows at once, those of the folded ones, and
+    the summary between them."""
+    effect = show(world, card).partition('class="effect"')[2].partition('class="why"')[0]
+    shown, _, rest = effect.partition('<details class="rest values">')
+    summary, _, folded = rest.partition("</summary>")
+    names = re.compile(r'<dt><bdi class="field-name">(.*?)</bdi></dt>')
+    return names.findall(shown), names.findall(folded), re.sub("<[^>]+>", "", summary)
 
 
 @pytest.mark.parametrize(
@@ -69,3 +91,49 @@ def test_a_long_text_with_few_changes_is_still_folded(world: World) -> None:
         params={"record_id": str(record.pk), "changes": {"notes": "word " * 99 + "end"}},
     )
     assert read_card(card).folds_parts
+
+
+OPTIONS = {f"option_{number}": "yes" for number in range(40)}
+
+
+@feature(
+    "The gate",
+    "A card that is higher than a phone shows what must be read first and folds the rest",
+    "agents/approvals/warnings/folding.py",
+)
+def test_forty_short_values_show_destination_and_odd_value_first_and_fold_the_rest(
+    world: World,
+) -> None:
+    params = OPTIONS | {"option_30": "no", "amount": 900, "cover": {"recipient": "Mallory"}}
+    card = call(**params)(world)
+    shown, folded, summary = split_page(world, card)
+    assert shown[:3] == ["amount", "cover · recipient", "option_30"]
+    assert sorted(shown + folded) == sorted([*OPTIONS, "amount", "cover · recipient"])
+    assert f"{len(folded)} more values" in " ".join(summary.split())
+    assert read_card(card).folds_parts
+    assert page_folds(world, card)
+
+
+def test_ten_short_values_are_not_folded(world: World) -> None:
+    card = call(**dict(list(OPTIONS.items())[:10]))(world)
+    shown, folded, _ = split_page(world, card)
+    assert (len(shown), len(folded)) == (10, 0)
+    assert not read_card(card).folds_parts
+    assert not page_folds(world, card)
+
+
+def test_values_of_the_request_are_shown_if_the_preview_failed(world: World) -> None:
+    card = list_targets(7)(world)
+    failed = card.preview | {"problem": "The preview failed."}
+    shown, folded, _ = split_page(world, replace_content(card, preview=failed, params=OPTIONS))
+    assert sorted(shown + folded) == sorted(OPTIONS)
+
+
+@pytest.mark.parametrize(("params", "is_folded"), [(OPTIONS, True), ({"option": "yes"}, False)])
+def test_card_of_many_short_values_is_never_decided_in_bulk(
+    world: World, params: dict[str, Any], is_folded: bool
+) -> None:
+    card = call(**params)(world)
+    waiting = WaitingCard(card.pk, card.level, card.digest, card.requested_at)
+    reasons = find_individual_reasons(world.acme, [waiting], {card.pk: read_card(card)})
+    assert (FOLDED in reasons.get(card.pk, ())) == is_folded

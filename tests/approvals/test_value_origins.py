@@ -53,7 +53,10 @@ def see(value: str, path: str = "changes.email", **more: object) -> Sighting:
 def test_a_value_from_outside_links_to_the_call_that_returned_it(workshop: Workshop) -> None:
     html = show_card(workshop, see("evil.example", stands_out=True))
     assert '<li class="stands-out">' in html
-    assert '<bdi class="value">evil.example</bdi> in changes.email was first seen in' in html
+    assert (
+        '<bdi class="value">evil.example</bdi> in <bdi class="field-name">changes.email</bdi> was first seen in'
+        in html
+    )
     assert '<a href="/runs/3/?call=7#call-7">Read a web page</a>.' in html
 
 
@@ -71,7 +74,7 @@ def test_equal_values_share_a_line_and_values_beyond_the_limit_are_folded(
     same = [see("evil.example", f"rows.{number}.host") for number in range(3)]
     others = [see(f"host{number}.example", f"more.{number}") for number in range(MAX_LINES)]
     html = show_card(workshop, *same, *others)
-    assert "in rows.0.host and 2 more was first seen" in html
+    assert "rows.0.host</bdi> and 2 more was first seen" in html
     assert html.count("<b>From outside:</b>") == MAX_LINES
     assert "1 more from outside, listed below." in html
     assert 'class="all-origins" open' in html

@@ -29,6 +29,11 @@ def section(html: str, name: str) -> str:
     return html.split(f'<div class="{name}">')[1].split(ENDS[name], maxsplit=1)[0]
 
 
+def list_names(html: str) -> list[str]:
+    """List the names of the values in this part of a card."""
+    return re.findall(r'<dt><bdi class="field-name">(.*?)</bdi></dt>', html)
+
+
 def input_of(html: str, name: str) -> str:
     """Return the input with this name and the text below it."""
     return html.split(f'name="{name}"')[1].split("</label>", maxsplit=1)[0]
@@ -91,7 +96,7 @@ def test_a_task_with_many_lines_is_shown_on_one_line_with_its_hidden_characters(
     run = world.run()
     Run.objects.filter(pk=run.pk).update(task="Look up Acme,\r\n\n\t- then\u2028write \x1bto it")
     html = card_page(world, world.card(run))
-    assert "Look up Acme, - then⟦U+2028⟧write ⟦U+001B⟧to it</a>" in re.sub(
+    assert "Look up Acme, - then⟦U+2028⟧write ⟦U+001B⟧to it</q></a>" in re.sub(
         r"</?span[^>]*>", "", html
     )
 
@@ -199,7 +204,7 @@ def test_editing_approves_nothing_and_shows_the_changes(world: World) -> None:
     assert fresh.pk != card.pk
     changed = section(card_page(world, fresh), "changed")
     assert "What changed since the earlier card" in changed
-    assert re.findall(r"<dt>(.*?)</dt>", changed) == ["changes · phone", "changes · status"]
+    assert list_names(changed) == ["changes · phone", "changes · status"]
     plain = re.sub("</?(?:del|ins)>", "", changed)
     assert "+1 555 0100" in plain
     assert "+1 555 0199" in plain
@@ -257,7 +262,7 @@ def test_an_edit_that_removes_a_record_names_it(world: World) -> None:
     assert response.status_code == 302
     fresh = Approval.objects.get(tool_call=card.tool_call, status=ApprovalStatus.PENDING)
     changed = section(card_page(world, fresh), "changed")
-    assert re.findall(r"<dt>(.*?)</dt>", changed) == ["record_ids", "no longer affected"]
+    assert list_names(changed) == ["no longer affected", "record_ids"]
     assert "Initech" in changed
 
 
@@ -271,7 +276,7 @@ def test_a_changed_target_is_shown_with_the_field_that_changed(world: World) -> 
     world.client("approver").post(f"/approvals/{card.pk}/undo/")
     fresh = Approval.objects.get(tool_call=card.tool_call, status=ApprovalStatus.PENDING)
     changed = section(card_page(world, fresh), "changed")
-    assert re.findall(r"<dt>(.*?)</dt>", changed) == ["phone (current value)"]
+    assert list_names(changed) == ["phone (current value)"]
     assert "+1 555 7777" in changed
 
 
@@ -282,7 +287,7 @@ def test_changes_that_all_targets_share_are_shown_once(world: World) -> None:
     )
     html = section(card_page(world, card), "effect")
     assert "The same for all 3" in html
-    assert html.count("<dt>status</dt>") == 1
+    assert list_names(html).count("status") == 1
     assert all(record.name in html for record in world.records)
 
 
@@ -370,12 +375,12 @@ class TestTheStateOfTheCall:
 
     def test_is_shown_with_its_summary_after_success(self, world: World) -> None:
         told = self.decided(world, CallStatus.SUCCEEDED, summary="Updated <1> record")
-        assert "Succeeded: Updated &lt;1&gt; record" in told
+        assert 'Succeeded: <q class="quoted">Updated &lt;1&gt; record</q>' in told
 
     def test_is_shown_with_its_error_after_failure(self, world: World) -> None:
         error = {"code": "NOT_FOUND", "message": "There is no record 7."}
         told = self.decided(world, CallStatus.FAILED, success=False, summary="", error=error)
-        assert "Failed: There is no record 7." in told
+        assert 'Failed: <q class="quoted">There is no record 7.</q>' in told
 
     def test_is_shown_if_the_outcome_is_unknown(self, world: World) -> None:
         assert "know whether this happened." in self.decided(world, CallStatus.OUTCOME_UNKNOWN)
@@ -401,7 +406,7 @@ def test_an_undone_card_says_if_its_call_is_no_longer_possible(world: World) -> 
     world.client("approver").post(f"/approvals/{card.pk}/undo/")
     fresh = Approval.objects.get(tool_call=card.tool_call, status=ApprovalStatus.PENDING)
     html = card_page(world, fresh)
-    assert re.findall(r"<dt>(.*?)</dt>", section(html, "changed")) == ["effect"]
+    assert list_names(section(html, "changed")) == ["effect"]
     assert "no longer possible" in section(html, "changed")
     assert "There is no record" in section(html, "effect")
     assert "No longer possible" in section(html, "effect")

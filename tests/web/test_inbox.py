@@ -195,7 +195,7 @@ class TestGroupsOfCards:
         )
         assert ">3</span>" in head
         assert "Update a record" in head
-        assert "<i>record_id</i>" in head, "all three change the same record"
+        assert "record_id</i>" in head, "all three change the same record"
 
     def test_show_a_card_with_a_warning_first_and_it_cannot_be_selected(self, world: World) -> None:
         run = world.run()
@@ -250,7 +250,7 @@ class TestGroupsOfCards:
         assert re.findall(r'data-row="(\d+)"[^>]+data-odd="email: different domain"', html) == [
             str(cards[1].pk)
         ]
-        assert html.count('<b class="odd">email: different domain</b>') == 1
+        assert html.count('<b class="odd quoted">email: different domain</b>') == 1
         assert (html.count('class="row level-write grouped"') == 4) == (sort == "")
 
     def test_have_at_least_three_cards(self, world: World) -> None:

@@ -32,7 +32,7 @@ class TestTheCardOfAQuestion:
     def test_is_shown_on_the_start_page(self, world: World) -> None:
         ask_question(world, "North or South?")
         html = world.client("operator").get("/").content.decode()
-        assert "Dana asks: “North or South?”" in html
+        assert 'Dana asks: <bdi class="quoted">“North or South?”</bdi>' in html
         assert "question</span>" in html
 
     def test_shows_the_answer_afterwards_and_in_the_history(self, world: World) -> None:

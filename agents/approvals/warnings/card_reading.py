@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from agents.accounts.languages import get_languages
-from agents.approvals.warnings.folding import folds_parts
+from agents.approvals.warnings.folding import Folding, Signs, plan_folding
 from agents.approvals.warnings.imitations import find_imitation
 from agents.approvals.warnings.similar_names import CardNames, read_names
 from agents.platform.row_ids import parse_row_id_or_none
@@ -107,7 +107,7 @@ class CardReading:
         target_keys: a key for each target, the same on every card that affects this target.
         has_outside_destination: True if a value from outside names a recipient, a destination, an
             account, a right, an amount or a command.
-        folds_parts: True if the card folds a part, which must be opened before approval.
+        folding: what the card shows at once, and what it folds.
         names: the values that readers could take for a record's name.
         records: the records that the call affects.
         target_count: the number of targets of any kind.
@@ -121,13 +121,18 @@ class CardReading:
     contacts: tuple[Contact, ...]
     target_keys: frozenset[str]
     has_outside_destination: bool = False
-    folds_parts: bool = False
+    folding: Folding = field(default_factory=Folding)
     names: CardNames = field(default_factory=CardNames)
     records: tuple[AffectedRecord, ...] = ()
     target_count: int = 0
     lacks_preview: bool = False
     runs_elsewhere: bool = False
     is_done: bool = False
+
+    @property
+    def folds_parts(self) -> bool:
+        """True if the card folds a part, which must be opened before approval."""
+        return self.folding.folds_parts
 
 
 MAX_CACHED = 4_000
@@ -248,22 +253,37 @@ def _read(approval: Approval, languages: frozenset[str]) -> CardReading:
     if approval.kind == ApprovalKind.QUESTION:
         return CardReading((), contacts, frozenset())
     found: dict[str, list[str]] = {}
+    doubtful: set[str] = set()
     shown = [*written, *(each.get("before") for each in targets)]
     texts = dict.fromkeys(walk_texts(shown))
     for name, text in texts:
         for kind, detail in _inspect_text(name, text, languages):
             found.setdefault(kind, []).append(detail)
+            doubtful.add(text)
     each_written = _list_written(targets, contacts)
     found.setdefault(LIKENESS, []).extend(_compare_contacts(targets, each_written))
     family, problem = get_family(approval), get_preview(approval).get("problem", "")
+    outside = Provenance.from_json(approval.tool_call.provenance).list_outside()
+    named = {
+        place.rpartition(".")[2]
+        for place in (
+            *(contact.field for contact in contacts),
+            *(sighting.param for sighting in outside),
+        )
+    }
     return CardReading(
         warnings=tuple(build_card_warning(kind, found[kind]) for kind in LABELS if found.get(kind)),
         contacts=contacts,
         target_keys=frozenset(
             f"{family} {each.get('id') or each.get('label')}" for each in targets
         ),
-        has_outside_destination=_has_outside_destination(approval),
-        folds_parts=folds_parts(approval.sentence, targets, approval.params),
+        has_outside_destination=any(sighting.stands_out for sighting in outside),
+        folding=plan_folding(
+            approval.sentence,
+            [] if problem else targets,
+            approval.params,
+            Signs(named - {""}, frozenset(doubtful)),
+        ),
         names=read_names(targets, approval.params),
         records=tuple(_list_records(targets, each_written)) if is_about_records(approval) else (),
         target_count=len(targets),
@@ -291,11 +311,6 @@ def _list_records(
         if row_id is not None:
             written = each_written[index] if index < len(each_written) else ()
             yield AffectedRecord(row_id, str(target.get("label")), target.get("version"), written)
-
-
-def _has_outside_destination(approval: Approval) -> bool:
-    known = Provenance.from_json(approval.tool_call.provenance)
-    return any(sighting.stands_out for sighting in known.list_outside())
 
 
 def _inspect_text(field: str, text: str, languages: frozenset[str]) -> Iterator[tuple[str, str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 
-MAX_TEXT = 20_000
+MAX_TEXT = 200_000
 _PHRASES = (
     r"(?:pre-?|already |automatically |auto-?)approved\b",
     r"\bapproved by\b",

@@ -1,5 +1,5 @@
-"""Find the odd values in a group of cards: a domain, host or alphabet that few cards have, or a
-number far from the others."""
+"""Find the odd values in a group of cards, or among the values of one card: a domain, host or
+alphabet that few have, or a number far from the others."""
 
 from __future__ import annotations
 
@@ -18,6 +18,10 @@ COMMON_PERCENT = 70
 MIN_COMMON = 3
 MAX_LISTED = 100
 """The most values of one list that are compared."""
+MAX_TEXT = 200
+"""The most characters of a text that are compared on one card."""
+MAX_NUMBER = 1e300
+"""The largest number that is compared; far larger integers cannot be converted."""
 FAR = 10.0
 """A number is odd if its distance from the median is more than this many times the usual
 distance."""
@@ -36,6 +40,28 @@ def find_oddities(params: Sequence[Mapping[str, Any]]) -> list[str]:
             for index in odd:
                 found[index].append(f"{name.rpartition('.')[2]}: {word}")
     return [", ".join(dict.fromkeys(each)) for each in found]
+
+
+def find_odd_entries(entries: Sequence[Any]) -> set[int]:
+    """Find the indices of the values on one card that differ from most others: in the value itself,
+    its type, length, domain, host or alphabet, or as a number far from the others."""
+    values = [
+        [
+            one[:MAX_TEXT] if isinstance(one, str) else one
+            for one in islice(_walk(entry), MAX_LISTED)
+        ]
+        for entry in entries
+    ]
+    odd = {index for _, found in _find_odd_kinds(values) for index in found}
+    descriptions: tuple[Callable[[Any], str], ...] = (str, _describe_form)
+    for describe in descriptions:
+        odd.update(_find_rare([{describe(one) for one in each} for each in values]))
+    return odd.union(_find_far_numbers(values))
+
+
+def _describe_form(value: Any) -> str:
+    """Describe the type of a value and, in powers of two, the length of a text."""
+    return f"{type(value).__name__} {len(value).bit_length() if isinstance(value, str) else ''}"
 
 
 def _walk(value: Any) -> Iterator[Any]:
@@ -79,7 +105,7 @@ def _find_far_numbers(values: Sequence[Sequence[Any]]) -> list[int]:
         (index, float(one))
         for index, each in enumerate(values)
         for one in each
-        if isinstance(one, int | float) and not isinstance(one, bool)
+        if isinstance(one, int | float) and not isinstance(one, bool) and abs(one) <= MAX_NUMBER
     ]
     if len({index for index, _ in numbers}) <= MIN_COMMON:
         return []

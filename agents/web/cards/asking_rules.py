@@ -36,11 +36,13 @@ class AskingRule:
     Attributes:
         text: the reason in plain words, as a sentence.
         remedy: the condition under which the rule would not apply; empty if unknown.
+        has_values: True if the reason names values of the call.
     """
 
     text: str
     remedy: str
     links: tuple[RuleLink, ...] = ()
+    has_values: bool = False
 
 
 @dataclass(frozen=True)
@@ -134,7 +136,8 @@ class CallToExplain:
 
 def _describe(kind: str, text: str, param: str, asking: CallToExplain) -> AskingRule:
     sentence = f"{text[:1].upper()}{text[1:]}."
-    return AskingRule(sentence, _advise(kind, text, param, asking), tuple(asking.list_links(kind)))
+    remedy, links = _advise(kind, text, param, asking), tuple(asking.list_links(kind))
+    return AskingRule(sentence, remedy, links, kind in (CauseKind.HOSTS, CauseKind.OWN_DATA))
 
 
 def _advise(kind: str, text: str, param: str, asking: CallToExplain) -> str:

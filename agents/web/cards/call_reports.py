@@ -16,10 +16,16 @@ DID_NOT_START = (ApprovalStatus.DENIED, ApprovalStatus.EXPIRED, ApprovalStatus.C
 
 @dataclass(frozen=True)
 class CallReport:
-    """A call's progress or result. `state` (going, good, bad or none) chooses the icon."""
+    """A call's progress or result.
+
+    Attributes:
+        state: going, good, bad or none; chooses the icon.
+        words: the tool's own words, which follow the text.
+    """
 
     state: str
     text: str
+    words: str = ""
 
 
 def describe_call(
@@ -62,7 +68,7 @@ def _describe_started(call: ToolCall, report_text: str) -> CallReport:
     state, word = (
         ("good", "Succeeded") if call.status == CallStatus.SUCCEEDED else ("bad", "Failed")
     )
-    return CallReport(state, f"{word}: {report_text}" if report_text else f"{word}.")
+    return CallReport(state, f"{word}:" if report_text else f"{word}.", report_text)
 
 
 def load_report(call_id: int) -> str:

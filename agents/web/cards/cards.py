@@ -14,7 +14,9 @@ from django.utils import timezone
 from agents.approvals.decisions import DENY_REASONS, make_confirmation_phrase
 from agents.approvals.requesters import describe_requesters
 from agents.approvals.votes import CardStanding, find_standings
-from agents.approvals.warnings.card_reading import get_preview
+from agents.approvals.warnings.card_reading import get_preview, read_card
+from agents.approvals.warnings.card_values import NamedValue
+from agents.approvals.warnings.folding import CHANGED_ROWS, MAX_SENTENCE, Room, Signs, split_values
 from agents.approvals.warnings.restored import find_restore_warning
 from agents.approvals.warnings.stale_targets import find_tool_staleness
 from agents.approvals.warnings.surroundings import CardFacts, Surroundings, load_surroundings
@@ -26,7 +28,7 @@ from agents.web.cards.asking_rules import AskingReasons, CallToExplain, describe
 from agents.web.cards.asks import OfAgents
 from agents.web.cards.call_reports import CallReport, describe_call
 from agents.web.cards.decision_outcomes import OUTCOME_ICONS, name_outcome, was_withdrawn
-from agents.web.cards.differences import Change, find_differences
+from agents.web.cards.differences import find_differences
 from agents.web.cards.earlier_decisions import load_earlier_decisions
 from agents.web.cards.edit_form import build_fields, mark_first_field
 from agents.web.cards.effects import Effect, find_nouns
@@ -34,8 +36,9 @@ from agents.web.cards.form_fields import FormField, FormInput
 from agents.web.cards.origins import ValueOrigins, describe_origins
 from agents.web.cards.questions import AskedQuestion, read_question
 from agents.web.cards.source_names import find_source_name
+from agents.web.cards.value_blocks import ValueBlock, build_block
 from agents.web.panel.child_runs import describe_delegations
-from agents.web.text.safe_text import quote_employee
+from agents.web.text.safe_text import cut_sentence, quote_employee
 from tools.contract import Level, Tool
 from tools.contract.sentences import format_name
 from tools.sources.external_tool import get_server_title
@@ -239,7 +242,14 @@ class Card(OfAgents):
         preview = get_preview(self.approval)
         is_sent = preview.get("effect") == SEND
         nouns = find_nouns(self.call.tool, is_sent=is_sent)
-        return Effect(preview, nouns, self.all_targets, lists_requests=is_sent)
+        return Effect(
+            preview,
+            nouns,
+            self.all_targets,
+            lists_requests=is_sent,
+            folding=read_card(self.approval).folding,
+            params=self.approval.params,
+        )
 
     @property
     def action_label(self) -> str:
@@ -264,6 +274,12 @@ class Card(OfAgents):
             for target in self.effect.first_targets[:1]
             if target.id
         }
+
+    @cached_property
+    def sentence_ends(self) -> tuple[str, str] | None:
+        """The start and the end of a sentence that is too long to be shown whole; else None."""
+        sentence = self.approval.sentence
+        return cut_sentence(sentence) if len(sentence) > MAX_SENTENCE else None
 
     @cached_property
     def reasons(self) -> AskingReasons:
@@ -334,11 +350,17 @@ class Card(OfAgents):
         return DENY_REASONS
 
     @cached_property
-    def changes(self) -> list[Change]:
-        """The differences from the card that this card replaces."""
+    def changes(self) -> ValueBlock | None:
+        """The differences from the card that this card replaces; None if there are none."""
         if self.previous is None or self.is_done:
-            return []
-        return find_differences(self.previous, self.approval)
+            return None
+        found = [
+            NamedValue(each.name, each.before, each.after)
+            for each in find_differences(self.previous, self.approval)
+        ]
+        return (
+            build_block(found, split_values(found, Room(CHANGED_ROWS), Signs())) if found else None
+        )
 
 
 def load_cards(

@@ -11,7 +11,8 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from agents.approvals.warnings.card_reading import get_preview
-from agents.platform.value_text import MAX_LENGTH
+from agents.approvals.warnings.card_values import EMPTY, PATH_SEPARATOR
+from agents.platform.value_text import MAX_LENGTH, format_json_value
 from agents.runs.models import Approval
 from agents.web.text.safe_text import render_value
 from agents.web.text.text_diff import DiffLine, FoldedDiff, build_diff, fold_diff, mark_characters
@@ -19,11 +20,9 @@ from tools.contract import REFUSED
 
 MAX_CHANGES = 20
 MAX_LABELS = 5
-PATH_SEPARATOR = " · "
 BEFORE_SUFFIX = " (current value)"
 AFTER_SUFFIX = " (new value)"
 
-EMPTY: tuple[Any, ...] = (None, "", [], {})
 VALUE = '<bdi class="value">{}</bdi>'
 
 WORDS = '<span class="small">{}</span>'
@@ -57,6 +56,11 @@ class Change:
     def is_emptied(self) -> bool:
         """True if the change removes the value and leaves none."""
         return self.after in EMPTY and self.before not in EMPTY
+
+    @property
+    def short_value(self) -> str:
+        """The new value as text; without one, the old value."""
+        return format_json_value(self.before if self.after in EMPTY else self.after)
 
     @cached_property
     def diff(self) -> list[DiffLine]:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from agents.approvals.warnings.folding import FIRST_TARGETS
-from agents.approvals.warnings.outliers import (
-    FieldSummary,
-    order_outliers_first,
-    summarize_outliers,
+from agents.approvals.warnings.card_values import (
+    find_names_shown_once,
+    find_row_state,
+    find_shared_values,
+    list_request_values,
+    list_target_values,
 )
+from agents.approvals.warnings.folding import Folding, Split
+from agents.approvals.warnings.outliers import FieldSummary, summarize_outliers
 from agents.web.cards.differences import Change
+from agents.web.cards.value_blocks import ValueBlock, build_block
 from tools.contract import REFUSED
 
 MAX_TARGETS = 250
@@ -22,11 +27,16 @@ REQUESTS = ("request", "requests")
 
 @dataclass(frozen=True)
 class AffectedTarget:
-    """One affected item with its changes."""
+    """One affected item with its values."""
 
     id: str
     label: str
-    changes: list[Change]
+    values: ValueBlock
+
+    @property
+    def changes(self) -> list[Change]:
+        """The changes of all values, also of folded ones."""
+        return self.values.changes
 
 
 @dataclass(frozen=True)
@@ -37,12 +47,16 @@ class Effect:
         nouns: the words for one target and for several.
         shows_all: True to show all targets, not only the first 250.
         lists_requests: True if the targets are the requests that the call sends.
+        folding: what the card shows at once.
+        params: the values of the request, which are shown if there is no preview.
     """
 
     preview: dict[str, Any]
     nouns: tuple[str, str]
     shows_all: bool = False
     lists_requests: bool = False
+    folding: Folding = field(default_factory=Folding)
+    params: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def has_no_preview(self) -> bool:
@@ -87,44 +101,42 @@ class Effect:
         )
 
     @cached_property
+    def requested(self) -> ValueBlock:
+        """The values of the request."""
+        return build_block(list_request_values(self.params), self.folding.request)
+
+    @cached_property
     def first_targets(self) -> list[AffectedTarget]:
-        return [self._build_target(target) for target in self._targets[:FIRST_TARGETS]]
+        """The targets that the card shows at once."""
+        own = self.folding.own
+        return [
+            self._build_target(target, split)
+            for target, split in zip(self._targets, own, strict=False)
+        ]
 
     @cached_property
     def more_targets(self) -> list[AffectedTarget]:
-        """The targets after the first five, which the card folds; at most 250 in all, unless
-        `shows_all` is set."""
+        """The other targets, which the card folds; at most 250 in all, unless `shows_all` is
+        set."""
         last = None if self.shows_all else MAX_TARGETS
-        return [self._build_target(target) for target in self._targets[FIRST_TARGETS:last]]
+        return [
+            self._build_target(target) for target in self._targets[len(self.folding.own) : last]
+        ]
 
     @property
     def hidden_count(self) -> int:
         """The number of targets that this card does not show."""
-        return max(0, self.total - FIRST_TARGETS - len(self.more_targets))
+        return max(0, self.total - len(self.first_targets) - len(self.more_targets))
 
     @cached_property
     def row_state(self) -> str:
-        """`deleted` or `created` if every target is deleted or created, which a table can show;
-        otherwise empty."""
-        if all(target.get("before") and not target.get("after") for target in self._targets):
-            return "deleted"
-        return (
-            "created"
-            if all(target.get("after") and not target.get("before") for target in self._targets)
-            else ""
-        )
+        """`deleted` or `created` if every target is deleted or created; otherwise empty."""
+        return find_row_state(self._targets)
 
     @cached_property
-    def shared_changes(self) -> list[Change]:
-        """The changes that all targets share, shown once above them; empty for a single target."""
-        if len(self._targets) < 2:
-            return []
-        first, *others = self._targets
-        return [
-            change
-            for change in _list_changes(first)
-            if all(_has_change(target, change) for target in others)
-        ]
+    def shared_values(self) -> ValueBlock:
+        """The values that all targets share, shown once above them; empty for a single target."""
+        return build_block(find_shared_values(self._targets), self.folding.shared)
 
     @cached_property
     def columns(self) -> list[str]:
@@ -134,9 +146,9 @@ class Effect:
 
     @property
     def is_table(self) -> bool:
-        """True if there are several targets that are all deleted or all created, and that differ in
-        at least one field."""
-        return bool(self.row_state and self.columns) and len(self._targets) > 1
+        """True if the targets are shown as a table: several ones, all deleted or all created, that
+        differ in a few fields."""
+        return self.folding.is_table and bool(self.columns)
 
     @property
     def target_id(self) -> str:
@@ -150,44 +162,23 @@ class Effect:
 
     @cached_property
     def _targets(self) -> list[dict[str, Any]]:
-        """All targets, the outliers first."""
-        return order_outliers_first(self.preview.get("targets", []))
+        """All targets, in the order of the plan."""
+        targets = [each for each in self.preview.get("targets", []) if isinstance(each, dict)]
+        return [targets[index] for index in self.folding.order]
 
     @cached_property
-    def _fields_shown_once(self) -> frozenset[str]:
-        """The fields that targets do not repeat: the fields that change in all targets alike, and
-        the field whose value is the label."""
-        names = {change.name for change in self.shared_changes}
-        if self.row_state and len(self._targets) > 1:
-            side = "after" if self.row_state == "created" else "before"
-            first = self._targets[0]
-            labels = [name for name, value in first[side].items() if value == first.get("label")]
-            names |= {
-                name
-                for name in labels
-                if all(each[side].get(name) == each.get("label") for each in self._targets)
-            }
-        return frozenset(names)
+    def _names_shown_once(self) -> frozenset[str]:
+        return find_names_shown_once(self._targets)
 
-    def _build_target(self, stored: dict[str, Any]) -> AffectedTarget:
-        changes = [
-            change for change in _list_changes(stored) if change.name not in self._fields_shown_once
+    def _build_target(self, stored: dict[str, Any], split: Split | None = None) -> AffectedTarget:
+        values = [
+            value
+            for value in list_target_values(stored)
+            if value.name not in self._names_shown_once
         ]
-        return AffectedTarget(str(stored.get("id", "")), str(stored.get("label", "")), changes)
-
-
-def _list_changes(stored: dict[str, Any]) -> list[Change]:
-    before, after = stored.get("before") or {}, stored.get("after") or {}
-    return [
-        Change(name, before.get(name), after.get(name)) for name in dict.fromkeys([*before, *after])
-    ]
-
-
-def _has_change(stored: dict[str, Any], change: Change) -> bool:
-    before, after = stored.get("before") or {}, stored.get("after") or {}
-    name = change.name
-    is_included = name in before or name in after
-    return is_included and before.get(name) == change.before and after.get(name) == change.after
+        return AffectedTarget(
+            str(stored.get("id", "")), str(stored.get("label", "")), build_block(values, split)
+        )
 
 
 def find_nouns(tool: str, *, is_sent: bool) -> tuple[str, str]:

@@ -37,6 +37,7 @@ from tools.contract.odd_letters import MIXED, OddPart, find_odd_parts
 HEAD_LINES, TAIL_LINES = 5, 2
 MAX_FOLDED_CONTACTS = 5
 MAX_CHIP = 40
+MAX_FIELD_NAME = 60
 MAX_QUOTE_LENGTH = 280
 
 # Possessive and anchored at a label's start, so that matching stays linear for any input.
@@ -53,6 +54,9 @@ CHARACTER_CLUSTER = re.compile(
 MAX_NAMED = 4
 MAX_HIGHLIGHTED = 500
 """The most odd words marked in one text; more would not help a reader."""
+SENTENCE_HEAD, SENTENCE_TAIL = 270, 100
+QUOTED = re.compile("(“[^“”]*(?:”|$))")
+"""A value in a sentence, whose own quotation marks were replaced."""
 BOLD = re.compile(r"\*\*(.+?)\*\*", re.DOTALL)
 
 
@@ -169,15 +173,41 @@ def _find_odd_parts(text: str, languages: frozenset[str]) -> list[OddPart]:
 
 
 def render_sentence(text: str, ids: Mapping[str, str] | None = None) -> SafeString:
-    """Render a card's sentence: values in **pairs** become chips, and line breaks become tokens.
+    """Render a card's sentence: names in **pairs** become chips, values in “quotes” are set apart,
+    and line breaks become tokens. A name or value whose end was cut off is treated alike.
 
     Args:
         ids: the id of each name that may occur in the sentence.
     """
-    parts = BOLD.split(text)
-    rendered = [render_text(part, keep="") for part in parts]
+    parts = BOLD.split(f"{text}**" if text.count("**") % 2 else text)
+    rendered = [_render_words(part) for part in parts]
     rendered[1::2] = [render_chip(name, (ids or {}).get(name, "")) for name in parts[1::2]]
     return SafeString("".join(rendered))
+
+
+def _render_words(text: str) -> str:
+    """Render a part of a sentence between its names."""
+    pieces = QUOTED.split(text)
+    shown: list[str] = [render_text(piece, keep="") for piece in pieces]
+    shown[1::2] = [f'<bdi class="quoted">{piece}</bdi>' for piece in shown[1::2]]
+    return "".join(shown)
+
+
+def cut_sentence(text: str) -> tuple[str, str]:
+    """Cut the start and the end of a long sentence, for `render_sentence`. If the end begins inside
+    a name or a value, it gets the sign that opens it."""
+    head, tail = text[:SENTENCE_HEAD], text[-SENTENCE_TAIL:].lstrip("*")
+    rest = text[: len(text) - len(tail)]
+    if rest.count("**") % 2:
+        return head, f"**{tail}"
+    return head, f"“{tail}" if rest.rfind("“") > rest.rfind("”") else tail
+
+
+def render_field_name(name: str) -> SafeString:
+    """Render the name of a value, which others may have chosen, in its own element, at most 60
+    characters long."""
+    shown = name if len(name) <= MAX_FIELD_NAME else f"{name[: MAX_FIELD_NAME - 21]}…{name[-20:]}"
+    return format_html('<bdi class="field-name">{}</bdi>', render_text(shown, keep=""))
 
 
 def render_chip(name: str, id_: str = "") -> SafeString:

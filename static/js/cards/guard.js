@@ -4,6 +4,8 @@
 import { announce } from "../page/announce.js";
 
 const SHOWN = ".sentence, .facts, .effect, .changed";
+const LIST = ".rest:not(.values)";
+const IN_LIST = `${LIST} :is(.clamp, .values)`;
 const normalizeSpaces = (text) => text.trim().split(/\s+/).join(" ");
 const mustBeRead = (card) => card.matches(".level-write, .level-destructive");
 const mustBeReadWhole = (card) => card.matches(".level-destructive") || Boolean(card.querySelector("[data-confirm]"));
@@ -12,13 +14,13 @@ function findFolded(card) {
   return [...card.querySelectorAll(".clamp, .rest")].filter((part) => part.closest(SHOWN));
 }
 
-// The parts that have to be opened first. Below destructive level, a long list need only be unfolded.
+// The parts that have to be opened first. Below destructive level, a long list of targets need only be unfolded.
 function findUnread(card) {
   if (!mustBeRead(card)) {
     return [];
   }
   const isWhole = mustBeReadWhole(card);
-  return findFolded(card).filter((part) => !("read" in part.dataset) && (isWhole || !part.matches(".rest .clamp")));
+  return findFolded(card).filter((part) => !("read" in part.dataset) && (isWhole || !part.matches(IN_LIST)));
 }
 
 const isConfirmed = (confirm) => !confirm || normalizeSpaces(confirm.value) === normalizeSpaces(confirm.dataset.confirm);
@@ -42,7 +44,8 @@ export function updateApproveButton(card) {
 
 function describeUnread(unread, isElsewhere, list) {
   const has = (selector) => unread.some((part) => part.matches(selector));
-  return [(isElsewhere || has(".rest")) && list, has(".clamp") && "the shortened values"].filter(Boolean).join(" and ");
+  const parts = [(isElsewhere || has(LIST)) && list, has(".values") && "the other values", has(".clamp") && "the shortened values"];
+  return parts.filter(Boolean).join(" and ");
 }
 
 // Moves the focus to the next step that the card needs before approval, and announces the step; if none is missing, to

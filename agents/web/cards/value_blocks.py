@@ -1,0 +1,46 @@
+"""Blocks of values on a card: those that are shown at once, and those that are folded behind a
+summary."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from agents.approvals.warnings.card_values import NamedValue
+from agents.approvals.warnings.folding import MAX_NAMED, Split
+from agents.web.cards.differences import Change
+
+
+@dataclass(frozen=True)
+class ValueBlock:
+    """The values of one target, of all targets alike, or of a request.
+
+    Attributes:
+        shown: the values that are shown at once.
+        folded: the values that must be opened.
+        named: the folded values that the summary names.
+        more_named: the number of further ones that the summary does not name.
+        alike: the number of folded values that are alike; 0 if they are not.
+    """
+
+    shown: list[Change]
+    folded: list[Change]
+    named: list[Change]
+    more_named: int = 0
+    alike: int = 0
+
+    @property
+    def changes(self) -> list[Change]:
+        """All values of the block."""
+        return [*self.shown, *self.folded]
+
+
+def build_block(values: Sequence[NamedValue], split: Split | None = None) -> ValueBlock:
+    """Build the block of these values; without a split, all of them are shown at once."""
+    if split is None:
+        return ValueBlock([Change(*value) for value in values], [], [])
+    shown, folded, named = (
+        [Change(*values[index]) for index in indices]
+        for indices in (split.shown, split.folded, split.named)
+    )
+    return ValueBlock(shown, folded, named[:MAX_NAMED], max(0, len(named) - MAX_NAMED), split.alike)
