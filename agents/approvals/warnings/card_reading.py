@@ -105,8 +105,8 @@ class CardReading:
     Attributes:
         contacts: the contacts that the call would write to a target or use.
         target_keys: a key for each target, the same on every card that affects this target.
-        has_outside_destination: True if a value from outside names a recipient, a destination or an
-            amount.
+        outside_destinations: the values from outside that name a recipient, a destination or an
+            amount, each with its place in the params.
         folds_parts: True if the card folds a part, which must be opened before approval.
         names: the values that readers could take for a record's name.
         records: the records that the call affects.
@@ -120,7 +120,7 @@ class CardReading:
     warnings: tuple[CardWarning, ...]
     contacts: tuple[Contact, ...]
     target_keys: frozenset[str]
-    has_outside_destination: bool = False
+    outside_destinations: tuple[str, ...] = ()
     folds_parts: bool = False
     names: CardNames = field(default_factory=CardNames)
     records: tuple[AffectedRecord, ...] = ()
@@ -174,13 +174,14 @@ def read_cards(organization_id: int, digests: Mapping[int, str]) -> dict[int, Ca
 
 def build_card_warning(kind: str, details: list[str]) -> CardWarning:
     """Build the warning of a kind from its details."""
+    return CardWarning(kind, LABELS[kind], join_details(details))
+
+
+def join_details(details: Iterable[str]) -> str:
+    """Join the first three different details, and count the others."""
     different = list(dict.fromkeys(details))
     more = len(different) - MAX_DETAILS
-    return CardWarning(
-        kind,
-        LABELS[kind],
-        "; ".join(different[:MAX_DETAILS]) + (f"; and {more} more" if more > 0 else ""),
-    )
+    return "; ".join(different[:MAX_DETAILS]) + (f"; and {more} more" if more > 0 else "")
 
 
 def add_details(
@@ -262,7 +263,7 @@ def _read(approval: Approval, languages: frozenset[str]) -> CardReading:
         target_keys=frozenset(
             f"{family} {each.get('id') or each.get('label')}" for each in targets
         ),
-        has_outside_destination=_has_outside_destination(approval),
+        outside_destinations=_list_outside_destinations(approval),
         folds_parts=folds_parts(approval.sentence, targets, approval.params),
         names=read_names(targets, approval.params),
         records=tuple(_list_records(targets, each_written)) if is_about_records(approval) else (),
@@ -293,9 +294,9 @@ def _list_records(
             yield AffectedRecord(row_id, str(target.get("label")), target.get("version"), written)
 
 
-def _has_outside_destination(approval: Approval) -> bool:
-    known = Provenance.from_json(approval.tool_call.provenance)
-    return any(sighting.stands_out for sighting in known.list_outside())
+def _list_outside_destinations(approval: Approval) -> tuple[str, ...]:
+    outside = Provenance.from_json(approval.tool_call.provenance).list_outside()
+    return tuple(f"{one.path}: {quote_excerpt(one.value)}" for one in outside if one.stands_out)
 
 
 def _inspect_text(field: str, text: str, languages: frozenset[str]) -> Iterator[tuple[str, str]]:
