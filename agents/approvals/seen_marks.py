@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from agents.accounts.models import Membership
 from agents.approvals.decisions import Decision
 from agents.approvals.own_cards import require_approver
@@ -13,6 +15,7 @@ from agents.approvals.warnings.card_marks import (
     name_marks,
 )
 from agents.approvals.warnings.card_reading import read_card
+from agents.approvals.warnings.employee_words import note_words, select_words
 from agents.platform.refusals import MarksNotSeen
 from agents.runs.models import Approval, ApprovalKind, ApprovalStatus
 
@@ -34,10 +37,14 @@ def refuse_unseen(member: Membership, approval_id: int, decision: Decision) -> N
         kind=ApprovalKind.APPROVAL,
         status=ApprovalStatus.PENDING,
     )
-    card = waiting.select_related("tool_call").first()
+    card = waiting.select_related("tool_call").annotate(words=select_words()).first()
     if card is None:
         return
-    columns, readings = [WaitingCard.of(card)], {card.pk: read_card(card)}
+    note_words(card.organization_id, {card.digest: card.words or ""})
+    reading = read_card(card)
+    # Stale records need not be seen, so only records with contacts to compare are loaded.
+    compared = tuple(record for record in reading.records if record.written)
+    columns, readings = [WaitingCard.of(card)], {card.pk: replace(reading, records=compared)}
     facts = load_facts(member.organization, columns, readings)
     marks = find_marks(member.organization, columns, readings, facts).get(card.pk, ())
     needed = MUST_BE_SEEN.difference(decision.seen_marks)

@@ -65,7 +65,7 @@ def test_people_read_all_marks_of_an_ask_and_its_agent_only_those_of_its_own_wor
 ) -> None:
     ask = agent.ask(params={"to": "ann@new.example", "text": "H\u0430rbor"})
     seen = world.client("viewer").get(f"/api/asks/{ask['id']}").json()["marks"]
-    assert [mark["kind"] for mark in seen] == ["alphabets", "new", "elsewhere"]
+    assert [mark["kind"] for mark in seen] == ["alphabets", "new", "elsewhere", "destructive"]
     assert [mark["kind"] for mark in agent.get(ask)["marks"]] == ["alphabets"]
     listed = world.client("viewer").get("/api/asks").json()["items"]
     assert listed[0]["marks"] == seen

@@ -46,8 +46,13 @@ def _note(organization_id: int, digest: str, text: str) -> str:
 
 
 def _load_words(organization_id: int, ids: list[int]) -> list[tuple[int, str | None]]:
+    cards = Approval.objects.filter(organization_id=organization_id, pk__in=ids).order_by()
+    return list(cards.values_list("pk", select_words()))
+
+
+def select_words() -> Subquery:
+    """Select the employee's words for each card of a query."""
     passes = Pass.objects.filter(
         run_id=OuterRef("run_id"), number=OuterRef("tool_call__pass_number")
     )
-    cards = Approval.objects.filter(organization_id=organization_id, pk__in=ids).order_by()
-    return list(cards.values_list("pk", Subquery(passes.values("text")[:1])))
+    return Subquery(passes.values("text")[:1])

@@ -21,7 +21,13 @@ from agents.accounts.models import Membership, Organization
 from agents.approvals.attention import find_claims
 from agents.approvals.snoozes import list_snoozed_calls
 from agents.approvals.votes import HAS_VOTES, list_voters
-from agents.approvals.warnings.card_marks import CardFacts, WaitingCard, load_facts
+from agents.approvals.warnings.card_marks import (
+    MARK_LABELS,
+    NEW,
+    CardFacts,
+    WaitingCard,
+    load_facts,
+)
 from agents.approvals.warnings.card_reading import read_cards
 from agents.approvals.warnings.individual_cards import find_individual_reasons
 from agents.approvals.warnings.odd_cards import load_alike
@@ -212,7 +218,8 @@ def _load(
             toolbox.get_called_tool(card.tool_call__tool, card.tool_call__version),
             claimed_by=claims.get(card.tool_call_id, ""),
             voters=voters.get(card.pk, ()),
-            reasons=reasons.get(card.pk, ()) if card.pk in readings else (),
+            reasons=tuple(each for each in reasons.get(card.pk, ()) if each != MARK_LABELS[NEW]),
+            new_contacts=new.text if (new := facts.new_contacts.get(card.pk)) else "",
             target_keys=_shorten_keys(readings[card.pk].target_keys) if card.pk in readings else (),
         )
         for card in cards

@@ -37,6 +37,8 @@ class InboxRow:
         reasons: the reasons why the card is approved individually, as labels.
         target_keys: a short key for each target, or `*` for many; cards with a common key affect
             the same target.
+        new_contacts: the contacts that are new here, in words; the summary of a bulk decision lists
+            them.
         claimed_by: the username of the person who has claimed the card.
         voters: the usernames of the people who have approved a card that needs more approvals.
         oddity: the value by which a row differs from the rest of its group: `email: different
@@ -64,6 +66,7 @@ class InboxRow:
     target_keys: tuple[str, ...] = ()
     is_grouped: bool = False
     oddity: str = ""
+    new_contacts: str = ""
     claimed_by: str = ""
     voters: tuple[str, ...] = ()
 
