@@ -37,10 +37,10 @@ def refuse_unseen(member: Membership, approval_id: int, decision: Decision) -> N
         kind=ApprovalKind.APPROVAL,
         status=ApprovalStatus.PENDING,
     )
-    card = waiting.select_related("tool_call").annotate(words=select_words()).first()
+    card = waiting.select_related("tool_call").annotate(employee_words=select_words()).first()
     if card is None:
         return
-    note_words(card.organization_id, {card.digest: card.words or ""})
+    note_words(card.organization_id, {card.digest: card.employee_words or ""})
     reading = read_card(card)
     # Stale records need not be seen, so only records with contacts to compare are loaded.
     compared = tuple(record for record in reading.records if record.written)
