@@ -60,7 +60,7 @@ MARK_LABELS = {
     STALE: "Cannot run as shown",
     FOLDED: "Must be opened",
     DESTRUCTIVE: "Destructive",
-    CONFLICT: "Also affected by",
+    CONFLICT: "Same target as other cards",
     ODD: "Unlike the others",
 }
 """The labels of all marks, by kind, in the order in which a card has them."""
