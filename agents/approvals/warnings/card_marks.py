@@ -65,8 +65,8 @@ MARK_LABELS = {
 }
 """The labels of all marks, by kind, in the order in which a card has them."""
 ALLOWED_IN_BULK = frozenset({CONFLICT, ODD})
-"""Marks of cards that can be approved in bulk. A card with any other mark is approved
-individually."""
+"""Marks that never keep a card out of a bulk approval. Any other mark does, unless it is one of
+`MUST_BE_SEEN` and the sender has seen it."""
 MUST_BE_SEEN = frozenset({*LABELS, OUTSIDE, NEW, PREVIEW, RESTORED})
 """Marks that an approval over REST must name as seen.
 
