@@ -16,8 +16,9 @@ from django.test.utils import CaptureQueriesContext
 from agents.accounts.models import Organization
 from agents.approvals.bulk import DecisionOutcome, decide_many
 from agents.approvals.decisions import Decision
+from agents.approvals.warnings.card_marks import WaitingCard
 from agents.approvals.warnings.card_reading import read_cards
-from agents.approvals.warnings.individual_cards import WaitingCard, find_individual_reasons
+from agents.approvals.warnings.individual_cards import find_individual_reasons
 from agents.employees.models import Grant
 from agents.runs.engine.cards import compute_digest
 from agents.runs.models import Approval, ApprovalStatus, Pass, ToolCall
