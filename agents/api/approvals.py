@@ -1,6 +1,7 @@
 """Operations on approvals: list and read cards, and decide them one by one or in bulk."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from django.db.models import QuerySet
 from django.http import HttpRequest
@@ -10,6 +11,7 @@ from agents.accounts.models import Membership, Role
 from agents.api.auth import get_member
 from agents.api.card_schemas import (
     ApprovalDetail,
+    CardMark,
     CardVote,
     DecisionResult,
     DecisionResults,
@@ -35,7 +37,9 @@ from agents.approvals import bulk, decisions, dismissals, questions, withheld_bu
 from agents.approvals.attention import find_claims
 from agents.approvals.call_order import sort_by_call
 from agents.approvals.models import Claim
+from agents.approvals.seen_marks import refuse_unseen
 from agents.approvals.votes import CardStanding, find_standings
+from agents.approvals.warnings.card_marks import Mark, load_marks
 from agents.approvals.warnings.done_already import is_shown_as_done
 from agents.approvals.warnings.restored import find_restore_warning
 from agents.platform.refusals import Forbidden
@@ -79,8 +83,8 @@ def list_approvals(request: HttpRequest, filters: Query[ApprovalFilter]) -> Appr
 def decide_many(request: HttpRequest, payload: BulkDecisions) -> DecisionResults:
     """Approve or deny several cards; return one result for each, in order.
 
-    Some cards cannot be approved here, such as destructive ones and those with a warning: approve
-    each on its own.
+    Some cards cannot be approved here, such as destructive ones: approve each on its own. Others
+    can be approved only if `seen_marks` names their `marks`.
     """
     member = get_member(request)
     if not member.may(Role.APPROVER):
@@ -92,6 +96,7 @@ def decide_many(request: HttpRequest, payload: BulkDecisions) -> DecisionResults
             decisions.Decision(
                 *(each.digest, each.decision_id, each.reason, each.grace_s),
                 despite_claim_of=each.despite_claim_of,
+                seen_marks=frozenset(each.seen_marks),
             ),
         )
         for each in payload.decisions
@@ -186,7 +191,8 @@ def approve(request: HttpRequest, approval_id: PathId, payload: ApproveRequest) 
     """Approve the call, so that it can start; if an approval rule needs more people, the card keeps
     waiting for them.
 
-    With `params`, nothing is approved: `next_approval_id` names the changed card.
+    If the card has certain `marks`, `seen_marks` must name them. With `params`, nothing is
+    approved: `next_approval_id` names the changed card.
     """
     member = get_member(request)
     decision = decisions.Decision(
@@ -196,8 +202,10 @@ def approve(request: HttpRequest, approval_id: PathId, payload: ApproveRequest) 
         confirm=payload.confirm,
         despite_claim_of=payload.despite_claim_of,
         seen_approvals=payload.seen_approvals,
+        seen_marks=frozenset(payload.seen_marks),
     )
     if payload.params is None:
+        refuse_unseen(member, approval_id, decision)
         return _build_detail(decisions.approve(member, approval_id, decision))
     decisions.edit(member, approval_id, decision, payload.params)
     return _load_detail(member, approval_id)
@@ -325,12 +333,16 @@ def _build_details(cards: Sequence[Approval]) -> list[ApprovalDetail]:
     ]
     standings = find_standings(waiting[0].run.organization, waiting) if waiting else {}
     claims = find_claims(waiting[0].organization_id) if waiting else {}
+    marks = load_marks(cards)
     return [
         _fill_detail(
             card,
-            ids.get((card.tool_call_id, card.sequence + 1)),
-            standings.get(card.pk),
-            claims.get(card.tool_call_id) if card in waiting else None,
+            _DetailFacts(
+                marks.get(card.pk, ()),
+                ids.get((card.tool_call_id, card.sequence + 1)),
+                standings.get(card.pk),
+                claims.get(card.tool_call_id) if card in waiting else None,
+            ),
         )
         for card in cards
     ]
@@ -350,10 +362,18 @@ def _list_outside_values(call: ToolCall) -> list[ValueFromOutside]:
     ]
 
 
-def _fill_detail(
-    card: Approval, next_id: int | None, standing: CardStanding | None, claim: Claim | None
-) -> ApprovalDetail:
-    call = card.tool_call
+@dataclass(frozen=True)
+class _DetailFacts:
+    """The facts of a card's detail that its own row lacks."""
+
+    marks: Sequence[Mark]
+    next_id: int | None
+    standing: CardStanding | None
+    claim: Claim | None
+
+
+def _fill_detail(card: Approval, facts: _DetailFacts) -> ApprovalDetail:
+    call, standing = card.tool_call, facts.standing
     return ApprovalDetail(
         id=str(card.pk),
         kind=card.kind,
@@ -370,9 +390,10 @@ def _fill_detail(
         why=card.why,
         words=card.words,
         from_outside=_list_outside_values(call),
+        marks=[CardMark(**mark.as_json()) for mark in facts.marks],
         warning=find_restore_warning(card),
         confirm=decisions.make_confirmation_phrase(card) or "",
-        claimed_by=claim.user.get_username() if claim else "",
+        claimed_by=facts.claim.user.get_username() if facts.claim else "",
         is_done=card.status == ApprovalStatus.PENDING and is_shown_as_done(card),
         broke_glass=card.broke_glass,
         needs=standing.needs if standing else "",
@@ -393,5 +414,5 @@ def _fill_detail(
         bulk_id=card.bulk_id,
         start_after=card.start_after,
         after=None if card.after_id is None else str(card.after_id),
-        next_approval_id=None if next_id is None else str(next_id),
+        next_approval_id=None if facts.next_id is None else str(facts.next_id),
     )

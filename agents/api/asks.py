@@ -3,6 +3,7 @@ people can only read."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Literal, cast
 
@@ -12,10 +13,12 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from agents.accounts.models import Membership
 from agents.api.auth import BearerToken, SessionCookie
+from agents.api.card_schemas import CardMark
 from agents.api.documentation import document_problems
 from agents.api.lookup import PathId
 from agents.api.paging import take_newest
 from agents.api.schemas import CursorPage, PageQuery
+from agents.approvals.warnings.card_marks import Mark, find_sealed_marks, load_marks
 from agents.gateway.asks import AskedRequest, note_asking, submit
 from agents.gateway.models import AgentKey, Ask
 from agents.gateway.redemptions import (
@@ -94,6 +97,9 @@ class AskDetail(BaseModel):
     url: str = Field(description="The page of the card, behind the login.")
     run_id: str
     approval_id: str
+    marks: list[CardMark] = Field(
+        description="As on the card; for the agent itself only those of its own words."
+    )
     requested_at: datetime
     expires_at: datetime
     decided_by: str
@@ -180,7 +186,7 @@ def list_asks(request: HttpRequest, filters: Query[AskFilter]) -> AskList:
         rows = rows.filter(effect__key=filters.effect_key)
     page, next_cursor = take_newest(rows, filters)
     return AskList(
-        items=[_build_detail(request, state) for state in load_states(page)],
+        items=_build_details(request, load_states(page)),
         next_cursor=next_cursor,
     )
 
@@ -276,6 +282,21 @@ def _select(request: HttpRequest) -> Any:
 
 
 def _build_detail(request: HttpRequest, state: AskState) -> AskDetail:
+    return _build_details(request, [state])[0]
+
+
+def _build_details(request: HttpRequest, states: Sequence[AskState]) -> list[AskDetail]:
+    """Build the details. An agent gets only the marks of its own words, because the others would
+    tell it what the organization knows."""
+    cards = [state.card for state in states]
+    if isinstance(_get_caller(request), AgentKey):
+        marks = {card.pk: find_sealed_marks(card) for card in cards}
+    else:
+        marks = load_marks(cards)
+    return [_fill_detail(request, state, marks.get(state.card.pk, ())) for state in states]
+
+
+def _fill_detail(request: HttpRequest, state: AskState, marks: Sequence[Mark]) -> AskDetail:
     ask, call, card = state.ask, state.call, state.card
     is_agent = isinstance(_get_caller(request), AgentKey)
     is_decided = card.decided_at is not None and not state.is_waiting
@@ -291,6 +312,7 @@ def _build_detail(request: HttpRequest, state: AskState) -> AskDetail:
         url=build_absolute_link(request, "approval", str(card.pk)),
         run_id=str(ask.run_id),
         approval_id=str(card.pk),
+        marks=[CardMark(**mark.as_json()) for mark in marks],
         requested_at=card.requested_at,
         expires_at=card.expires_at,
         decided_by=card.decider if is_decided else "",

@@ -33,6 +33,15 @@ class CardVote(BaseModel):
     deputy_for: str | None = Field(description="The person on whose behalf a deputy approved.")
 
 
+class CardMark(BaseModel):
+    """One thing about a card that a person must see before approving it, such as mixed alphabets or
+    a contact that is new here."""
+
+    kind: str
+    label: str
+    detail: str = Field(description="The values and their places in words; may be empty.")
+
+
 class ApprovalDetail(BaseModel):
     """One card: the effect of a call, sealed by its digest, and the decision about it."""
 
@@ -54,6 +63,10 @@ class ApprovalDetail(BaseModel):
     )
     from_outside: list[ValueFromOutside] = Field(
         description="Values from the web, connected sources or files."
+    )
+    marks: list[CardMark] = Field(
+        description="What the page of a waiting card marks; `approve` may need their kinds as `seen_marks`. "
+        "A decided card has only the marks of its sealed content."
     )
     warning: str = Field(
         description="A warning to read before deciding; empty for most cards, and for decided ones."

@@ -18,6 +18,7 @@ LONGEST_REASON = 2_000
 LONGEST_NAME = 200
 LONGEST_MODE = 40
 MAX_DECISIONS = 200
+MAX_SEEN_MARKS = 50
 LARGEST_PAGE = 200
 
 
@@ -124,6 +125,16 @@ class DismissRequest(DenyRequest):
     reason: Text = Field("", max_length=LONGEST_REASON, description="Kept with the card.")
 
 
+SeenMarks = Annotated[
+    list[Name],
+    Field(
+        max_length=MAX_SEEN_MARKS,
+        description="The kinds of the card's `marks` that you have seen. Without those of a warning, and without "
+        "`new`, `outside`, `preview` and `restored`, the response is 409 `marks_not_seen` with the marks.",
+    ),
+]
+
+
 class ApproveRequest(RequestBody):
     """An approval of one card; with `params`, a request for a changed card instead."""
 
@@ -155,6 +166,8 @@ class ApproveRequest(RequestBody):
         "response is 409 `approvals_changed`. Null skips this check.",
     )
 
+    seen_marks: SeenMarks = []
+
 
 class UndoRequest(RequestBody):
     """A request to undo an approval that has not started."""
@@ -183,6 +196,7 @@ class BulkDecision(DenyRequest):
     grace_s: int = Field(
         0, ge=0, le=MAX_GRACE_S, description="Seconds in which an approval can be undone."
     )
+    seen_marks: SeenMarks = []
 
 
 class BulkDecisions(RequestBody):

@@ -22,8 +22,9 @@ from agents.approvals.decisions import (
     write_denial,
 )
 from agents.approvals.own_cards import lock_own_cards
+from agents.approvals.warnings.card_marks import MARK_LABELS, MUST_BE_SEEN, STALE, WaitingCard
 from agents.approvals.warnings.card_reading import read_cards
-from agents.approvals.warnings.individual_cards import STALE, WaitingCard, find_individual_reasons
+from agents.approvals.warnings.individual_cards import find_individual_reasons
 from agents.approvals.warnings.stale_targets import find_local_staleness
 from agents.approvals.withheld_bulks import refuse_undone
 from agents.platform.refusals import Invalid, Refusal
@@ -82,13 +83,11 @@ def find_bulk_refusals(
         status=ApprovalStatus.PENDING,
     )
     cards = list(waiting.select_related("tool_call"))
-    columns = [
-        WaitingCard(card.pk, card.level, card.digest, card.tool_call.created_at) for card in cards
-    ]
+    columns = [WaitingCard.of(card) for card in cards]
     readings = read_cards(organization.pk, {card.pk: card.digest for card in cards})
     found = find_individual_reasons(organization, columns, readings)
     stale = {
-        card.pk: (STALE,)
+        card.pk: (MARK_LABELS[STALE],)
         for card in cards
         if card.pk not in found and find_local_staleness(card) is not None
     }
@@ -210,12 +209,12 @@ def _deny_together(
 
 
 def _refuse_individual(item: _Item, reasons: Mapping[int, Sequence[str]]) -> DecisionOutcome | None:
-    approval_id, action, _ = item
-    if action != "approve" or not reasons.get(approval_id):
+    approval_id, action, decision = item
+    seen = {MARK_LABELS[kind] for kind in MUST_BE_SEEN.intersection(decision.seen_marks)}
+    left = [reason for reason in reasons.get(approval_id, ()) if reason not in seen]
+    if action != "approve" or not left:
         return None
-    refusal = Invalid(
-        "action", f"this card must be approved individually: {', '.join(reasons[approval_id])}"
-    )
+    refusal = Invalid("action", f"this card must be approved individually: {', '.join(left)}")
     return DecisionOutcome(approval_id, refusal.status, refusal.code, refusal.detail)
 
 

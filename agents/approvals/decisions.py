@@ -62,6 +62,8 @@ class Decision:
         breaks_glass: True to approve alone in an emergency, see `break_glass`.
         seen_approvals: the approvals that the person saw on the card, see `CardStanding.seen`; None
             skips the check.
+        seen_marks: the kinds of the marks that the sender has seen, so that a bulk approval may
+            include the card; see `MUST_BE_SEEN`.
     """
 
     digest: str
@@ -73,6 +75,7 @@ class Decision:
     despite_claim_of: str = ""
     breaks_glass: bool = False
     seen_approvals: str | None = None
+    seen_marks: frozenset[str] = frozenset()
 
 
 def approve(member: Membership, approval_id: int, decision: Decision) -> Approval:

@@ -125,6 +125,9 @@ def load_states(asks: Sequence[Ask]) -> list[AskState]:
     has_ended, is_usable = Q(valid_until__lte=Now()), _match_usable()
     newest = rows.annotate(has_ended=has_ended, is_usable=is_usable).order_by("sequence")
     cards = {card.run_id: card for card in newest}
+    for ask in asks:
+        card = cards[ask.run_id]
+        card.run, card.tool_call = ask.run, calls[ask.run_id]
     return [_describe(ask, calls[ask.run_id], cards[ask.run_id]) for ask in asks]
 
 

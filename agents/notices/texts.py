@@ -11,6 +11,7 @@ from django.urls import reverse
 
 from agents.accounts.notice_facts import NoticeKind, clean_name
 from agents.approvals.own_cards import count_pending_cards
+from agents.approvals.warnings.card_marks import Mark, end_with_marks, load_marks
 from agents.deliveries.content import Notification
 from agents.employees.toolboxes import load_toolbox
 from agents.notices.models import Channel, Notice
@@ -62,6 +63,8 @@ _COUNTED = {
     NoticeKind.WEBHOOK_OFF: ("webhook was switched off", "webhooks were switched off"),
     NoticeKind.CHANNEL_LOST: ("address is gone", "addresses are gone"),
 }
+ASKING = frozenset({NoticeKind.CARD, NoticeKind.CARD_EXPIRING, NoticeKind.ESCALATED})
+"""The kinds of notices that ask for a decision, and therefore name the marks of the card."""
 _PAGES = {
     NoticeKind.STOPPED: "stop",
     NoticeKind.BUDGET: "employees",
@@ -83,11 +86,12 @@ class NoticeText:
     path: str
 
 
-def describe(notice: Notice, channel: Channel) -> NoticeText:
+def describe(notice: Notice, channel: Channel, marks: Sequence[Mark] = ()) -> NoticeText:
     """Describe a notice in one sentence.
 
     Args:
         notice: the notice, loaded with its run and employee, its card, and the card's call.
+        marks: the marks of its card, whose labels the text names.
     """
     kind = NoticeKind(notice.kind)
     if kind == NoticeKind.CODE:
@@ -100,7 +104,7 @@ def describe(notice: Notice, channel: Channel) -> NoticeText:
         return NoticeText(f"{fact}: {clean_name(notice.detail)}", reverse(_PAGES[kind]))
     if notice.approval is not None:
         return NoticeText(
-            f"{_FACTS[kind]}: {_describe_card(notice)}",
+            f"{_FACTS[kind]}: {_describe_card(notice)}{end_with_marks(marks)}",
             reverse("approval", args=[notice.approval_id]),
         )
     if notice.run is None:
@@ -116,7 +120,14 @@ def describe(notice: Notice, channel: Channel) -> NoticeText:
 def write_notification(notices: Sequence[Notice], channel: Channel, key: str) -> Notification:
     """Write one notification about these notices."""
     base = settings.GADGET_LINK_BASE
-    texts = [describe(notice, channel) for notice in notices]
+    cards = {each.pk: each.approval for each in notices if each.approval and each.kind in ASKING}
+    marks = load_marks(cards.values())
+    texts = [
+        describe(notice, channel, marks.get(notice.approval_id or 0, ()))
+        if notice.pk in cards
+        else describe(notice, channel)
+        for notice in notices
+    ]
     items = tuple(
         (text.sentence, "" if notice.kind == NoticeKind.CODE else f"{base}{text.path}")
         for notice, text in zip(notices, texts, strict=True)

@@ -53,6 +53,12 @@ class ApprovalsChanged(Conflict):
     code = "approvals_changed"
 
 
+class MarksNotSeen(Conflict):
+    """The card has marks that the approval does not name as seen; `extra` has these marks."""
+
+    code = "marks_not_seen"
+
+
 class Expired(Refusal):
     """The card has expired."""
 

@@ -18,12 +18,9 @@ from agents.accounts import audit
 from agents.accounts.models import DECIDERS, Membership, Organization
 from agents.accounts.notice_facts import NoticeFact, NoticeKind, tell
 from agents.approval_rules.loading import HAS_RULES
+from agents.approvals.warnings.card_marks import MARK_LABELS, OUTSIDE, WaitingCard, load_facts
 from agents.approvals.warnings.card_reading import read_card
-from agents.approvals.warnings.individual_cards import (
-    FROM_OUTSIDE,
-    WaitingCard,
-    find_individual_reasons,
-)
+from agents.approvals.warnings.individual_cards import find_individual_reasons
 from agents.employees.toolboxes import load_toolbox
 from agents.runs.engine.preapprover import AskingCard, Ended, PreapprovalObjection
 from agents.runs.models import Approval, ApprovalStatus, Run
@@ -57,6 +54,7 @@ USED = (ApprovalStatus.APPROVED, ApprovalStatus.CONSUMED)
 """The states of cards that count as a use: their call may start, or has started."""
 ReadGrant = tuple[StandingGrant, GrantTerms]
 """A standing grant with its terms."""
+FROM_OUTSIDE = MARK_LABELS[OUTSIDE]
 NOT_AVAILABLE = "it was used up, had ended, or its owner could not approve this alone"
 READING = 3
 """The version of the comparison, stored with each call. Version 1 took every null as absent; until
@@ -227,9 +225,9 @@ def find_warnings(asking: AskingCard) -> tuple[str, ...]:
     waiting = WaitingCard(
         card.pk or 0, card.level, card.digest, call.created_at if call.pk else timezone.now()
     )
-    found = find_individual_reasons(
-        asking.run.organization, [waiting], {waiting.pk: read_card(card)}
-    )
+    organization, readings = asking.run.organization, {waiting.pk: read_card(card)}
+    facts = load_facts(organization, [waiting], readings, checks_contacts=False)
+    found = find_individual_reasons(organization, [waiting], readings, facts)
     warnings = found.get(waiting.pk, ())
     if FROM_OUTSIDE not in warnings or card.standing_grant_id is None:
         return warnings

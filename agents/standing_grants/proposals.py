@@ -8,14 +8,19 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
-from agents.approvals.warnings.individual_cards import FROM_OUTSIDE
 from agents.employees.models import Grant
 from agents.employees.toolboxes import load_toolbox
 from agents.platform.refusals import Invalid
 from agents.runs.engine.preapprover import AskingCard
 from agents.runs.models import Approval, ApprovalKind, Run
 from agents.standing_grants.models import MAX_DAYS, MAX_USES
-from agents.standing_grants.preapprovals import USED, build_call, find_default_nulls, find_warnings
+from agents.standing_grants.preapprovals import (
+    FROM_OUTSIDE,
+    USED,
+    build_call,
+    find_default_nulls,
+    find_warnings,
+)
 from agents.standing_grants.result_fields import check_sources
 from tools.contract import Level, Tool
 from tools.contract.name_words import NamedThing

@@ -14,6 +14,7 @@ from django.db.models.functions import Now
 
 from agents.accounts.models.organization_event import OrganizationEvent
 from agents.approvals.resolutions import ACKNOWLEDGED
+from agents.approvals.warnings.card_marks import Mark, load_marks
 from agents.gateway.models import Ask
 from agents.platform import notify
 from agents.readers.reading import Reader
@@ -37,6 +38,15 @@ class WebhookFact:
     payload: dict[str, Any]
     values: dict[str, Any] = field(default_factory=dict)
     due_at: datetime | None = None
+
+    def with_marks(self, marks: Sequence[Mark]) -> WebhookFact:
+        """Return the fact with the marks of its card."""
+        kinds = [{"kind": mark.kind, "label": mark.label} for mark in marks]
+        return replace(
+            self,
+            payload={**self.payload, "marks": kinds},
+            values={**self.values, "marks": [mark.as_json() for mark in marks]},
+        )
 
 
 @dataclass(frozen=True)
@@ -94,15 +104,36 @@ def write_deliveries(events: Sequence[Event]) -> None:
     if undone:
         responses = WebhookDelivery.objects.filter(run_id__in=undone, kind=WebhookKind.ASK_ANSWERED)
         responses.filter(Q(tries=0) | Q(status=WebhookDeliveryStatus.DROPPED)).delete()
+    told = [
+        ToldFact.of_run(event, fact)
+        for event in events
+        for fact in _list_facts(event)
+        if fact.kind != WebhookKind.ASK_ANSWERED or not _is_before(event, undone)
+    ]
     _write_told(
-        [
-            ToldFact.of_run(event, fact)
-            for event in events
-            for fact in _list_facts(event)
-            if fact.kind != WebhookKind.ASK_ANSWERED or not _is_before(event, undone)
-        ],
+        _add_marks(told),
         WebhookDelivery.objects.filter(run_id__in={event.run_id for event in events}),
     )
+
+
+def _add_marks(told: Sequence[ToldFact]) -> list[ToldFact]:
+    """Add the marks of the opened cards: the details only for webhooks that send values."""
+    ids = {_get_marked(each) for each in told} - {None}
+    rows = Approval.objects.filter(pk__in=ids).select_related("tool_call", "run__organization")
+    found = load_marks(rows) if ids else {}
+    return [
+        each
+        if (card_id := _get_marked(each)) is None
+        else replace(each, fact=each.fact.with_marks(found.get(card_id, ())))
+        for each in told
+    ]
+
+
+def _get_marked(told: ToldFact) -> int | None:
+    """Return the id of the approval that the fact opens; None for other facts."""
+    payload = told.fact.payload
+    is_opened = told.fact.kind == WebhookKind.CARD_OPENED and payload.get("card") == "approval"
+    return int(payload["approval_id"]) if is_opened else None
 
 
 def _is_before(event: Event, seqs: dict[int, int]) -> bool:

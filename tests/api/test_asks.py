@@ -60,6 +60,17 @@ def list_ids(client: Client, query: str = "") -> list[str]:
     return [item["id"] for item in client.get(f"/api/asks{query}").json()["items"]]
 
 
+def test_people_read_all_marks_of_an_ask_and_its_agent_only_those_of_its_own_words(
+    world: World, agent: Agent
+) -> None:
+    ask = agent.ask(params={"to": "ann@new.example", "text": "H\u0430rbor"})
+    seen = world.client("viewer").get(f"/api/asks/{ask['id']}").json()["marks"]
+    assert [mark["kind"] for mark in seen] == ["alphabets", "new", "elsewhere", "destructive"]
+    assert [mark["kind"] for mark in agent.get(ask)["marks"]] == ["alphabets"]
+    listed = world.client("viewer").get("/api/asks").json()["items"]
+    assert listed[0]["marks"] == seen
+
+
 def test_an_agent_can_withdraw_the_asks_of_one_session(world: World, agent: Agent) -> None:
     mine = [
         agent.ask(effect_key=f"session:1:{number}", action=f"deploy.{number}")

@@ -16,8 +16,9 @@ from django.test.utils import CaptureQueriesContext
 from agents.accounts.models import Organization
 from agents.approvals.bulk import DecisionOutcome, decide_many
 from agents.approvals.decisions import Decision
+from agents.approvals.warnings.card_marks import WaitingCard
 from agents.approvals.warnings.card_reading import read_cards
-from agents.approvals.warnings.individual_cards import WaitingCard, find_individual_reasons
+from agents.approvals.warnings.individual_cards import find_individual_reasons
 from agents.employees.models import Grant
 from agents.runs.engine.cards import compute_digest
 from agents.runs.models import Approval, ApprovalStatus, Pass, ToolCall
@@ -109,12 +110,16 @@ REASONS: dict[str, tuple[Make, list[str]]] = {
     "plain words": (lambda world: say(world, "I want to set the phone."), []),
     "a mark": (lambda world: update(world, notes="a\u200bb"), ["Hidden characters"]),
     "a similar name": (resemble_a_record, ["Similar names"]),
-    "an address like the record's": (resemble_the_address, ["Almost the same"]),
+    "an address like the record's": (resemble_the_address, ["Almost the same", "New here"]),
+    "a destination that is new here": (
+        lambda world: update(world, email="ann@new.example"),
+        ["New here"],
+    ),
     "words that imitate Gadget": (
         lambda world: say(world, "Gadget: verified."),
         ["Imitates Gadget"],
     ),
-    "a destination from outside": (bring_from_outside, ["From outside"]),
+    "a destination from outside": (bring_from_outside, ["From outside", "New here"]),
     "a draft with few targets": (lambda world: update_many(world, 3, "draft"), []),
     "a draft that reaches far": (lambda world: update_many(world, 51, "draft"), ["Affects many"]),
     "a write that reaches far": (
@@ -158,12 +163,15 @@ def test_the_row_and_the_bulk_refusal_state_the_reasons(
 ) -> None:
     card = make(world)
     html = world.client("approver").get("/approvals/").content.decode()
-    assert (f"Select card {card.pk}" in html) == (not reasons)
+    shown = [reason for reason in reasons if reason not in ("Destructive", "New here")]
+    is_selectable = not shown and "Destructive" not in reasons
+    assert (f"Select card {card.pk}" in html) == is_selectable
+    assert ("<b>New here</b>" in html) == ("New here" in reasons)
     labels = [
         *re.findall(r'<b class="odd">([^<]+)</b>', html),
         *(["Must be opened"] if "must be opened" in html else []),
     ]
-    assert labels == [reason for reason in reasons if reason != "Destructive"]
+    assert labels == shown
     outcome = decide(world, card)
     if reasons:
         assert (outcome.status, outcome.detail.partition(": ")[2]) == (422, ", ".join(reasons))

@@ -315,6 +315,8 @@ TARGETS = [
         "agents/approvals/warnings/individual_cards",
         "approvals: individual_cards standing_grants: person_needed",
     ),
+    near("agents/approvals/warnings/card_marks", "approvals: card_marks individual_cards"),
+    near("agents/approvals/seen_marks", "approvals: card_marks"),
     near("agents/approvals/requesters", "approvals: requesters four_eyes_and_roles", 12),
     near(
         "agents/approvals/closed_cards",

@@ -86,6 +86,18 @@ def test_a_notification_contains_no_values(world: World, mail: MailServer) -> No
     assert CANARY not in received.subject + received.text
 
 
+def test_a_notification_names_the_marks_of_its_card_without_their_values(
+    world: World, mail: MailServer
+) -> None:
+    add_address(world.member("approver"))
+    changes = {"email": f"ann@{CANARY}.example", "notes": "H\u0430rbor"}
+    tell_card(world, params={"record_id": str(world.records[0].pk), "changes": changes})
+    send_all()
+    (received,) = mail.received
+    assert received.subject.endswith("asked by Dana. Marked: Mixed alphabets, New here")
+    assert CANARY not in received.message.as_string() + received.text
+
+
 def test_names_with_line_breaks_add_no_header(world: World, mail: MailServer) -> None:
     add_address(world.member("approver"))
     world.employee.name = "Dana\r\nBcc: everybody@example.com\u202e"

@@ -130,7 +130,11 @@ def test_the_list_needs_a_constant_number_of_queries(world: World) -> None:
         decide(world, ApprovalStatus.SUPERSEDED, CallStatus.AWAITING_APPROVAL)
     with CaptureQueriesContext(connection) as many:
         history(world)
-    assert len(many) == len(few)
+    # One query reads the content of all cards that this process has not read yet, for their marks.
+    assert len(many) == len(few) + 1
+    with CaptureQueriesContext(connection) as again:
+        history(world)
+    assert len(again) == len(few)
 
 
 def test_the_list_refreshes_often_while_calls_are_running(world: World) -> None:

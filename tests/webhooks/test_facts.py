@@ -79,6 +79,18 @@ class TestKindsOfFacts:
             "final_answer",
         )
 
+    @pytest.mark.parametrize("sends_values", [False, True])
+    def test_name_the_marks_of_an_opened_card(
+        self, workshop: Workshop, receiver: Receiver, sends_values: bool
+    ) -> None:
+        add_webhook(workshop, receiver, kinds=["card.opened"], sends_values=sends_values)
+        workshop.play(update(workshop, "H\u0430rbor"))
+        workshop.work()
+        send_all()
+        (mark,) = receiver.received[0].data["marks"]
+        assert (mark["kind"], mark["label"]) == ("alphabets", "Mixed alphabets")
+        assert ("H\u0430rbor" in str(mark)) == sends_values
+
     def test_cover_a_failed_run(self, workshop: Workshop, receiver: Receiver) -> None:
         add_webhook(workshop, receiver, kinds=[WebhookKind.RUN_FAILED])
         workshop.allow_passes(1)

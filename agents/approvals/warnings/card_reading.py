@@ -105,8 +105,8 @@ class CardReading:
     Attributes:
         contacts: the contacts that the call would write to a target or use.
         target_keys: a key for each target, the same on every card that affects this target.
-        has_outside_destination: True if a value from outside names a recipient, a destination, an
-            account, a right, an amount or a command.
+        outside_destinations: the values from outside that name a recipient, a destination, an
+            account, a right, an amount or a command, each with its place in the params.
         folding: what the card shows at once, and what it folds.
         names: the values that readers could take for a record's name.
         records: the records that the call affects.
@@ -120,7 +120,7 @@ class CardReading:
     warnings: tuple[CardWarning, ...]
     contacts: tuple[Contact, ...]
     target_keys: frozenset[str]
-    has_outside_destination: bool = False
+    outside_destinations: tuple[str, ...] = ()
     folding: Folding = field(default_factory=Folding)
     names: CardNames = field(default_factory=CardNames)
     records: tuple[AffectedRecord, ...] = ()
@@ -179,13 +179,14 @@ def read_cards(organization_id: int, digests: Mapping[int, str]) -> dict[int, Ca
 
 def build_card_warning(kind: str, details: list[str]) -> CardWarning:
     """Build the warning of a kind from its details."""
+    return CardWarning(kind, LABELS[kind], join_details(details))
+
+
+def join_details(details: Iterable[str]) -> str:
+    """Join the first three different details, and count the others."""
     different = list(dict.fromkeys(details))
     more = len(different) - MAX_DETAILS
-    return CardWarning(
-        kind,
-        LABELS[kind],
-        "; ".join(different[:MAX_DETAILS]) + (f"; and {more} more" if more > 0 else ""),
-    )
+    return "; ".join(different[:MAX_DETAILS]) + (f"; and {more} more" if more > 0 else "")
 
 
 def add_details(
@@ -277,7 +278,9 @@ def _read(approval: Approval, languages: frozenset[str]) -> CardReading:
         target_keys=frozenset(
             f"{family} {each.get('id') or each.get('label')}" for each in targets
         ),
-        has_outside_destination=any(sighting.stands_out for sighting in outside),
+        outside_destinations=tuple(
+            f"{each.path}: {quote_excerpt(each.value)}" for each in outside if each.stands_out
+        ),
         folding=plan_folding(
             approval.sentence,
             [] if problem else targets,

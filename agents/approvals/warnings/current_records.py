@@ -16,6 +16,7 @@ from agents.approvals.warnings.card_reading import (
 from tools.contract.contacts import Contact, list_contacts
 from tools.registries.records import RECORD_STORE
 
+MAX_NAMED = 3
 IN_RECORD = ", which is in the record"
 MAX_IDS = 10_000
 """The most ids in one query, because databases limit the size of a query."""
@@ -45,8 +46,9 @@ def load_record_states(
     return {row[0]: RecordState(*row) for row in rows}
 
 
-def list_problems(shown: Sequence[AffectedRecord], records: Mapping[int, RecordState]) -> list[str]:
-    """List a problem for each shown record that no longer exists or has changed."""
+def describe_problems(shown: Sequence[AffectedRecord], records: Mapping[int, RecordState]) -> str:
+    """Name the shown records that no longer exist or have changed, at most three; empty if there
+    are none."""
     problems = []
     for one in shown:
         record = records.get(one.pk)
@@ -54,7 +56,8 @@ def list_problems(shown: Sequence[AffectedRecord], records: Mapping[int, RecordS
             problems.append(f"{one.label} no longer exists")
         elif record.version != one.version:
             problems.append(f"{one.label} has changed since the request")
-    return problems
+    more = f", and {len(problems) - MAX_NAMED} more" if len(problems) > MAX_NAMED else ""
+    return ", ".join(problems[:MAX_NAMED]) + more
 
 
 def find_contact_likeness(

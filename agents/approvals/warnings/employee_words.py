@@ -29,14 +29,30 @@ def find_imitations(organization_id: int, digests: Mapping[int, str]) -> dict[in
     found = {pk: _IMITATIONS.get((organization_id, digest)) for pk, digest in digests.items()}
     unread = [pk for pk, imitation in found.items() if imitation is None]
     for pk, text in _load_words(organization_id, unread) if unread else ():
-        found[pk] = find_imitation(text or "")
-        _IMITATIONS.put((organization_id, digests[pk]), found[pk] or "")
+        found[pk] = _note(organization_id, digests[pk], text or "")
     return {pk: imitation for pk, imitation in found.items() if imitation}
 
 
+def note_words(organization_id: int, words: Mapping[str, str]) -> None:
+    """Keep the findings about words that are loaded already, by card digest, to save the query."""
+    for digest, text in words.items():
+        _note(organization_id, digest, text)
+
+
+def _note(organization_id: int, digest: str, text: str) -> str:
+    imitation = find_imitation(text)
+    _IMITATIONS.put((organization_id, digest), imitation)
+    return imitation
+
+
 def _load_words(organization_id: int, ids: list[int]) -> list[tuple[int, str | None]]:
+    cards = Approval.objects.filter(organization_id=organization_id, pk__in=ids).order_by()
+    return list(cards.values_list("pk", select_words()))
+
+
+def select_words() -> Subquery:
+    """Select the employee's words for each card of a query."""
     passes = Pass.objects.filter(
         run_id=OuterRef("run_id"), number=OuterRef("tool_call__pass_number")
     )
-    cards = Approval.objects.filter(organization_id=organization_id, pk__in=ids).order_by()
-    return list(cards.values_list("pk", Subquery(passes.values("text")[:1])))
+    return Subquery(passes.values("text")[:1])

@@ -2,127 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
-from datetime import datetime
-from typing import NamedTuple
+from collections.abc import Collection, Mapping
 
 from agents.accounts.models import Organization
-from agents.approvals.warnings.card_reading import (
-    IMITATION,
-    LIKENESS,
-    MAX_COMPARED,
-    NAME,
-    CardReading,
-    add_details,
+from agents.approvals.warnings.card_marks import (
+    ALLOWED_IN_BULK,
+    CardFacts,
+    WaitingCard,
+    find_marks,
+    load_facts,
 )
-from agents.approvals.warnings.current_records import (
-    RecordState,
-    find_contact_likeness,
-    list_problems,
-    load_record_states,
-)
-from agents.approvals.warnings.employee_words import find_imitations
-from agents.approvals.warnings.reach import find_far_reaching
-from agents.approvals.warnings.restored import was_called_before_restore
-from agents.approvals.warnings.similar_names import SimilarName, find_similar_names
-from tools.contract import Level
-
-FROM_OUTSIDE = "From outside"
-FAR_REACHING = "Affects many"
-NO_EFFECT_SHOWN = "Preview failed"
-RUNS_ELSEWHERE = "Not run by Gadget"
-RESTORED = "May be done already"
-STALE = "Cannot run as shown"
-DONE = "Already done"
-FOLDED = "Must be opened"
-DESTRUCTIVE = "Destructive"
-
-
-class WaitingCard(NamedTuple):
-    """The columns of a waiting approval from which its reasons are computed.
-
-    Attributes:
-        called_at: the time of the card's call, which is older than the card if the card replaces
-            another one.
-    """
-
-    pk: int
-    level: str
-    digest: str
-    called_at: datetime
-
-
-@dataclass(frozen=True)
-class _Findings:
-    """Findings about many cards that need the database. They are given by card id, but `records` by
-    record id."""
-
-    similar_names: Mapping[int, list[SimilarName]]
-    imitations: Mapping[int, str]
-    records: Mapping[int, RecordState]
-    far_reaching: Collection[int]
-    organization: Organization
+from agents.approvals.warnings.card_reading import CardReading
 
 
 def find_individual_reasons(
     organization: Organization,
     cards: Collection[WaitingCard],
     readings: Mapping[int, CardReading],
-    similar_names: Mapping[int, list[SimilarName]] | None = None,
+    facts: CardFacts | None = None,
 ) -> dict[int, tuple[str, ...]]:
-    """Find the reasons why cards of one organization are approved individually, as labels by card
-    id.
-
-    Costs two queries, and at most two more: one for employees' words that are not cached, and one
-    for the number of records if a card affects more than five objects.
+    """Find the reasons why cards of one organization are approved individually, by card id: the
+    labels of their marks, except those that a bulk approval allows.
 
     Args:
-        similar_names: the similar names of all these cards, if they are already loaded; this saves
-            one query.
+        facts: the facts about all these cards, if they are already loaded; this saves their
+            queries.
     """
-    if similar_names is None:
-        similar_names = find_similar_names(
-            organization.pk, {pk: each.names for pk, each in readings.items()}
-        )
-    shown = (record for reading in readings.values() for record in reading.records[:MAX_COMPARED])
-    findings = _Findings(
-        similar_names=similar_names,
-        imitations=find_imitations(organization.pk, {card.pk: card.digest for card in cards}),
-        records=load_record_states(organization.pk, shown),
-        far_reaching=find_far_reaching(organization, readings),
-        organization=organization,
-    )
+    if facts is None:
+        facts = load_facts(organization, cards, readings)
     found = {
-        card.pk: tuple(_list_reasons(card, readings[card.pk], findings))
-        for card in cards
-        if card.pk in readings
+        pk: tuple(mark.label for mark in marks if mark.kind not in ALLOWED_IN_BULK)
+        for pk, marks in find_marks(organization, cards, readings, facts).items()
     }
     return {pk: reasons for pk, reasons in found.items() if reasons}
-
-
-def _list_reasons(card: WaitingCard, reading: CardReading, findings: _Findings) -> Iterator[str]:
-    more = {
-        NAME: [each.name for each in findings.similar_names.get(card.pk, ())],
-        IMITATION: [findings.imitations[card.pk]] if card.pk in findings.imitations else [],
-        LIKENESS: find_contact_likeness(reading.records, findings.records),
-    }
-    yield from (warning.label for warning in add_details(reading.warnings, more))
-    if reading.has_outside_destination:
-        yield FROM_OUTSIDE
-    if card.pk in findings.far_reaching:
-        yield FAR_REACHING
-    if reading.lacks_preview:
-        yield NO_EFFECT_SHOWN
-    if reading.runs_elsewhere:
-        yield RUNS_ELSEWHERE
-    if was_called_before_restore(findings.organization, card.called_at):
-        yield RESTORED
-    if reading.is_done:
-        yield DONE
-    elif list_problems(reading.records[:MAX_COMPARED], findings.records):
-        yield STALE
-    if reading.folds_parts and card.level in (Level.WRITE.value, Level.DESTRUCTIVE.value):
-        yield FOLDED
-    if card.level == Level.DESTRUCTIVE.value:
-        yield DESTRUCTIVE

@@ -21,6 +21,11 @@ class SameTargetCard:
     pk: int
     is_approved: bool
 
+    @property
+    def text(self) -> str:
+        """The card in words: `card 7 (approved)`."""
+        return f"card {self.pk}{' (approved)' if self.is_approved else ''}"
+
 
 def find_same_target_cards(cards: Collection[Approval]) -> dict[int, list[SameTargetCard]]:
     """Find, by card id, at most 5 other open cards that affect a target of the card. This costs one

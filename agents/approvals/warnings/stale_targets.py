@@ -4,11 +4,10 @@ changed."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import islice
 
 from agents.approvals.unstarted_cards import compute_effect_now
 from agents.approvals.warnings.card_reading import get_family, read_card
-from agents.approvals.warnings.current_records import RecordState, list_problems
+from agents.approvals.warnings.current_records import RecordState, describe_problems
 from agents.employees.toolboxes import load_toolbox
 from agents.runs.engine.cards import compute_digest
 from agents.runs.models import Approval, ToolCall
@@ -17,14 +16,11 @@ from tools.contract import Tool, ToolError
 LOCAL = frozenset({"files", "schedule"})
 """The families of tools whose effect is computed again for the card, because they read only local
 data."""
-MAX_NAMED = 3
 
 
 def find_staleness(card: Approval, records: Mapping[int, RecordState]) -> str | None:
     """Return the reason why the card's call could not start as shown; None if it could."""
-    if problems := list_problems(read_card(card).records, records):
-        return _join_problems(problems)
-    return find_local_staleness(card)
+    return describe_problems(read_card(card).records, records) or find_local_staleness(card)
 
 
 def find_tool_staleness(call: ToolCall, tool: Tool | None) -> str | None:
@@ -50,8 +46,3 @@ def find_local_staleness(card: Approval) -> str | None:
         return effect.preview.problem.rstrip(".")
     is_same = compute_digest(card.tool_call, effect.preview.as_json()) == card.digest
     return None if is_same else "The target has changed since the request"
-
-
-def _join_problems(problems: list[str]) -> str:
-    more = f", and {len(problems) - MAX_NAMED} more" if len(problems) > MAX_NAMED else ""
-    return ", ".join(islice(problems, MAX_NAMED)) + more

@@ -3,31 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from agents.approvals.attention import find_claims
 from agents.approvals.models import Claim
-from agents.approvals.warnings.card_reading import (
-    IMITATION,
-    LIKENESS,
-    CardReading,
-    CardWarning,
-    add_details,
-    find_card_warnings,
-    quote_excerpt,
-    read_card,
+from agents.approvals.warnings.card_marks import (
+    CardFacts,
+    Mark,
+    WaitingCard,
+    find_marks,
+    load_facts,
 )
-from agents.approvals.warnings.current_records import (
-    IN_RECORD,
-    find_contact_likeness,
-    load_record_states,
-)
+from agents.approvals.warnings.card_reading import LABELS, MAX_COMPARED, NAME, read_card
+from agents.approvals.warnings.current_records import load_record_states
 from agents.approvals.warnings.done_already import DoneAlready, find_done
-from agents.approvals.warnings.imitations import find_imitation
-from agents.approvals.warnings.new_contacts import NewContacts, find_new_contacts
+from agents.approvals.warnings.employee_words import note_words
+from agents.approvals.warnings.new_contacts import NewContacts
 from agents.approvals.warnings.reach import count_objects
 from agents.approvals.warnings.same_targets import SameTargetCard, find_same_target_cards
-from agents.approvals.warnings.similar_names import SimilarName, find_similar_names
+from agents.approvals.warnings.similar_names import SimilarName
 from agents.approvals.warnings.stale_targets import find_staleness
 from agents.runs.models import Approval
 
@@ -37,8 +31,7 @@ class Surroundings:
     """The warnings and facts that a page shows beside the content of one open card.
 
     Attributes:
-        warnings: the signs of deception, including those that only the employee's words or current
-            records show.
+        marks: the card's marks, which a person sees on it; see `find_marks`.
         similar_names: names on the card that look like another record's.
         new_contacts: hosts, email addresses, accounts and recipients that the organization has not
             used before.
@@ -50,7 +43,7 @@ class Surroundings:
         claim: the current claim on the card.
     """
 
-    warnings: tuple[CardWarning, ...] = ()
+    marks: tuple[Mark, ...] = ()
     similar_names: list[SimilarName] = field(default_factory=list)
     new_contacts: NewContacts = field(default_factory=NewContacts)
     same_target_cards: list[SameTargetCard] = field(default_factory=list)
@@ -59,23 +52,15 @@ class Surroundings:
     total_objects: int | None = None
     claim: Claim | None = None
 
+    @property
+    def warnings(self) -> tuple[Mark, ...]:
+        """The signs of deception, without similar names, which have a line of their own."""
+        return tuple(mark for mark in self.marks if mark.kind in LABELS and mark.kind != NAME)
 
-@dataclass(frozen=True)
-class CardFacts:
-    """Facts that are shown both in a list of open cards and on each of the cards. They are given by
-    card id, but claims by call id."""
-
-    cards: Collection[int]
-    similar_names: Mapping[int, list[SimilarName]]
-    claims: Mapping[int, Claim]
-
-
-def load_facts(organization_id: int, readings: Mapping[int, CardReading]) -> CardFacts:
-    """Load the facts about the cards with these readings, in two queries."""
-    names = find_similar_names(
-        organization_id, {pk: reading.names for pk, reading in readings.items()}
-    )
-    return CardFacts(readings.keys(), names, find_claims(organization_id))
+    @property
+    def mark_kinds(self) -> str:
+        """The kinds of all marks, joined by spaces: what an approval names as seen."""
+        return " ".join(mark.kind for mark in self.marks)
 
 
 def load_surroundings(
@@ -89,28 +74,26 @@ def load_surroundings(
     """
     if not cards:
         return {}
-    organization_id = next(iter(cards)).organization_id
-    readings, same_targets = (
-        {card.pk: read_card(card) for card in cards},
-        find_same_target_cards(cards),
-    )
+    organization = next(iter(cards)).run.organization
+    readings = {card.pk: read_card(card) for card in cards}
+    columns = [WaitingCard.of(card) for card in cards]
     facts = listed
     if facts is None or not readings.keys() <= set(facts.cards):
-        facts = load_facts(organization_id, readings)
-    records = load_record_states(
-        organization_id, (each for reading in readings.values() for each in reading.records)
-    )
-    staleness = {card.pk: find_staleness(card, records) for card in cards}
+        note_words(organization.pk, {card.digest: words.get(card.pk, "") for card in cards})
+        facts = load_facts(organization, columns, readings)
+        facts = replace(facts, claims=find_claims(organization.pk))
+    if any(len(reading.records) > MAX_COMPARED for reading in readings.values()):
+        shown = (record for reading in readings.values() for record in reading.records)
+        facts = replace(facts, records=load_record_states(organization.pk, shown))
+    facts = replace(facts, same_targets=find_same_target_cards(cards))
+    marks = find_marks(organization, columns, readings, facts)
+    staleness = {card.pk: find_staleness(card, facts.records) for card in cards}
     return {
         card.pk: Surroundings(
-            warnings=_merge_card_warnings(
-                card,
-                words.get(card.pk, ""),
-                find_contact_likeness(readings[card.pk].records, records),
-            ),
+            marks=marks.get(card.pk, ()),
             similar_names=facts.similar_names.get(card.pk, []),
-            new_contacts=find_new_contacts(card),
-            same_target_cards=same_targets.get(card.pk, []),
+            new_contacts=facts.new_contacts.get(card.pk, NewContacts()),
+            same_target_cards=facts.same_targets.get(card.pk, []),
             staleness=staleness[card.pk],
             done=find_done(card, is_stale=staleness[card.pk] is not None),
             total_objects=count_objects(card),
@@ -118,13 +101,3 @@ def load_surroundings(
         )
         for card in cards
     }
-
-
-def _merge_card_warnings(
-    card: Approval, words: str, likeness: list[str]
-) -> tuple[CardWarning, ...]:
-    warnings, imitation = find_card_warnings(card), find_imitation(words)
-    told = " ".join(warning.detail for warning in warnings if warning.kind == LIKENESS)
-    fresh = [text for text in likeness if text.removesuffix(IN_RECORD) not in told]
-    quoted = [f"the employee’s words: {quote_excerpt(imitation)}"] if imitation else []
-    return add_details(warnings, {LIKENESS: fresh, IMITATION: quoted})

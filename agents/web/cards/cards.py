@@ -14,12 +14,13 @@ from django.utils import timezone
 from agents.approvals.decisions import DENY_REASONS, make_confirmation_phrase
 from agents.approvals.requesters import describe_requesters
 from agents.approvals.votes import CardStanding, find_standings
+from agents.approvals.warnings.card_marks import CardFacts, Mark, find_sealed_marks
 from agents.approvals.warnings.card_reading import get_preview, read_card
 from agents.approvals.warnings.card_values import NamedValue
 from agents.approvals.warnings.folding import CHANGED_ROWS, MAX_SENTENCE, Room, Signs, split_values
 from agents.approvals.warnings.restored import find_restore_warning
 from agents.approvals.warnings.stale_targets import find_tool_staleness
-from agents.approvals.warnings.surroundings import CardFacts, Surroundings, load_surroundings
+from agents.approvals.warnings.surroundings import Surroundings, load_surroundings
 from agents.employees.toolboxes import load_toolbox
 from agents.runs.engine.cards import SEND
 from agents.runs.models import Approval, ApprovalKind, ApprovalStatus, Pass, Run, ToolCall
@@ -77,6 +78,7 @@ class Card(OfAgents):
             none.
         around: further facts that a person must know; loaded only while the card waits for
             approval.
+        sealed_marks: the marks of the sealed content, for a card that no longer waits.
         standing: the approval rules and votes of the card; None if one approver decides, or if the
             card does not wait for approval.
     """
@@ -98,6 +100,7 @@ class Card(OfAgents):
     delegation: str = ""
     standing: CardStanding | None = None
     around: Surroundings = field(default_factory=Surroundings)
+    sealed_marks: tuple[Mark, ...] = ()
     now: datetime = field(default_factory=timezone.now)
 
     @property
@@ -408,6 +411,7 @@ def load_cards(
             delegation=delegations.get(approval.run_id, ""),
             standing=standings.get(approval.pk),
             around=around.get(approval.pk, Surroundings()),
+            sealed_marks=() if approval.pk in around else find_sealed_marks(approval),
         )
         for approval in approvals
     ]

@@ -19,6 +19,7 @@ from django.db.models import Model, Q, QuerySet
 from django.urls import reverse
 
 from agents.accounts.models import Membership
+from agents.approvals.warnings.card_marks import end_with_marks, find_sealed_marks
 from agents.employees.models import Employee
 from agents.employees.toolboxes import load_toolbox
 from agents.gateway.tickets import PREFIX
@@ -165,15 +166,15 @@ def _find_cards(organization_id: int, number: int | None) -> list[Hit]:
     """Find the card with this number."""
     if number is None:
         return []
-    rows = Approval.objects.filter(organization_id=organization_id, pk=number).only(
-        "sentence", "status"
-    )
+    rows = Approval.objects.filter(organization_id=organization_id, pk=number)
+    rows = rows.select_related("tool_call")
     return [
         Hit(
             row.sentence.replace("*", ""),
             "inbox",
             reverse("approval", args=(row.pk,)),
-            f"Card {row.pk} · {row.get_status_display().lower()}",
+            f"Card {row.pk} · {row.get_status_display().lower()}"
+            f"{end_with_marks(find_sealed_marks(row))}",
         )
         for row in rows
     ]

@@ -6,7 +6,7 @@ the counts next to the filters need all cards.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -18,18 +18,25 @@ from django.template.loader import get_template
 from django.utils import timezone
 
 from agents.accounts.models import Membership, Organization
+from agents.approvals.attention import find_claims
 from agents.approvals.snoozes import list_snoozed_calls
 from agents.approvals.votes import HAS_VOTES, list_voters
+from agents.approvals.warnings.card_marks import (
+    MARK_LABELS,
+    NEW,
+    CardFacts,
+    WaitingCard,
+    load_facts,
+)
 from agents.approvals.warnings.card_reading import read_cards
-from agents.approvals.warnings.individual_cards import WaitingCard, find_individual_reasons
-from agents.approvals.warnings.surroundings import CardFacts, load_facts
+from agents.approvals.warnings.individual_cards import find_individual_reasons
+from agents.approvals.warnings.odd_cards import load_alike
 from agents.employees.toolboxes import load_toolbox
 from agents.runs.engine.cards import SEND
 from agents.runs.models import IS_PENDING, Approval, ApprovalKind
 from agents.web.cards.effects import find_nouns
 from agents.web.jinja_environment import JINJA
 from agents.web.lists.row_groups import (
-    MIN_GROUP,
     InboxRow,
     RowGroup,
     compare_cards,
@@ -170,15 +177,8 @@ def load_new_rows(organization: Organization, ids: Collection[int]) -> list[Inbo
     shapes = {row.shape for row in rows if row.is_groupable}
     if not shapes:
         return rows
-    alike = waiting.filter(kind=ApprovalKind.APPROVAL, shape__in=shapes).order_by(
-        "-tool_call_id", "-pk"
-    )
-    params: dict[str, dict[int, Any]] = defaultdict(dict)
-    for shape, pk, each in alike.values_list("shape", "pk", "params")[:MAX_ROWS]:
-        params[shape][pk] = each
-    compared = {
-        shape: compare_cards(each) for shape, each in params.items() if len(each) >= MIN_GROUP
-    }
+    alike = load_alike(organization.pk, shapes)
+    compared = {shape: compare_cards(each) for shape, each in alike.items()}
     return [
         comparison.complete_new_row(row)
         if (comparison := compared.get(row.shape)) is not None and row.pk in comparison.params
@@ -206,8 +206,9 @@ def _load(
         if card.kind == ApprovalKind.APPROVAL
     ]
     readings = read_cards(organization.pk, {card.pk: card.digest for card in approvals})
-    facts = load_facts(organization.pk, readings)
-    reasons = find_individual_reasons(organization, approvals, readings, facts.similar_names)
+    facts = load_facts(organization, approvals, readings)
+    facts = replace(facts, claims=find_claims(organization.pk))
+    reasons = find_individual_reasons(organization, approvals, readings, facts)
     toolbox = load_toolbox(organization.pk)
     claims = {call_id: each.user.get_username() for call_id, each in facts.claims.items()}
     voters = list_voters(organization.pk) if any(card.has_votes for card in cards) else {}
@@ -217,7 +218,8 @@ def _load(
             toolbox.get_called_tool(card.tool_call__tool, card.tool_call__version),
             claimed_by=claims.get(card.tool_call_id, ""),
             voters=voters.get(card.pk, ()),
-            reasons=reasons.get(card.pk, ()) if card.pk in readings else (),
+            reasons=tuple(each for each in reasons.get(card.pk, ()) if each != MARK_LABELS[NEW]),
+            new_contacts=new.text if (new := facts.new_contacts.get(card.pk)) else "",
             target_keys=_shorten_keys(readings[card.pk].target_keys) if card.pk in readings else (),
         )
         for card in cards

@@ -8,15 +8,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from agents.approvals.warnings.individual_cards import DESTRUCTIVE, FOLDED
+from agents.approvals.warnings.card_marks import DESTRUCTIVE, FOLDED, MARK_LABELS
+from agents.approvals.warnings.odd_cards import MIN_ALIKE, flatten_params
 from agents.approvals.warnings.odd_values import find_oddities
 from agents.platform.value_text import format_json_value
 from agents.runs.models import ApprovalKind
 from agents.web.cards.cards import ICONS
 from tools.contract import Level
 
-MIN_GROUP = 3
-"""The smallest number of cards of the same shape that form a group."""
 MAX_VALUE_LENGTH = 60
 RISKS = {
     Level.DESTRUCTIVE.value: 3,
@@ -38,6 +37,8 @@ class InboxRow:
         reasons: the reasons why the card is approved individually, as labels.
         target_keys: a short key for each target, or `*` for many; cards with a common key affect
             the same target.
+        new_contacts: the contacts that are new here, in words; the summary of a bulk decision lists
+            them.
         claimed_by: the username of the person who has claimed the card.
         voters: the usernames of the people who have approved a card that needs more approvals.
         oddity: the value by which a row differs from the rest of its group: `email: different
@@ -65,6 +66,7 @@ class InboxRow:
     target_keys: tuple[str, ...] = ()
     is_grouped: bool = False
     oddity: str = ""
+    new_contacts: str = ""
     claimed_by: str = ""
     voters: tuple[str, ...] = ()
 
@@ -90,12 +92,13 @@ class InboxRow:
     def warnings(self) -> tuple[str, ...]:
         """The reasons to be shown as warnings; the level and the need to open the card are shown in
         other ways."""
-        return tuple(reason for reason in self.reasons if reason not in (FOLDED, DESTRUCTIVE))
+        shown_otherwise = (MARK_LABELS[FOLDED], MARK_LABELS[DESTRUCTIVE])
+        return tuple(reason for reason in self.reasons if reason not in shown_otherwise)
 
     @property
     def must_be_opened(self) -> bool:
         """True if the card folds something that has to be opened before approval."""
-        return FOLDED in self.reasons
+        return MARK_LABELS[FOLDED] in self.reasons
 
     @property
     def is_selectable(self) -> bool:
@@ -130,7 +133,7 @@ class RowGroup:
 
     @property
     def is_group(self) -> bool:
-        return len(self.rows) >= MIN_GROUP
+        return len(self.rows) >= MIN_ALIKE
 
 
 @dataclass(frozen=True)
@@ -188,12 +191,12 @@ def find_large_shapes(rows: Iterable[InboxRow]) -> dict[str, list[InboxRow]]:
     for row in rows:
         if row.is_groupable:
             by_shape[row.shape].append(row)
-    return {shape: found for shape, found in by_shape.items() if len(found) >= MIN_GROUP}
+    return {shape: found for shape, found in by_shape.items() if len(found) >= MIN_ALIKE}
 
 
 def compare_cards(params: Mapping[int, dict[str, Any]]) -> ShapeComparison:
     """Compare cards of one shape by their params."""
-    flat = {pk: _flatten(each) for pk, each in params.items()}
+    flat = {pk: flatten_params(each) for pk, each in params.items()}
     first = next(iter(flat.values()))
     shared = frozenset(
         name for name in first if all(other.get(name) == first[name] for other in flat.values())
@@ -201,18 +204,6 @@ def compare_cards(params: Mapping[int, dict[str, Any]]) -> ShapeComparison:
     return ShapeComparison(
         flat, shared, dict(zip(flat, find_oddities(list(flat.values())), strict=True))
     )
-
-
-def _flatten(params: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Name the values of nested objects by their whole path, such as `values.phone`."""
-    flat: dict[str, Any] = {}
-    for name, value in params.items():
-        flat |= (
-            _flatten(value, f"{prefix}{name}.")
-            if isinstance(value, dict)
-            else {f"{prefix}{name}": value}
-        )
-    return flat
 
 
 def _list_values(

@@ -13,11 +13,13 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from agents.approvals.warnings.card_marks import Mark, name_marks
 from agents.runs.budgets import compute_run_cost, format_money
 from agents.runs.described import Description
 from agents.runs.descriptions import CALL_EVENTS, NOTE_EVENTS, describe
 from agents.runs.models import Event, EventType, Run, ToolCall
 from agents.triggers.receiving import find_received_message
+from agents.web.panel.event_marks import load_event_marks
 from agents.web.panel.line_facts import load_pass_figures
 from agents.web.text import durations
 from agents.web.text.safe_text import replace_hidden_characters
@@ -36,6 +38,7 @@ class TranscriptEntry:
     Attributes:
         is_first: True if this is the call's first event, which shows the call's params.
         result: the event's result, possibly cut, until the complete one is loaded.
+        marks: the marks of the card that the event requests.
     """
 
     event: Event
@@ -44,6 +47,7 @@ class TranscriptEntry:
     is_first: bool = False
     figures: str = ""
     result: dict[str, Any] = field(default_factory=dict)
+    marks: tuple[Mark, ...] = ()
 
     @property
     def is_cut(self) -> bool:
@@ -69,10 +73,14 @@ def read_entries(run_id: int, after: int, until: int, seen: set[int]) -> list[Tr
         event.payload["pass_number"] for event in events if event.type == EventType.PASS_STARTED
     ]
     figures = load_pass_figures(run_id, started)
+    marks = load_event_marks(events)
     entries = []
     for event in events:
         entry = TranscriptEntry(
-            event, describe(event), figures=figures.get(event.payload.get("pass_number", 0), "")
+            event,
+            describe(event),
+            figures=figures.get(event.payload.get("pass_number", 0), ""),
+            marks=marks.get(event.pk, ()),
         )
         if event.type in CALL_EVENTS:
             entry.call = calls[int(event.payload["call_id"])]
@@ -143,6 +151,8 @@ class JsonTranscript:
             fields["result"] = {
                 name: value for name, value in entry.result.items() if name != "truncated"
             }
+        if entry.marks:
+            fields["marks"] = [mark.as_json() for mark in entry.marks]
         comma, self._comma = self._comma, ","
         return f"{comma}\n{json.dumps(fields)}"
 
@@ -185,7 +195,8 @@ class MarkdownTranscript:
 
     def write_entry(self, entry: TranscriptEntry) -> str:
         write = self._writers.get(entry.event.type, _list_fields)
-        return f"\n{self._write_call(entry) if entry.is_first else ''}{write(entry)}"
+        marked = f"\nMarked: {name_marks(entry.marks)}\n" if entry.marks else ""
+        return f"\n{self._write_call(entry) if entry.is_first else ''}{write(entry)}{marked}"
 
     def write_foot(self) -> str:
         return ""

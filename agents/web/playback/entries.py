@@ -3,15 +3,17 @@ so that each entry shows the state of its time."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from agents.approvals.warnings.card_marks import Mark, name_marks
 from agents.runs.described import Description
 from agents.runs.descriptions import describe
 from agents.runs.models import Event, EventType
 from agents.runs.redaction import NOTHING_REDACTED, EventRedaction
+from agents.web.panel.event_marks import load_event_marks
 
 WAITS_AFTER = frozenset(
     {
@@ -45,6 +47,7 @@ class PlaybackEntry:
         look: `good`, `bad`, `wait`, `pass` or empty.
         note: plain text in the head's line.
         sentence: a card's sentence, with its bold parts.
+        marked: the labels of the marks of the card's sealed content.
         text, markdown: long texts, plain or formatted.
         values, data: the inputs by name, and the data of a result.
         waits_after: True if the run is idle until the next event.
@@ -62,6 +65,7 @@ class PlaybackEntry:
     look: str
     level: str
     sentence: str
+    marked: str
     text: str
     markdown: str
     values: dict[str, Any] | None
@@ -83,7 +87,8 @@ def build_entries(
 ) -> list[PlaybackEntry]:
     """Build an entry for each event. The events begin with the run's first event, and may leave out
     later events."""
-    builder = _EntryBuilder(redaction)
+    events = list(events)
+    builder = _EntryBuilder(redaction, load_event_marks(events))
     return [builder.build(event) for event in events]
 
 
@@ -99,8 +104,8 @@ class _EntryBuilder:
     """Builds entries in order, and remembers the titles of calls, which only their first events
     have."""
 
-    def __init__(self, redaction: EventRedaction) -> None:
-        self._redaction = redaction
+    def __init__(self, redaction: EventRedaction, marks: Mapping[int, Sequence[Mark]]) -> None:
+        self._redaction, self._marks = redaction, marks
         self._first: datetime | None = None
         self._last_seq = 0
         self._is_waiting = False
@@ -125,6 +130,7 @@ class _EntryBuilder:
             look=description.look,
             level=description.level,
             sentence=description.sentence,
+            marked=name_marks(self._marks.get(event.pk, ())),
             text=description.text,
             markdown=description.markdown,
             values=description.values,

@@ -20,7 +20,7 @@ from agents.approvals.break_glass import MIN_REASON, explain_refusal
 from agents.approvals.decisions import DENY_REASONS
 from agents.approvals.saved_views import list_views
 from agents.approvals.undoable import list_undoable
-from agents.approvals.warnings.surroundings import CardFacts
+from agents.approvals.warnings.card_marks import CardFacts
 from agents.approvals.withheld_bulks import WithheldState, read_state
 from agents.employees.models import Employee
 from agents.employees.toolboxes import load_toolbox

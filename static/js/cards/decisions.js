@@ -13,6 +13,9 @@ function findTaker(card) {
   return name === document.body.dataset.user ? "" : name;
 }
 
+// The kinds of the marks that the card shows.
+const findSeenMarks = (card) => card.querySelector("[data-seen-marks]")?.dataset.seenMarks.split(" ").filter(Boolean) ?? [];
+
 const asSentence = (text) => (text.endsWith(".") ? text : `${text}.`);
 
 // The same action on the same card keeps its id, so that sending it again does not make a second decision.
@@ -26,7 +29,7 @@ function buildBody(form, card, submitter) {
   const decision = { digest: card.dataset.digest, decision_id: decisionId(card, form.dataset.action) };
   switch (form.dataset.action) {
     case "approve":
-      return { ...decision, grace_s: Number(form.dataset.grace), confirm: field("confirm"), despite_claim_of: findTaker(card), seen_approvals: seenApprovals(card) };
+      return { ...decision, grace_s: Number(form.dataset.grace), confirm: field("confirm"), despite_claim_of: findTaker(card), seen_approvals: seenApprovals(card), seen_marks: findSeenMarks(card) };
     case "dismiss":
       return { ...decision, despite_claim_of: findTaker(card) };
     case "deny":

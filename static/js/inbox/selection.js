@@ -86,6 +86,9 @@ export function summarize(action, decide) {
   const odd = rows.filter((row) => "odd" in row.dataset);
   fillList(dialog.querySelector("[data-bulk-odd-rows]"), odd.map((row) => `${lineOf(row)} (${row.dataset.odd})`));
   dialog.querySelector("[data-bulk-odd]").hidden = odd.length === 0;
+  const fresh = new Set(rows.flatMap((row) => row.dataset.new ?? []));
+  fillList(dialog.querySelector("[data-bulk-new-contacts]"), [...fresh]);
+  dialog.querySelector("[data-bulk-new]").hidden = fresh.size === 0;
   dialog.querySelector("[data-bulk-reason]").hidden = action !== "deny";
   const reason = dialog.querySelector("[name=bulk-reason]");
   for (const preset of dialog.querySelectorAll("[data-bulk-preset]")) {
@@ -155,7 +158,8 @@ export async function decideRows(rows, action, reason, tell) {
       action,
       digest: row.dataset.digest,
       decision_id: (row.dataset[`${action}Id`] ??= makeId()),
-      ...(action === "deny" ? { reason } : { grace_s: grace }),
+      // The summary has listed the contacts that are new here.
+      ...(action === "deny" ? { reason } : { grace_s: grace, seen_marks: "new" in row.dataset ? ["new"] : [] }),
     }));
     const { data, detail } = await post("/api/approvals/decide", { decisions, bulk_id: bulkId });
     some.forEach((row, index) => {

@@ -1,0 +1,56 @@
+"""Refuse approvals whose sender has not seen the marks of the card."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from agents.accounts.models import Membership
+from agents.approvals.decisions import Decision
+from agents.approvals.own_cards import require_approver
+from agents.approvals.warnings.card_marks import (
+    MUST_BE_SEEN,
+    WaitingCard,
+    find_marks,
+    load_facts,
+    name_marks,
+)
+from agents.approvals.warnings.card_reading import read_card
+from agents.approvals.warnings.employee_words import note_words, select_words
+from agents.platform.refusals import MarksNotSeen
+from agents.runs.models import Approval, ApprovalKind, ApprovalStatus
+
+
+def refuse_unseen(member: Membership, approval_id: int, decision: Decision) -> None:
+    """Raise MarksNotSeen if the card has marks that must be seen and the decision does not name
+    them.
+
+    A card that is not waiting, or has another digest, is left to the decision itself.
+
+    Raises:
+        Forbidden, MarksNotSeen
+    """
+    require_approver(member)
+    waiting = Approval.objects.filter(
+        organization_id=member.organization_id,
+        pk=approval_id,
+        digest=decision.digest,
+        kind=ApprovalKind.APPROVAL,
+        status=ApprovalStatus.PENDING,
+    )
+    card = waiting.select_related("tool_call").annotate(employee_words=select_words()).first()
+    if card is None:
+        return
+    note_words(card.organization_id, {card.digest: card.employee_words or ""})
+    reading = read_card(card)
+    # Stale records need not be seen, so only records with contacts to compare are loaded.
+    compared = tuple(record for record in reading.records if record.written)
+    columns, readings = [WaitingCard.of(card)], {card.pk: replace(reading, records=compared)}
+    facts = load_facts(member.organization, columns, readings)
+    marks = find_marks(member.organization, columns, readings, facts).get(card.pk, ())
+    needed = MUST_BE_SEEN.difference(decision.seen_marks)
+    if unseen := [mark for mark in marks if mark.kind in needed]:
+        raise MarksNotSeen(
+            f"look at what is marked on this card first: {name_marks(unseen)}",
+            approval_status=card.status,
+            marks=[mark.as_json() for mark in unseen],
+        )

@@ -1,0 +1,292 @@
+"""Find the marks of cards: everything about a card that a person must see before approving it.
+
+Every surface that shows a value of a card takes its marks from here, so that all say the same.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime
+from typing import NamedTuple
+
+from agents.accounts.models import Organization
+from agents.approvals.models import Claim
+from agents.approvals.warnings.card_reading import (
+    IMITATION,
+    LABELS,
+    LIKENESS,
+    MAX_COMPARED,
+    NAME,
+    CardReading,
+    add_details,
+    join_details,
+    quote_excerpt,
+    read_card,
+    read_cards,
+)
+from agents.approvals.warnings.current_records import (
+    IN_RECORD,
+    RecordState,
+    describe_problems,
+    find_contact_likeness,
+    load_record_states,
+)
+from agents.approvals.warnings.employee_words import find_imitations
+from agents.approvals.warnings.new_contacts import NewContacts, find_new_contacts
+from agents.approvals.warnings.odd_cards import find_card_oddities
+from agents.approvals.warnings.reach import find_far_reaching
+from agents.approvals.warnings.restored import RESTORED_SINCE, was_called_before_restore
+from agents.approvals.warnings.same_targets import SameTargetCard, find_same_target_cards
+from agents.approvals.warnings.similar_names import SimilarName, find_similar_names
+from agents.runs.models import Approval, ApprovalKind, ApprovalStatus
+from tools.contract import Level
+
+NEW, OUTSIDE, REACH, PREVIEW, ELSEWHERE, RESTORED, DONE, STALE, FOLDED, DESTRUCTIVE = (
+    "new", "outside", "reach", "preview", "elsewhere", "restored", "done", "stale", "folded",
+    "destructive",
+)  # fmt: skip
+CONFLICT, ODD = "conflict", "odd"
+MARK_LABELS = {
+    **LABELS,
+    OUTSIDE: "From outside",
+    NEW: "New here",
+    REACH: "Affects many",
+    PREVIEW: "Preview failed",
+    ELSEWHERE: "Not run by Gadget",
+    RESTORED: "May be done already",
+    DONE: "Already done",
+    STALE: "Cannot run as shown",
+    FOLDED: "Must be opened",
+    DESTRUCTIVE: "Destructive",
+    CONFLICT: "Same target as other cards",
+    ODD: "Unlike the others",
+}
+"""The labels of all marks, by kind, in the order in which a card has them."""
+ALLOWED_IN_BULK = frozenset({CONFLICT, ODD})
+"""Marks that never keep a card out of a bulk approval. Any other mark does, unless it is one of
+`MUST_BE_SEEN` and the sender has seen it."""
+MUST_BE_SEEN = frozenset({*LABELS, OUTSIDE, NEW, PREVIEW, RESTORED})
+"""Marks that an approval over REST must name as seen.
+
+The others need no such proof: the confirmation is typed, nothing is folded over REST, and a card
+that is stale, done or not run by Gadget says so in fields of its own.
+"""
+
+
+@dataclass(frozen=True)
+class Mark:
+    """One thing about a card that a person must see before approving it.
+
+    Attributes:
+        kind: one of the keys of `MARK_LABELS`.
+        label: a few words, without a value of the card.
+        detail: the values and their places in words; empty if the label says everything.
+    """
+
+    kind: str
+    label: str
+    detail: str = ""
+
+    def as_json(self) -> dict[str, str]:
+        """Return the fields, as other programs get them."""
+        return asdict(self)
+
+
+def name_marks(marks: Iterable[Mark]) -> str:
+    """Name the marks by their labels, without a value of the card: `Mixed alphabets, New here`."""
+    return ", ".join(mark.label for mark in marks)
+
+
+def end_with_marks(marks: Collection[Mark]) -> str:
+    """Name the marks as the end of a line about the card; empty if there are none."""
+    return f". Marked: {name_marks(marks)}" if marks else ""
+
+
+class WaitingCard(NamedTuple):
+    """The columns of a waiting approval from which its marks are found.
+
+    Attributes:
+        called_at: the time of the card's call, which is older than the card if the card replaces
+            another one.
+    """
+
+    pk: int
+    level: str
+    digest: str
+    called_at: datetime
+
+    @classmethod
+    def of(cls, card: Approval) -> WaitingCard:
+        """Take the columns from a card that is loaded with its call."""
+        return cls(card.pk, card.level, card.digest, card.tool_call.created_at)
+
+
+@dataclass(frozen=True)
+class CardFacts:
+    """Facts about waiting cards that need the database. They are given by card id, but `records` by
+    record id and `claims` by call id.
+
+    Attributes:
+        cards: the cards that the facts cover.
+        imitations: the employee's words that imitate Gadget.
+        records: the affected records, of each card at least the first 50.
+        same_targets: other open cards that affect the same targets; not loaded for lists.
+        oddities: the values that set a card apart from other waiting cards of its shape; only
+            loaded for cards outside the inbox, whose rows have their own comparison.
+        claims: the current claims; only loaded for pages.
+    """
+
+    cards: Collection[int]
+    similar_names: Mapping[int, list[SimilarName]] = field(default_factory=dict)
+    new_contacts: Mapping[int, NewContacts] = field(default_factory=dict)
+    imitations: Mapping[int, str] = field(default_factory=dict)
+    records: Mapping[int, RecordState] = field(default_factory=dict)
+    far_reaching: Collection[int] = ()
+    same_targets: Mapping[int, list[SameTargetCard]] = field(default_factory=dict)
+    oddities: Mapping[int, str] = field(default_factory=dict)
+    claims: Mapping[int, Claim] = field(default_factory=dict)
+
+
+def load_facts(
+    organization: Organization,
+    cards: Collection[WaitingCard],
+    readings: Mapping[int, CardReading],
+    *,
+    checks_contacts: bool = True,
+) -> CardFacts:
+    """Load the facts that all marks need, with the same number of queries for any number of cards.
+
+    Args:
+        checks_contacts: False to leave out new contacts, for standing grants, which say themselves
+            which contacts a call may reach.
+    """
+    shown = (record for reading in readings.values() for record in reading.records[:MAX_COMPARED])
+    contacts = {pk: each.contacts for pk, each in readings.items()} if checks_contacts else {}
+    return CardFacts(
+        readings.keys(),
+        similar_names=find_similar_names(
+            organization.pk, {pk: each.names for pk, each in readings.items()}
+        ),
+        new_contacts=find_new_contacts(organization.pk, contacts),
+        imitations=find_imitations(organization.pk, {card.pk: card.digest for card in cards}),
+        records=load_record_states(organization.pk, shown),
+        far_reaching=find_far_reaching(organization, readings),
+    )
+
+
+def find_marks(
+    organization: Organization,
+    cards: Collection[WaitingCard],
+    readings: Mapping[int, CardReading],
+    facts: CardFacts,
+) -> dict[int, tuple[Mark, ...]]:
+    """Find the marks of waiting cards of one organization, by card id, without a query. Cards
+    without marks are left out."""
+    found = {
+        card.pk: tuple(_list_marks(organization, card, readings[card.pk], facts))
+        for card in cards
+        if card.pk in readings
+    }
+    return {pk: marks for pk, marks in found.items() if marks}
+
+
+def load_marks(cards: Iterable[Approval]) -> dict[int, tuple[Mark, ...]]:
+    """Find the marks of any cards, by card id. Cards without marks are left out.
+
+    For each organization, the number of queries does not depend on the number of cards. Of a card
+    that no longer waits, only the marks of its sealed content are known, because nothing else that
+    its approver saw is stored.
+
+    Args:
+        cards: approvals that are loaded with their calls, and with their runs and organizations.
+    """
+    cards = list(cards)
+    marks = {card.pk: find_sealed_marks(card) for card in cards}
+    waiting: dict[int, list[Approval]] = defaultdict(list)
+    for card in cards:
+        if (card.kind, card.status) == (ApprovalKind.APPROVAL, ApprovalStatus.PENDING):
+            waiting[card.organization_id].append(card)
+    for some in waiting.values():
+        organization, columns = some[0].run.organization, list(map(WaitingCard.of, some))
+        readings = {card.pk: read_card(card) for card in some}
+        facts = replace(
+            load_facts(organization, columns, readings),
+            same_targets=find_same_target_cards(some),
+            oddities=find_card_oddities(some),
+        )
+        marks |= find_marks(organization, columns, readings, facts)
+    return {pk: each for pk, each in marks.items() if each}
+
+
+def find_sealed_marks(card: Approval) -> tuple[Mark, ...]:
+    """Find the marks that follow from the card's sealed content alone, without a query."""
+    return tuple(_list_sealed(read_card(card), {}))
+
+
+def load_sealed_marks(
+    organization_id: int, digests: Mapping[int, str]
+) -> dict[int, tuple[Mark, ...]]:
+    """Find the marks that follow from the sealed content of cards alone, by card id, in at most one
+    query.
+
+    Args:
+        digests: the digest of each card by its id, as events have them.
+    """
+    readings = read_cards(organization_id, digests)
+    return {pk: tuple(_list_sealed(reading, {})) for pk, reading in readings.items()}
+
+
+def _list_marks(
+    organization: Organization, card: WaitingCard, reading: CardReading, facts: CardFacts
+) -> Iterator[Mark]:
+    told = " ".join(each.detail for each in reading.warnings if each.kind == LIKENESS)
+    likeness = find_contact_likeness(reading.records, facts.records)
+    words = facts.imitations.get(card.pk, "")
+    yield from _list_sealed(
+        reading,
+        {
+            NAME: [
+                f"{quote_excerpt(each.value)} looks like the record {quote_excerpt(each.name)}"
+                for each in facts.similar_names.get(card.pk, ())
+            ],
+            IMITATION: [f"the employee’s words: {quote_excerpt(words)}"] if words else [],
+            LIKENESS: [text for text in likeness if text.removesuffix(IN_RECORD) not in told],
+        },
+    )
+    if new := facts.new_contacts.get(card.pk):
+        yield _build(NEW, new.text)
+    if card.pk in facts.far_reaching:
+        yield _build(REACH, f"{reading.target_count:,} objects")
+    if reading.lacks_preview:
+        yield _build(PREVIEW)
+    if reading.runs_elsewhere:
+        yield _build(ELSEWHERE)
+    if was_called_before_restore(organization, card.called_at):
+        yield _build(RESTORED, RESTORED_SINCE)
+    if reading.is_done:
+        yield _build(DONE)
+    elif problems := describe_problems(reading.records[:MAX_COMPARED], facts.records):
+        yield _build(STALE, problems)
+    if reading.folds_parts and card.level in (Level.WRITE.value, Level.DESTRUCTIVE.value):
+        yield _build(FOLDED)
+    if card.level == Level.DESTRUCTIVE.value:
+        yield _build(DESTRUCTIVE)
+    if others := facts.same_targets.get(card.pk):
+        yield _build(CONFLICT, ", ".join(other.text for other in others))
+    if oddity := facts.oddities.get(card.pk):
+        yield _build(ODD, oddity)
+
+
+def _list_sealed(reading: CardReading, more: Mapping[str, list[str]]) -> Iterator[Mark]:
+    """List the marks of the sealed content: the warnings, with more details by kind, and the values
+    from outside."""
+    for warning in add_details(reading.warnings, more):
+        yield Mark(warning.kind, warning.label, warning.detail)
+    if reading.outside_destinations:
+        yield _build(OUTSIDE, join_details(reading.outside_destinations))
+
+
+def _build(kind: str, detail: str = "") -> Mark:
+    return Mark(kind, MARK_LABELS[kind], detail)

@@ -1,0 +1,180 @@
+"""Every surface that shows a value of a card also names the card's marks."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from django.test import Client
+
+from agents.api import api
+from agents.approvals import decisions
+from agents.approvals.decisions import Decision
+from agents.runs.engine.transaction import run_transaction
+from agents.runs.events import ApprovalRequested
+from agents.runs.models import Approval
+from agents.urls import urlpatterns
+from tests.features import feature
+from tests.source_tree import ROOT, product
+from tests.web.addresses import PLACEHOLDER
+from tests.world import World, streamed
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]
+
+PLANTED = "H\u0430rbor-zq7"
+LABEL = "Mixed alphabets"
+
+WITHOUT_MARKS = {
+    "grants": "lists the newest calls that a standing grant approved, as links to their cards",
+}
+"""The pages that show a value of a card without its marks, with the reason."""
+OPERATIONS_WITHOUT_MARKS = {
+    "/api/runs/{run_id}": "the calls of a run, each with the approval_id of its card",
+    "/api/runs/{run_id}/events": "events as they were recorded, with the approval_id of the card",
+    "/api/tool_calls/{call_id}": "a call, with the approval_id of its card",
+}
+"""The REST operations that show a value of a card without its marks, with the reason."""
+READERS_WITHOUT_MARKS = {
+    "agents/api/tool_calls.py": "a call; its card has the marks, under the call's approval_id",
+    "agents/gateway/redemptions.py": "shows only the digest of the params",
+    "agents/gateway/requests.py": "takes an agent's request, and shows nothing",
+    "agents/web/cards/asks.py": "a part of the card, which has the marks",
+    "agents/web/panel/call_inputs.py": "a part of the run's page, whose cards have the marks",
+    "agents/web/panel/lines.py": "a part of the run's page, whose cards have the marks",
+    "agents/web/views/decisions.py": "shows the card again, which has the marks",
+}
+"""The modules of surfaces that read params or previews without asking for marks, with the
+reason."""
+TEMPLATES_WITHOUT_MARKS = {
+    "approvals/list.html": "a line about the reader's own approval, with a button to undo it",
+    "cards/ask.html": "a part of the card, which has the marks; a refused request is never decided",
+    "cards/effects.html": "a part of the card, which has the marks",
+    "grants/grant.html": WITHOUT_MARKS["grants"],
+    "grants/new.html": "lists decided cards like the one that a grant is made from, as links",
+    "notices/line.html": "the sentence of a notice, which has no values",
+}
+"""The templates that print the params or the sentence of a card without its marks, with the
+reason."""
+SURFACES = ("admin", "api", "deliveries", "gateway", "mcp_server", "notices", "web", "webhooks")
+READING = re.compile(r"\b(?:approval|card|call|row|one|each)\.(?:params|preview)\b")
+PRINTING = re.compile(r"\.(?:params|sentence)[|,]")
+NAMING_MARKS = re.compile(r"mark_labels\(|surroundings\(|\.marked|\.warnings")
+ASKING = "agents.approvals.warnings.card_marks"
+
+
+def plant(world: World) -> Approval:
+    """Create a card with a mixed value, and the event that requests it."""
+    changes = {"notes": PLANTED}
+    card = world.card(params={"record_id": str(world.records[0].pk), "changes": changes})
+    with run_transaction(card.run_id) as tx:
+        tx.publish(ApprovalRequested.of(card, card.tool_call, card.expires_at))
+    return card
+
+
+def build_pages(card: Approval) -> dict[str, str]:
+    """Return the addresses of all pages that are about nothing, a run, a call or a card, by
+    name."""
+    fillers = {
+        "<int:run_id>": card.run_id,
+        "<int:call_id>": card.tool_call_id,
+        "<int:approval_id>": card.pk,
+    }
+    found = {}
+    for pattern in urlpatterns:
+        route = str(pattern.pattern)
+        if set(PLACEHOLDER.findall(route)) <= fillers.keys():
+            path = PLACEHOLDER.sub(lambda place: str(fillers[place[0]]), route)
+            found[str(pattern.name)] = f"/{path}"
+    found["history"] = "/approvals/?history=1"
+    found["search-card"] = f"/search/?q=card+{card.pk}"
+    return found
+
+
+def build_api_addresses(card: Approval) -> dict[str, str]:
+    """Return the addresses of all REST operations that read nothing in particular, a run, a call or
+    a card, by their paths."""
+    ids = {"run_id": card.run_id, "call_id": card.tool_call_id, "approval_id": card.pk}
+    found = {}
+    for path, methods in api.get_openapi_schema()["paths"].items():
+        if "get" in methods and set(re.findall(r"{(\w+)}", path)) <= ids.keys():
+            found[path] = path.format(**ids)
+    return found
+
+
+def read(client: Client, path: str) -> str:
+    """Return the text of the response; values that JSON escapes are decoded."""
+    response = client.get(path)
+    if response.status_code != 200:
+        return ""
+    text = streamed(response) if response.streaming else response.content.decode()
+    return re.sub(r"\\u([0-9a-f]{4})", lambda found: chr(int(found[1], 16)), text)
+
+
+def shows_value(text: str) -> bool:
+    """Return True if the text has the planted value, whole or with its letters framed one by
+    one."""
+    return "zq7" in text
+
+
+def find_unmarked(client: Client, pages: dict[str, str]) -> tuple[set[str], set[str]]:
+    """Return the names of the pages that show the planted value, and of those without its mark."""
+    texts = {name: read(client, path) for name, path in pages.items()}
+    showing = {name for name, text in texts.items() if shows_value(text)}
+    return showing, {name for name in showing if LABEL not in texts[name]}
+
+
+@feature(
+    "The gate",
+    "Every page that shows a value of a card names the card's marks",
+    "agents/approvals/warnings/card_marks.py",
+)
+@pytest.mark.parametrize("is_decided", [False, True], ids=["waiting", "decided"])
+def test_each_page_with_a_value_of_a_card_names_its_marks(world: World, is_decided: bool) -> None:
+    card = plant(world)
+    if is_decided:
+        decisions.deny(world.member("approver"), card.pk, Decision(card.digest))
+    showing, unmarked = find_unmarked(world.client("admin"), build_pages(card))
+    assert {"approval", "card", "call", "transcript-json", "transcript-markdown"} <= showing
+    assert {"playback", "playback-export", "run", "search-card"} <= showing
+    assert ({"history"} if is_decided else {"approvals", "home"}) <= showing
+    assert unmarked <= WITHOUT_MARKS.keys()
+
+
+def test_each_rest_operation_with_a_value_of_a_card_names_its_marks(world: World) -> None:
+    card = plant(world)
+    showing, unmarked = find_unmarked(world.client("admin"), build_api_addresses(card))
+    assert {"/api/approvals", "/api/approvals/{approval_id}"} <= showing
+    assert unmarked == OPERATIONS_WITHOUT_MARKS.keys()
+
+
+def test_a_page_without_the_mark_is_found(world: World) -> None:
+    card = plant(world)
+    pages = {"call": f"/api/tool_calls/{card.tool_call_id}"}
+    assert find_unmarked(world.client("admin"), pages) == ({"call"}, {"call"})
+
+
+def list_readers() -> dict[str, bool]:
+    """Return the modules of surfaces that read params, previews or sentences, with True for those
+    that ask for marks."""
+    found = {}
+    for module in product():
+        folder = module.name.split(".")[1:2]
+        is_surface = module.name.startswith("agents.") and folder[0] in SURFACES
+        if is_surface and READING.search(module.text):
+            found[module.place] = any(name.startswith(ASKING) for name, _ in module.imports)
+    return found
+
+
+def test_each_module_that_reads_the_params_of_cards_asks_for_marks_or_says_why_not() -> None:
+    readers = list_readers()
+    assert readers["agents/api/approvals.py"]
+    assert {place for place, asks in readers.items() if not asks} == READERS_WITHOUT_MARKS.keys()
+
+
+def test_each_template_that_prints_the_params_of_cards_names_marks_or_says_why_not() -> None:
+    folder = ROOT / "templates"
+    texts = {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*.html")}
+    printing = {place for place, text in texts.items() if PRINTING.search(text)}
+    naming = {place for place in printing if NAMING_MARKS.search(texts[place])}
+    assert {"cards/open.html", "cards/decided.html", "approvals/row.html"} <= naming
+    assert printing - naming == TEMPLATES_WITHOUT_MARKS.keys()
