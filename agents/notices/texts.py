@@ -15,6 +15,8 @@ from agents.deliveries.content import Notification
 from agents.employees.toolboxes import load_toolbox
 from agents.notices.models import Channel, Notice
 from agents.runs.models import RunStatus
+from tools.contract import name_tool
+from tools.contract.outside_text import quote_text
 
 MAX_IN_ONE_NOTIFICATION = 100
 SEVERAL = "several"
@@ -73,6 +75,8 @@ _PAGES = {
     NoticeKind.CHANNEL_LOST: "notices",
 }
 """The pages of those kinds of notices that are about neither a card nor a run."""
+_OF_NAMES = frozenset({NoticeKind.TRIGGER_REFUSED, NoticeKind.WEBHOOK_OFF, NoticeKind.CHANNEL_LOST})
+"""The kinds of notices whose detail is nothing but a name."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +101,8 @@ def describe(notice: Notice, channel: Channel) -> NoticeText:
     if kind in _PAGES:
         is_orphan = kind == NoticeKind.SCHEDULE and notice.user_id is None
         fact = "A schedule without an owner did not start" if is_orphan else _FACTS[kind]
-        return NoticeText(f"{fact}: {clean_name(notice.detail)}", reverse(_PAGES[kind]))
+        say = quote_text if kind in _OF_NAMES else clean_name
+        return NoticeText(f"{fact}: {say(notice.detail)}", reverse(_PAGES[kind]))
     if notice.approval is not None:
         return NoticeText(
             f"{_FACTS[kind]}: {_describe_card(notice)}",
@@ -171,4 +176,4 @@ def _describe_card(notice: Notice) -> str:
         return f"asked by {employee}"
     call = notice.approval.tool_call
     tool = load_toolbox(notice.organization_id).get_called_tool(call.tool, call.version)
-    return f"{clean_name(tool.title if tool else call.tool)}, asked by {employee}"
+    return f"{name_tool(tool, call.tool)}, asked by {employee}"

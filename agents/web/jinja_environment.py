@@ -30,6 +30,8 @@ FILTERS = (
     template_filters.json_text,
     template_filters.sentence,
     template_filters.chip,
+    template_filters.quoted,
+    template_filters.tool_words,
     template_filters.as_sentence,
     template_filters.clock,
     template_filters.plain_words,

@@ -15,6 +15,7 @@ from tools.contract.context import ToolContext
 from tools.contract.declarations import Example, settle_value
 from tools.contract.level import Level
 from tools.contract.limits import LONGEST_CACHED_S, LONGEST_TIMEOUT_S, RateLimit
+from tools.contract.outside_text import OutsideText
 from tools.contract.params import NoParams, canonical_params, check_model
 from tools.contract.preview import Preview
 from tools.contract.result import ToolResult
@@ -165,8 +166,9 @@ class Tool(ABC):
 
     @property
     def title(self) -> str:
-        """The name shown to people."""
-        return self.display_name or self.name
+        """The name shown to people; an `OutsideText` unless the tool ships with Gadget."""
+        title = self.display_name or self.name
+        return OutsideText(title) if self.is_from_outside else title
 
     @property
     def category(self) -> str:
@@ -260,3 +262,14 @@ class Tool(ABC):
     def load_params(self, canonical: dict[str, Any]) -> Any:
         """Load canonical params into an instance of `Params`."""
         return self.Params.model_validate(canonical)
+
+
+def name_category(tool: Tool) -> str:
+    """Return the tool's category for people; an `OutsideText` unless the tool ships with Gadget."""
+    return OutsideText(tool.category) if tool.is_from_outside else tool.category
+
+
+def name_tool(tool: Tool | None, name: str) -> str:
+    """Return the tool's title; without a tool, the name of a call, which a model or an agent may
+    have invented."""
+    return OutsideText(name) if tool is None else tool.title

@@ -1,0 +1,57 @@
+"""Texts that others chose, such as the name of another system's tool: a type that marks them, and
+their quoted form for plain text."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Collection
+
+from tools.contract.hidden_characters import ODD_SPACES, replace_hidden
+from tools.contract.odd_letters import find_odd_parts
+
+MAX_QUOTED = 40
+_KEPT_END = 13
+_QUOTATION_MARKS = frozenset({"Pi", "Pf"})
+"""The Unicode categories of opening and closing quotation marks."""
+
+
+class OutsideText(str):
+    """A text that somebody outside chose. Pages show it as a chip, and plain texts quote it, so
+    that it never reads as Gadget's own words. In an f-string it is quoted, too."""
+
+    __slots__ = ()
+
+    def __format__(self, spec: str) -> str:
+        return format(quote_text(self), spec)
+
+
+def cut_middle(text: str) -> str:
+    """Cut a text of more than 40 characters in the middle, so that its start and its end stay."""
+    if len(text) <= MAX_QUOTED:
+        return text
+    return f"{text[: MAX_QUOTED - _KEPT_END - 1]}…{text[-_KEPT_END:]}"
+
+
+def quote_text(text: str, languages: Collection[str] = ()) -> str:
+    """Quote a text in one line of plain text: at most 40 characters, with hidden characters as
+    tokens, without quotation marks of its own, and followed by a warning of odd letters.
+
+    Args:
+        languages: codes of the languages in which such texts are ordinarily written.
+    """
+    shown = cut_middle(" ".join(text.split()))
+    odd = dict.fromkeys(part.kind for part in find_odd_parts(shown, languages))
+    line = replace_hidden(shown, languages, keep="")
+    inner = "".join(_replace_mark(char) for char in line)
+    return f"“{inner}”{''.join(f' ⚠ {kind}' for kind in odd)}"
+
+
+def quote_if_outside(text: str, languages: Collection[str] = ()) -> str:
+    """Quote the text if others chose it; return a text of our own as it is."""
+    return quote_text(text, languages) if isinstance(text, OutsideText) else text
+
+
+def _replace_mark(char: str) -> str:
+    if char == '"' or unicodedata.category(char) in _QUOTATION_MARKS:
+        return "'"
+    return " " if char in ODD_SPACES else char
