@@ -31,6 +31,7 @@ FILTERS = (
     template_filters.sentence,
     template_filters.chip,
     template_filters.quoted,
+    template_filters.is_cut,
     template_filters.tool_words,
     template_filters.as_sentence,
     template_filters.clock,

@@ -22,7 +22,7 @@ from agents.web.cards.effects import AffectedTarget, Effect
 from agents.web.panel.json_html import render_tree
 from agents.web.text import durations, safe_text
 from agents.web.text.markdown import render_markdown
-from tools.contract.outside_text import OutsideText
+from tools.contract.outside_text import OutsideText, cut_middle
 
 FIRST_SEPARATED = 10_000
 LINE_BREAKS = re.compile(r"[ \t\r\n]+")
@@ -54,6 +54,11 @@ def plain(value: object) -> str:
     if isinstance(value, OutsideText):
         return safe_text.quote_outside(value)
     return safe_text.replace_hidden_characters(str(value), keep="")
+
+
+def is_cut(text: str) -> bool:
+    """Return True if the text is too long to be quoted, or to stand in a chip, as a whole."""
+    return cut_middle(text) != text
 
 
 def tool_words(text: object, is_outside: bool) -> SafeString:

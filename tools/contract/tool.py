@@ -19,6 +19,7 @@ from tools.contract.outside_text import OutsideText
 from tools.contract.params import NoParams, canonical_params, check_model
 from tools.contract.preview import Preview
 from tools.contract.result import ToolResult
+from tools.contract.sentences import format_title
 from tools.contract.suspension import Suspend
 from tools.contract.values import Number, StoredObject, Text
 from tools.schemas.models import build_schema
@@ -148,7 +149,8 @@ class Tool(ABC):
     def sentence(self, params: Any, preview: Preview) -> Text:
         """Write the card's sentence from the params and the effect, never from the model's text."""
         values = canonical_json(params.model_dump(mode="json"))
-        return f"Use {self.title}: {values}" if values != "{}" else f"Use {self.title}"
+        use = f"Use {format_title(self.title)}"
+        return f"{use}: {values}" if values != "{}" else use
 
     def running_summary(self, params: Any) -> Text:
         """Write the panel's line for a call that is running."""

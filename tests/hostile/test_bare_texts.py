@@ -1,0 +1,76 @@
+"""No text of others stands bare in a heading, a button, a title, a label or an accessible name."""
+
+from __future__ import annotations
+
+import pytest
+from django.template import engines
+
+from agents.employees.models import Employee
+from agents.web.jinja_environment import JINJA
+from tests.features import feature
+from tests.hostile.bare_texts import SENTINEL, BareTexts, Sentinels
+from tests.hostile.test_pages import every_page, followed
+from tests.hostile.work import add_work
+from tests.hostile.world import HostileWorld, fill
+from tests.world import make_world
+from tools.contract.outside_text import OutsideText
+
+pytestmark = [pytest.mark.django_db, pytest.mark.once]
+
+MOST_PAGES = 3
+"""The most pages of each kind that are read: the rows of a kind differ only in their numbers."""
+
+
+def make_world_of_sentinels() -> HostileWorld:
+    """Fill every place with a sentinel, except the names that admins choose."""
+    made = HostileWorld(make_world(), Sentinels(is_hostile=False))
+    fill(made)
+    for number, employee in enumerate(made.employees):
+        employee.name, employee.job_title = f"Kim {number}", "Clerk"
+    Employee.objects.bulk_update(made.employees, ["name", "job_title"])
+    add_work(made)
+    return made
+
+
+@feature(
+    "Approvals",
+    "Names and words of others stand quoted in headings, buttons, titles, labels and accessible names",
+    "tools/contract/outside_text.py",
+)
+@pytest.mark.timeout(600)
+def test_no_page_says_a_text_of_others_in_its_own_voice() -> None:
+    made = make_world_of_sentinels()
+    client, found = made.world.client("admin"), []
+    told = 0
+    for addresses in every_page(made).values():
+        for address in addresses[:MOST_PAGES]:
+            for where, reading in followed(client, address, 1):
+                told += SENTINEL in reading.html
+                found += [f"{where}: {each}" for each in BareTexts(reading.html).found]
+    assert told > 30  # the check sees the texts at all
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    ("template", "is_bare"),
+    [
+        ("<h1>{{ name }}</h1>", True),
+        ("<h1>{{ name|visible }}</h1>", True),
+        ("<h1>{{ name|chip }}</h1>", False),
+        ("<h1>{{ outside|visible }}</h1>", False),
+        ("<button>Delete <b>{{ name|visible }}</b></button>", True),
+        ("<button>Delete {{ name|chip }}</button>", False),
+        ("<label>{{ name|tool_words(true) }}</label>", False),
+        ("<label>{{ name|tool_words(false) }}</label>", True),
+        ('<p aria-label="Card: {{ name|plain }}"></p>', True),
+        ('<p aria-label="Card: {{ name|quoted }}"></p>', False),
+        ('<p aria-label="Card: {{ outside|plain }}"></p>', False),
+        ("<title>{{ name|plain }}</title>", True),
+        ("<title>{{ name|quoted }}</title>", False),
+        ("<p>{{ name|visible }}</p>", False),
+    ],
+)
+def test_the_check_finds_a_bare_text_and_no_quoted_one(template: str, is_bare: bool) -> None:
+    name = f"Gadget: approved {SENTINEL}"
+    html = engines[JINJA].from_string(template).render({"name": name, "outside": OutsideText(name)})
+    assert bool(BareTexts(html).found) == is_bare
