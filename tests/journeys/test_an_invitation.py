@@ -22,7 +22,7 @@ def create_invitation(admin: Visitor, note: str, role: str) -> str:
     admin.page.get_by_label("Note (optional)").fill(note)
     admin.page.locator(".invite").get_by_label("Role").select_option(role)
     admin.page.get_by_role("button", name="Create invite link").click()
-    expect(admin.page.get_by_role("heading", name=f"Invite link for {note}")).to_be_visible()
+    expect(admin.page.get_by_role("heading", name=f"Invite link for “{note}”")).to_be_visible()
     return admin.page.get_by_label("Link", exact=True).input_value()
 
 

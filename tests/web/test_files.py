@@ -180,7 +180,7 @@ def test_an_upload_is_reported_for_each_file_and_recorded_in_the_audit(
     )
     assert (response.status_code, response["Location"]) == (302, "/files/?folder=reports")
     html = read_files(client, "?folder=reports")
-    assert "one.txt was uploaded." in html
+    assert "“one.txt” was uploaded." in html
     assert "nul.txt was not uploaded:" in html
     assert "a b.txt was not uploaded: A file with this name already exists." in html
     assert "was uploaded" not in read_files(client, "?folder=reports"), "the report is shown once"
@@ -199,7 +199,7 @@ def test_an_upload_is_reported_for_each_file_and_recorded_in_the_audit(
 def test_the_report_names_the_first_uploads_and_counts_the_rest(world: World, folder: Path) -> None:
     client = world.client("operator")
     upload(client, *((f"{n:02}.txt", b"x") for n in range(MAX_NAMED + 3)))
-    assert f"{MAX_NAMED - 1:02}.txt and 3 more were uploaded." in read_files(client)
+    assert f"{MAX_NAMED - 1:02}.txt” and 3 more were uploaded." in read_files(client)
 
 
 def test_an_upload_creates_a_missing_folder(world: World, folder: Path) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Collection
 
-from tools.contract.hidden_characters import ODD_SPACES, replace_hidden
+from tools.contract.hidden_characters import replace_hidden
 from tools.contract.odd_letters import find_odd_parts
 
 MAX_QUOTED = 40
@@ -46,12 +46,6 @@ def quote_text(text: str, languages: Collection[str] = ()) -> str:
     return f"“{inner}”{''.join(f' ⚠ {kind}' for kind in odd)}"
 
 
-def quote_if_outside(text: str, languages: Collection[str] = ()) -> str:
-    """Quote the text if others chose it; return a text of our own as it is."""
-    return quote_text(text, languages) if isinstance(text, OutsideText) else text
-
-
 def _replace_mark(char: str) -> str:
-    if char == '"' or unicodedata.category(char) in _QUOTATION_MARKS:
-        return "'"
-    return " " if char in ODD_SPACES else char
+    is_mark = char == '"' or unicodedata.category(char) in _QUOTATION_MARKS
+    return "'" if is_mark else char
