@@ -22,7 +22,7 @@ from agents.web.cards.effects import AffectedTarget, Effect
 from agents.web.panel.json_html import render_tree
 from agents.web.text import durations, safe_text
 from agents.web.text.markdown import render_markdown
-from tools.contract.outside_text import OutsideText, cut_middle
+from tools.contract.outside_text import MAX_QUOTED, OutsideText, cut_middle
 
 FIRST_SEPARATED = 10_000
 LINE_BREAKS = re.compile(r"[ \t\r\n]+")
@@ -101,9 +101,9 @@ def chip(name: object, id_: str = "") -> SafeString:
     return safe_text.render_chip(str(name), id_)
 
 
-def quoted(text: object) -> str:
+def quoted(text: object, longest: int = MAX_QUOTED) -> str:
     """Quote a text of others for an attribute or a page's title, where a chip cannot stand."""
-    return safe_text.quote_outside(str(text))
+    return safe_text.quote_outside(str(text), longest)
 
 
 def tree(value: Any) -> SafeString:

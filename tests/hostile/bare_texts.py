@@ -19,10 +19,10 @@ OWN_VOICE = frozenset(
 READ_ALOUD = frozenset({"aria-label", "title", "alt", "placeholder", "data-announce", "data-title"})
 """The attributes whose text is Gadget's own."""
 SET_APART = frozenset({"q", "blockquote", "code", "textarea"})
-CLASSES_SET_APART = frozenset({"chip", "value", "phrase", "call-brief"})
-"""The classes of texts that have a mark of their own: names, values of inputs and results, and the
-phrase to type."""
-QUOTED = re.compile("“[^”]{1,90}”")
+CLASSES_SET_APART = frozenset({"chip", "value", "phrase", "call-brief", "outcome"})
+"""The classes of texts that have a mark of their own: names, values of inputs and results, the
+phrase to type, and a tool's report beside its name."""
+QUOTED = re.compile("“[^”]{1,170}”")
 
 
 class Sentinels(Words):

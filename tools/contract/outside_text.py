@@ -25,21 +25,22 @@ class OutsideText(str):
         return format(quote_text(self), spec)
 
 
-def cut_middle(text: str) -> str:
-    """Cut a text of more than 40 characters in the middle, so that its start and its end stay."""
-    if len(text) <= MAX_QUOTED:
+def cut_middle(text: str, longest: int = MAX_QUOTED) -> str:
+    """Cut a longer text in the middle, so that its start and its end stay."""
+    if len(text) <= longest:
         return text
-    return f"{text[: MAX_QUOTED - _KEPT_END - 1]}…{text[-_KEPT_END:]}"
+    return f"{text[: longest - _KEPT_END - 1]}…{text[-_KEPT_END:]}"
 
 
-def quote_text(text: str, languages: Collection[str] = ()) -> str:
-    """Quote a text in one line of plain text: at most 40 characters, with hidden characters as
-    tokens, without quotation marks of its own, and followed by a warning of odd letters.
+def quote_text(text: str, languages: Collection[str] = (), longest: int = MAX_QUOTED) -> str:
+    """Quote a text in one line of plain text, with hidden characters as tokens, without quotation
+    marks of its own, and followed by a warning of odd letters.
 
     Args:
         languages: codes of the languages in which such texts are ordinarily written.
+        longest: the most characters of the text that stay.
     """
-    shown = cut_middle(" ".join(text.split()))
+    shown = cut_middle(" ".join(text.split()), longest)
     odd = dict.fromkeys(part.kind for part in find_odd_parts(shown, languages))
     line = replace_hidden(shown, languages, keep="")
     inner = "".join(_replace_mark(char) for char in line)

@@ -35,7 +35,7 @@ from tools.contract.hidden_characters import (
 )
 from tools.contract.mixed_hosts import is_mixed_host
 from tools.contract.odd_letters import MIXED, OddPart, find_odd_parts
-from tools.contract.outside_text import cut_middle, quote_text
+from tools.contract.outside_text import MAX_QUOTED, cut_middle, quote_text
 
 HEAD_LINES, TAIL_LINES = 5, 2
 MAX_FOLDED_CONTACTS = 5
@@ -188,9 +188,9 @@ def render_chip(name: str, id_: str = "") -> SafeString:
     )
 
 
-def quote_outside(text: str) -> str:
+def quote_outside(text: str, longest: int = MAX_QUOTED) -> str:
     """Quote a text of others in one line of plain text, for an attribute, a title or a message."""
-    return quote_text(text, get_current_languages())
+    return quote_text(text, get_current_languages(), longest)
 
 
 def render_value(value: Any) -> SafeString:
