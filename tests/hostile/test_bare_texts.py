@@ -33,7 +33,7 @@ def make_world_of_sentinels() -> HostileWorld:
 
 
 @feature(
-    "Approvals",
+    "Pages",
     "Names and words of others stand quoted in headings, buttons, titles, labels and accessible names",
     "tools/contract/outside_text.py",
 )

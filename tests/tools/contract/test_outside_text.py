@@ -25,7 +25,7 @@ class Theirs(Own):
 
 
 @feature(
-    "Approvals",
+    "Pages",
     "In subjects, messages and accessible names, texts of others are quoted, cut and without hidden characters",
     "tools/contract/outside_text.py",
 )
