@@ -73,7 +73,7 @@ def test_an_existing_account_joins_and_later_gets_a_new_password(
     grace.page.get_by_label("Username").fill("grace")
     grace.page.get_by_label("Password").fill(PASSWORD)
     grace.page.get_by_role("button", name="Log in").click()
-    grace.page.get_by_role("button", name="Join as grace").click()
+    grace.page.get_by_role("button", name="Join as “grace”").click()
     expect(grace.page.get_by_role("status").first).to_contain_text(
         "Welcome to Acme. You are a viewer."
     )

@@ -44,7 +44,7 @@ def test_files_can_be_uploaded_downloaded_and_deleted(
         "notes.txt",
         b"Hello",
     )
-    page.get_by_role("button", name="Delete notes.txt").click()
+    page.get_by_role("button", name="Delete “notes.txt”").click()
     expect(page.get_by_role("heading", name="Delete “reports/2026/notes.txt”?")).to_be_visible()
     page.get_by_role("button", name="Delete", exact=True).click()
     expect(page.get_by_text("“reports/2026/notes.txt” was deleted.")).to_be_visible()
@@ -62,5 +62,5 @@ def test_the_page_does_not_scroll_sideways_at_any_width(
     page.get_by_role("button", name="Upload").click()
     expect(page.get_by_role("row")).to_have_count(3)
     assert not page.evaluate(IS_TOO_WIDE)
-    page.get_by_role("button", name="Delete a-long-name").click()
+    page.get_by_role("button", name="Delete “a-long-name").click()
     assert not page.evaluate(IS_TOO_WIDE)
