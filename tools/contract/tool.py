@@ -274,4 +274,6 @@ def name_category(tool: Tool) -> str:
 def name_tool(tool: Tool | None, name: str) -> str:
     """Return the tool's title; without a tool, the name of a call, which a model or an agent may
     have invented."""
-    return OutsideText(name) if tool is None else tool.title
+    if tool is None:
+        return OutsideText(name)
+    return OutsideText(tool.title) if tool.is_from_outside else tool.title
