@@ -18,10 +18,12 @@ OWN_VOICE = frozenset(
 """The elements whose text is Gadget's own."""
 READ_ALOUD = frozenset({"aria-label", "title", "alt", "placeholder", "data-announce", "data-title"})
 """The attributes whose text is Gadget's own."""
-SET_APART = frozenset({"q", "blockquote", "code", "textarea"})
-CLASSES_SET_APART = frozenset({"chip", "value", "phrase", "call-brief", "outcome"})
+SET_APART = frozenset({"q", "blockquote", "code", "textarea", "option"})
+CLASSES_SET_APART = frozenset(
+    {"chip", "value", "phrase", "call-brief", "outcome", "tree", "markdown"}
+)
 """The classes of texts that have a mark of their own: names, values of inputs and results, the
-phrase to type, and a tool's report beside its name."""
+phrase to type, a tool's report beside its name, and documents."""
 QUOTED = re.compile("“[^”]{1,170}”")
 
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from django.contrib.auth.models import User
 from django.template import engines
 
 from agents.employees.models import Employee
+from agents.policy.models import PolicyDraft
+from agents.runs.models import Event
 from agents.web.jinja_environment import JINJA
 from tests.features import feature
 from tests.hostile.bare_texts import SENTINEL, BareTexts, Sentinels
@@ -17,6 +20,8 @@ from tools.contract.outside_text import OutsideText
 
 pytestmark = [pytest.mark.django_db, pytest.mark.once]
 
+OWN_NAMES = {"by": "ada", "decided_by": "ada", "colleagues": ["Kim"]}
+"""The fields of events that hold names which admins choose."""
 MOST_PAGES = 3
 """The most pages of each kind that are read: the rows of a kind differ only in their numbers."""
 
@@ -28,7 +33,14 @@ def make_world_of_sentinels() -> HostileWorld:
     for number, employee in enumerate(made.employees):
         employee.name, employee.job_title = f"Kim {number}", "Clerk"
     Employee.objects.bulk_update(made.employees, ["name", "job_title"])
+    for number, user in enumerate(made.users):
+        user.username = f"user{number}"
+    User.objects.bulk_update(made.users, ["username"])
+    for event in Event.objects.all():
+        event.payload |= {name: value for name, value in OWN_NAMES.items() if name in event.payload}
+        event.save()
     add_work(made)
+    PolicyDraft.objects.update(name="Stricter")
     return made
 
 
@@ -48,7 +60,7 @@ def test_no_page_says_a_text_of_others_in_its_own_voice() -> None:
                 told += SENTINEL in reading.html
                 found += [f"{where}: {each}" for each in BareTexts(reading.html).found]
     assert told > 30  # the check sees the texts at all
-    assert found == []
+    assert not found, "\n".join(found)
 
 
 @pytest.mark.parametrize(

@@ -181,7 +181,7 @@ def test_an_upload_is_reported_for_each_file_and_recorded_in_the_audit(
     assert (response.status_code, response["Location"]) == (302, "/files/?folder=reports")
     html = read_files(client, "?folder=reports")
     assert "“one.txt” was uploaded." in html
-    assert "nul.txt was not uploaded:" in html
+    assert "“nul.txt” was not uploaded:" in html
     assert "a b.txt was not uploaded: A file with this name already exists." in html
     assert "was uploaded" not in read_files(client, "?folder=reports"), "the report is shown once"
     assert (folder / "reports" / "one.txt").read_bytes() == b"1"
@@ -325,7 +325,7 @@ def test_a_folder_that_remains_is_not_reported_as_deleted(world: World, folder: 
     client = world.client("approver")
     assert delete(client, "reports").status_code == 302
     assert (
-        "The files in reports were deleted. The folder was kept because it is not empty."
+        "The files in “reports” were deleted. The folder was kept because it is not empty."
         in read_files(client)
     )
     again = client.post("/files/delete/reports")
