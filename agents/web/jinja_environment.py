@@ -30,7 +30,7 @@ FILTERS = (
     template_filters.json_text,
     template_filters.sentence,
     template_filters.chip,
-    template_filters.quoted,
+    template_filters.quote,
     template_filters.is_cut,
     template_filters.tool_words,
     template_filters.as_sentence,

@@ -101,7 +101,7 @@ def chip(name: object, id_: str = "") -> SafeString:
     return safe_text.render_chip(str(name), id_)
 
 
-def quoted(text: object, longest: int = MAX_QUOTED) -> str:
+def quote(text: object, longest: int = MAX_QUOTED) -> str:
     """Quote a text of others for an attribute or a page's title, where a chip cannot stand."""
     return safe_text.quote_outside(str(text), longest)
 

@@ -8,7 +8,7 @@ from django.template import engines
 
 from agents.employees.models import Employee
 from agents.policy.models import PolicyDraft
-from agents.runs.models import Event
+from agents.runs.models import Event, EventType
 from agents.web.jinja_environment import JINJA
 from tests.features import feature
 from tests.hostile.bare_texts import SENTINEL, BareTexts, Sentinels
@@ -38,6 +38,8 @@ def make_world_of_sentinels() -> HostileWorld:
     User.objects.bulk_update(made.users, ["username"])
     for event in Event.objects.all():
         event.payload |= {name: value for name, value in OWN_NAMES.items() if name in event.payload}
+        if event.type == EventType.RUN_RESUMED:
+            event.payload["reason"] = "The stop was lifted."
         event.save()
     add_work(made)
     PolicyDraft.objects.update(name="Stricter")
@@ -75,10 +77,10 @@ def test_no_page_says_a_text_of_others_in_its_own_voice() -> None:
         ("<label>{{ name|tool_words(true) }}</label>", False),
         ("<label>{{ name|tool_words(false) }}</label>", True),
         ('<p aria-label="Card: {{ name|plain }}"></p>', True),
-        ('<p aria-label="Card: {{ name|quoted }}"></p>', False),
+        ('<p aria-label="Card: {{ name|quote }}"></p>', False),
         ('<p aria-label="Card: {{ outside|plain }}"></p>', False),
         ("<title>{{ name|plain }}</title>", True),
-        ("<title>{{ name|quoted }}</title>", False),
+        ("<title>{{ name|quote }}</title>", False),
         ("<p>{{ name|visible }}</p>", False),
     ],
 )
