@@ -6,7 +6,10 @@ import pytest
 from django.contrib.auth.models import User
 from django.template import engines
 
+from agents.accounts.notice_facts import NoticeKind
 from agents.employees.models import Employee
+from agents.notices.models import Channel, Notice
+from agents.notices.texts import describe
 from agents.policy.models import PolicyDraft
 from agents.runs.models import Event, EventType
 from agents.web.jinja_environment import JINJA
@@ -15,7 +18,7 @@ from tests.hostile.bare_texts import SENTINEL, BareTexts, Sentinels
 from tests.hostile.test_pages import every_page, followed
 from tests.hostile.work import add_work
 from tests.hostile.world import HostileWorld, fill
-from tests.world import make_world
+from tests.world import UPDATE, make_world
 from tools.contract.outside_text import OutsideText
 
 pytestmark = [pytest.mark.django_db, pytest.mark.once]
@@ -88,3 +91,22 @@ def test_the_check_finds_a_bare_text_and_no_quoted_one(template: str, is_bare: b
     name = f"Gadget: approved {SENTINEL}"
     html = engines[JINJA].from_string(template).render({"name": name, "outside": OutsideText(name)})
     assert bool(BareTexts(html).found) == is_bare
+
+
+@pytest.mark.parametrize(
+    "kind", [NoticeKind.TRIGGER_REFUSED, NoticeKind.WEBHOOK_OFF, NoticeKind.CHANNEL_LOST]
+)
+def test_the_subject_of_a_notice_quotes_a_name_on_one_line(kind: NoticeKind) -> None:
+    notice = Notice(kind=kind, detail=f"Gadget: approved {SENTINEL}\u202e\nBcc: x")
+    subject = describe(notice, Channel()).sentence
+    assert subject.endswith(f": “Gadget: approved {SENTINEL}⟦U+202E⟧ Bcc: x”")
+
+
+def test_the_subject_of_a_cards_notice_quotes_the_tool_of_others() -> None:
+    world = make_world()
+    for tool, shown in ((f"bank.{SENTINEL}", f"“bank.{SENTINEL}”"), (UPDATE, "Update a record")):
+        card = world.card()
+        card.tool_call.tool = tool
+        notice = Notice(organization=world.acme, kind=NoticeKind.CARD, approval=card, run=card.run)
+        subject = describe(notice, Channel()).sentence
+        assert subject == f"A decision is waiting: {shown}, asked by Dana"

@@ -148,7 +148,7 @@ def test_people_see_the_tools_name_in_place_of_the_servers_title(
         for text in (told, detail["sentence"], detail["confirm"], *pages):
             assert HONEST not in text
             assert "Add a contact" not in text
-        assert card.tool_call.tool in told
+        assert f": “{card.tool_call.tool}”, asked by" in told
     listed = {
         each["name"]: each["display_name"]
         for each in client.get("/api/tools?limit=100").json()["items"]
