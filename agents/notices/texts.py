@@ -101,8 +101,9 @@ def describe(notice: Notice, channel: Channel) -> NoticeText:
     if kind in _PAGES:
         is_orphan = kind == NoticeKind.SCHEDULE and notice.user_id is None
         fact = "A schedule without an owner did not start" if is_orphan else _FACTS[kind]
-        say = quote_text if kind in _OF_NAMES else clean_name
-        return NoticeText(f"{fact}: {say(notice.detail)}", reverse(_PAGES[kind]))
+        is_name = kind in _OF_NAMES
+        detail = quote_text(notice.detail) if is_name else clean_name(notice.detail)
+        return NoticeText(f"{fact}: {detail}", reverse(_PAGES[kind]))
     if notice.approval is not None:
         return NoticeText(
             f"{_FACTS[kind]}: {_describe_card(notice)}",
