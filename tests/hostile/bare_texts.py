@@ -16,7 +16,7 @@ OWN_VOICE = frozenset(
     {"h1", "h2", "h3", "h4", "h5", "h6", "button", "title", "summary", "label", "legend", "caption"}
 )
 """The elements whose text is Gadget's own."""
-READ_ALOUD = frozenset({"aria-label", "title", "alt", "placeholder", "data-announce", "data-title"})
+READ_ALOUD = frozenset({"aria-label", "title", "alt", "placeholder", "data-title"})
 """The attributes whose text is Gadget's own."""
 SET_APART = frozenset({"q", "blockquote", "code", "textarea", "option"})
 CLASSES_SET_APART = frozenset(

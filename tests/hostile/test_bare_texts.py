@@ -11,7 +11,6 @@ from agents.employees.models import Employee
 from agents.notices.models import Channel, Notice
 from agents.notices.texts import describe
 from agents.policy.models import PolicyDraft
-from agents.runs.models import Event, EventType
 from agents.web.jinja_environment import JINJA
 from tests.features import feature
 from tests.hostile.bare_texts import SENTINEL, BareTexts, Sentinels
@@ -23,8 +22,6 @@ from tools.contract.outside_text import OutsideText
 
 pytestmark = [pytest.mark.django_db, pytest.mark.once]
 
-OWN_NAMES = {"by": "ada", "decided_by": "ada", "colleagues": ["Kim"]}
-"""The fields of events that hold names which admins choose."""
 MOST_PAGES = 3
 """The most pages of each kind that are read: the rows of a kind differ only in their numbers."""
 
@@ -39,11 +36,6 @@ def make_world_of_sentinels() -> HostileWorld:
     for number, user in enumerate(made.users):
         user.username = f"user{number}"
     User.objects.bulk_update(made.users, ["username"])
-    for event in Event.objects.all():
-        event.payload |= {name: value for name, value in OWN_NAMES.items() if name in event.payload}
-        if event.type == EventType.RUN_RESUMED:
-            event.payload["reason"] = "The stop was lifted."
-        event.save()
     add_work(made)
     PolicyDraft.objects.update(name="Stricter")
     return made

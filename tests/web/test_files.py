@@ -182,7 +182,7 @@ def test_an_upload_is_reported_for_each_file_and_recorded_in_the_audit(
     html = read_files(client, "?folder=reports")
     assert "“one.txt” was uploaded." in html
     assert "“nul.txt” was not uploaded:" in html
-    assert "a b.txt was not uploaded: A file with this name already exists." in html
+    assert "“a b.txt” was not uploaded: A file with this name already exists." in html
     assert "was uploaded" not in read_files(client, "?folder=reports"), "the report is shown once"
     assert (folder / "reports" / "one.txt").read_bytes() == b"1"
     assert (folder / "reports" / "a b.txt").read_text() == "Hello"
