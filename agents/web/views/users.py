@@ -14,7 +14,6 @@ from agents.accounts import invitations, members
 from agents.accounts.models import Invitation, Membership, PasswordReset, Role
 from agents.platform.refusals import Conflict, Invalid
 from agents.web.text.initials import build_initials
-from agents.web.text.safe_text import quote_outside
 from agents.web.views import one_time_reports
 from agents.web.views.absolute_links import build_absolute_link
 from agents.web.views.pages import member_view, render_page
@@ -79,7 +78,7 @@ def change_role(request: HttpRequest, member: Membership, membership_id: int) ->
         )
     changed = members.change_role(member, membership_id, role)
     messages.success(
-        request, f"{quote_outside(changed.user.get_username())} is now {changed.as_noun}."
+        request, f"{changed.user.get_username()} is now {changed.as_noun}."
     )
     return redirect("users")
 
@@ -91,8 +90,9 @@ def remove_member(request: HttpRequest, member: Membership, membership_id: int) 
     removed = members.remove_member(member, membership_id)
     if removed.user_id == member.user_id:
         return redirect("home")
-    name = quote_outside(removed.user.get_username())
-    messages.success(request, f"{name} was removed from {member.organization.name}.")
+    messages.success(
+        request, f"{removed.user.get_username()} was removed from {member.organization.name}."
+    )
     return redirect("users")
 
 
