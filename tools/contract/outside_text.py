@@ -11,7 +11,7 @@ from tools.contract.odd_letters import find_odd_parts
 
 MAX_QUOTED = 40
 _KEPT_END = 13
-_QUOTATION_MARKS = frozenset({"Pi", "Pf"})
+_QUOTES = frozenset({"Pi", "Pf"})
 """The Unicode categories of opening and closing quotation marks."""
 
 
@@ -43,10 +43,10 @@ def quote_text(text: str, languages: Collection[str] = (), longest: int = MAX_QU
     shown = cut_middle(" ".join(text.split()), longest)
     odd = dict.fromkeys(part.kind for part in find_odd_parts(shown, languages))
     line = replace_hidden(shown, languages, keep="")
-    inner = "".join(_replace_mark(char) for char in line)
+    inner = "".join(_replace_quote(char) for char in line)
     return f"“{inner}”{''.join(f' ⚠ {kind}' for kind in odd)}"
 
 
-def _replace_mark(char: str) -> str:
-    is_mark = char == '"' or unicodedata.category(char) in _QUOTATION_MARKS
-    return "'" if is_mark else char
+def _replace_quote(char: str) -> str:
+    is_quote = char == '"' or unicodedata.category(char) in _QUOTES
+    return "'" if is_quote else char
