@@ -11,6 +11,7 @@ from django.db import models, transaction
 
 from agents.accounts.models.organization_event import OrganizationEvent
 from agents.platform import notify
+from tools.contract.hidden_characters import replace_hidden
 
 MAX_NAME = 80
 
@@ -85,6 +86,6 @@ def tell(fact: NoticeFact) -> None:
 
 
 def clean_name(name: str) -> str:
-    """Return the name on one line, without hidden characters, cut to 80 characters."""
-    line = " ".join("".join(char if char.isprintable() else " " for char in name).split())
+    """Return the name on one line, with hidden characters as tokens, cut to 80 characters."""
+    line = replace_hidden(" ".join(name.split()), keep="")
     return line if len(line) <= MAX_NAME else f"{line[: MAX_NAME - 1]}…"

@@ -32,6 +32,7 @@ from agents.platform.log_context import log_for_organization
 from tools.connections.models import Source
 from tools.connections.servers import required_fields
 from tools.contract import KNOWN_SERVICES, SHORTEST_SECRET, collect_secrets
+from tools.contract.outside_text import OutsideText
 
 SERVICE_LABELS = {"google.cse": "Google search", "github": "GitHub", "slack": "Slack"}
 SERVICES = {name: (SERVICE_LABELS[name], fields) for name, fields in KNOWN_SERVICES.items()}
@@ -359,7 +360,8 @@ def _list_services(
         service, needed = source.credentials_service, required_fields(source)
         if needed:
             _, known = found.get(service, ("", ()))
-            found[service] = (source.title or source.name, tuple(dict.fromkeys((*known, *needed))))
+            title = f" ({OutsideText(source.title)})" if source.title else ""
+            found[service] = (f"{source.name}{title}", tuple(dict.fromkeys((*known, *needed))))
     for service, (label, names) in SERVICES.items():
         found[service] = (label, tuple(dict.fromkeys((*names, *found.get(service, ("", ()))[1]))))
     return found

@@ -31,6 +31,7 @@ from agents.employees.provider_settings import check_script
 from agents.providers.base import ProviderError
 from tools.connections.unavailable_tools import explain_unavailable
 from tools.contract import Level, Tool
+from tools.contract.outside_text import quote_text
 from tools.toolbox.toolbox import MODES
 
 EXAMPLE_MODELS = {ProviderKind.OPENAI: "gpt-5-mini", ProviderKind.OLLAMA: "qwen3"}
@@ -248,7 +249,7 @@ class EmployeeForm(ConfirmationForm):
         yield from self._list_removed_limits(name, cleaned["limits"])
         added = set(cleaned["allowed_tools"]) - set(self.initial["allowed_tools"])
         chosen = [tool for tool in self.catalog if tool.name in added]
-        tools = [tool.title for tool in chosen if tool.level == Level.DESTRUCTIVE]
+        tools = [f"{tool.title}" for tool in chosen if tool.level == Level.DESTRUCTIVE]
         if tools:
             yield f"{name} may request destructive actions: {', '.join(sorted(tools))}."
         provider = cleaned["provider"]
@@ -263,9 +264,11 @@ class EmployeeForm(ConfirmationForm):
         """List each limit that is removed while its tool stays allowed."""
         remaining = set(list_limits(apply_limits(Grant(tool=tool), limits) for tool in limits))
         staying = set(self.cleaned_data["allowed_tools"])
+        own = {tool.name for tool in self.catalog if not tool.is_from_outside}
         for tool, sentence in self.limits_before:
             if (tool, sentence) not in remaining and tool in staying:
-                yield f"{name} is no longer limited by: {tool}: {sentence}"
+                shown = tool if tool in own else quote_text(tool)
+                yield f"{name} is no longer limited by: {shown}: {sentence}"
 
 
 def _get_name(tool_id: str) -> str:

@@ -12,6 +12,7 @@ from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget, UnfoldAdminT
 
 from agents.platform.known_secrets import name_common_kind
 from tools.contract import SHORTEST_SECRET, Tool
+from tools.contract.outside_text import OutsideText
 
 SHORT = 60
 FIELD_NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
@@ -130,5 +131,9 @@ class AllowedToolsField(forms.MultipleChoiceField):
 
 
 def _format_label(tool: Tool) -> str:
-    title = f" · {tool.title[:SHORT]}" if tool.title != tool.name else ""
-    return f"{tool.name} · {tool.level.value.upper()}{title}"
+    name, title = (
+        (OutsideText(tool.name), f"{tool.title}")
+        if tool.is_from_outside
+        else (tool.name, tool.title[:SHORT])
+    )
+    return f"{name} · {tool.level.value.upper()}{f' · {title}' if tool.title != tool.name else ''}"

@@ -13,6 +13,7 @@ from django.http.request import QueryDict
 
 from agents.admin.audit_subjects import describe_last_editor
 from agents.admin.source_definitions import MAX_CHARACTERS, DefinitionSummary, summarize_definition
+from agents.web.text.safe_text import quote_outside
 from tools.connections.changes import ToolChoice
 from tools.connections.models import Source, SourceTool
 from tools.contract import Level, canonical_json, fingerprint
@@ -300,7 +301,7 @@ def _describe_lowered(row: SourceTool) -> str:
             None, (explain_embedded_requests(row.definition), explain_exfiltration(row.definition))
         )
     )
-    return f"{row.tool} (inferred: {row.inferred_level}{f', {why}' if why else ''})"
+    return f"{quote_outside(row.tool)} (inferred: {row.inferred_level}{f', {why}' if why else ''})"
 
 
 def _is_below_inferred(row: SourceTool, level: str) -> bool:

@@ -18,6 +18,7 @@ from agents.admin.configuration import record_change
 from agents.admin.missing_credentials import find_missing_credentials
 from agents.admin.scope import ScopedAdmin
 from agents.admin.source_choices import DEFINITIONS, SubmittedChoices, build_choice_rows
+from agents.web.text.safe_text import quote_outside
 from tools.connections.changes import apply_choices
 from tools.connections.models import Source, SourceTool
 
@@ -125,7 +126,7 @@ def _save(request: HttpRequest, source: Source, sent: SubmittedChoices) -> None:
         if changed:
             record_change(request, source, "changed", {"tools": _describe_changes(sent, changed)})
     late = [
-        row.tool
+        quote_outside(row.tool)
         for row in SourceTool.objects.filter(pk__in=sent.enabled_ids)
         if row.state != "offered"
     ]

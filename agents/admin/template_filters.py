@@ -14,6 +14,7 @@ from agents.web.text.safe_text import replace_hidden_characters
 register = template.Library()
 for each in (
     *(template_filters.visible, template_filters.visible_lines, template_filters.plain),
+    template_filters.quote,
     *(template_filters.json_value, template_filters.thousands),
 ):
     register.filter(each.__name__, each)

@@ -38,6 +38,7 @@ from agents.runs.models import (
 from agents.runs.models.run import ASK_REQUEST_PREFIX
 from tools.contract import Level, Preview, canonical_json
 from tools.contract.canonical import fingerprint, storable_json
+from tools.contract.sentences import format_name, sanitize
 from tools.toolbox.asked_actions import NOT_RUN_HERE, AskedAction
 from tools.toolbox.value_readings import fold_name
 
@@ -220,9 +221,10 @@ def _describe(key: AgentKey, asked: AskedRequest) -> str:
         name: value if isinstance(value, str) else canonical_json(value)
         for name, value in [*inner, *outer]
     }
-    text = " ".join(", ".join(f"{name}: {value}" for name, value in values.items()).split())
-    shown = f"{text[:MAX_HEADLINE]}…" if len(text) > MAX_HEADLINE else text
-    return f"Run {asked.action}" + (f" ({shown})" if shown else "") + f", asked by {key.name}"
+    pairs = ", ".join(f"{name}: {value}" for name, value in values.items())
+    shown = sanitize(pairs, MAX_HEADLINE)
+    about = f" ({shown})" if shown else ""
+    return f"Run {format_name(asked.action)}{about}, asked by {format_name(key.name)}"
 
 
 def _find_repeated(key: AgentKey, asked: AskedRequest) -> Ask | None:

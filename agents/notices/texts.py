@@ -16,6 +16,8 @@ from agents.deliveries.content import Notification
 from agents.employees.toolboxes import load_toolbox
 from agents.notices.models import Channel, Notice
 from agents.runs.models import RunStatus
+from tools.contract import name_tool
+from tools.contract.outside_text import quote_text
 
 MAX_IN_ONE_NOTIFICATION = 100
 SEVERAL = "several"
@@ -76,6 +78,8 @@ _PAGES = {
     NoticeKind.CHANNEL_LOST: "notices",
 }
 """The pages of those kinds of notices that are about neither a card nor a run."""
+_OF_NAMES = frozenset({NoticeKind.TRIGGER_REFUSED, NoticeKind.WEBHOOK_OFF, NoticeKind.CHANNEL_LOST})
+"""The kinds of notices whose detail is nothing but a name."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +105,9 @@ def describe(notice: Notice, channel: Channel, marks: Sequence[Mark] = ()) -> No
     if kind in _PAGES:
         is_orphan = kind == NoticeKind.SCHEDULE and notice.user_id is None
         fact = "A schedule without an owner did not start" if is_orphan else _FACTS[kind]
-        return NoticeText(f"{fact}: {clean_name(notice.detail)}", reverse(_PAGES[kind]))
+        is_name = kind in _OF_NAMES
+        detail = quote_text(notice.detail) if is_name else clean_name(notice.detail)
+        return NoticeText(f"{fact}: {detail}", reverse(_PAGES[kind]))
     if notice.approval is not None:
         return NoticeText(
             f"{_FACTS[kind]}: {_describe_card(notice)}{end_with_marks(marks)}",
@@ -182,4 +188,4 @@ def _describe_card(notice: Notice) -> str:
         return f"asked by {employee}"
     call = notice.approval.tool_call
     tool = load_toolbox(notice.organization_id).get_called_tool(call.tool, call.version)
-    return f"{clean_name(tool.title if tool else call.tool)}, asked by {employee}"
+    return f"{name_tool(tool, call.tool)}, asked by {employee}"

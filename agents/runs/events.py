@@ -17,7 +17,7 @@ from agents.runs.models import (
     ToolCall,
 )
 from agents.runs.models.event import brief_params, brief_result
-from tools.contract import Tool, ToolError, ToolResult
+from tools.contract import Tool, ToolError, ToolResult, name_tool
 
 MAX_PROGRESS_TEXT = 500
 
@@ -192,7 +192,7 @@ class ToolStarted(RunEvent):
         """Build the event for the start of a call; the tool is None if it is no longer
         installed."""
         params, truncated = brief_params(call.params)
-        about = (str(call.pk), call.tool, tool.title if tool else call.tool, call.level)
+        about = (str(call.pk), call.tool, str(name_tool(tool, call.tool)), call.level)
         parent_id = str(call.parent_call_id) if call.parent_call_id else None
         return cls(*about, params, summary, call.pass_number, parent_id, truncated)
 

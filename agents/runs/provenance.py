@@ -22,7 +22,7 @@ from agents.accounts.models import AuditEntry
 from agents.employees.toolboxes import load_network_access
 from agents.runs.models import Message, Origin, OutsideValue, Run, ToolCall
 from agents.runs.origins import ORIGINS
-from tools.contract import Tool, ToolError
+from tools.contract import Tool, ToolError, name_tool
 from tools.contract.param_naming import ParamNaming
 from tools.contract.value_shapes import TIME
 from tools.schedules.models import Schedule
@@ -191,7 +191,7 @@ class RunValues:
             request=call.params_text,
             is_own_data=tool is not None and not (tool.open_world or tool.is_from_outside),
             tool=call.tool,
-            title=tool.title if tool else call.tool,
+            title=str(name_tool(tool, call.tool)),
             call_id=call.pk,
             run_id=call.run_id,
             version=call.version,

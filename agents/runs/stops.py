@@ -152,7 +152,7 @@ def stop_tool(member: Membership, tool: str) -> None:
         if not running.update(stopped_at=Now(), stopped_by=_name(member)):
             raise Conflict(f"{tool} is already stopped.")
         _audit(member, _STOP, f"tool:{tool}")
-        _tell(member, found.title, {"stopped": "tool"})
+        _tell(member, f"{found.title}", {"stopped": "tool"})
 
 
 def release_tool(member: Membership, tool: str) -> None:

@@ -30,6 +30,7 @@ from agents.standing_grants.models import StandingGrant
 from agents.standing_grants.run_facts import SeenFacts
 from tools.contract import Level, Tool
 from tools.contract.name_words import NamedThing
+from tools.contract.outside_text import quote_text
 from tools.contract.param_naming import ParamNaming
 from tools.schemas.param_paths import find_unset_params
 from tools.sources.external_tool import ExternalTool
@@ -398,7 +399,7 @@ def tell_end(grant: StandingGrant, because: str, user_id: int | None) -> None:
         NoticeFact(
             NoticeKind.GRANT_ENDED,
             grant.organization_id,
-            detail=f"grant {grant.pk} for {grant.tool}",
+            detail=f"grant {grant.pk} for {quote_text(grant.tool)}",
             user_id=user_id,
             reason=because,
             ids={"standing_grant_id": str(grant.pk)},

@@ -22,6 +22,7 @@ from agents.web.cards.effects import AffectedTarget, Effect
 from agents.web.panel.json_html import render_tree
 from agents.web.text import durations, safe_text
 from agents.web.text.markdown import render_markdown
+from tools.contract.outside_text import MAX_QUOTED, OutsideText, cut_middle
 
 FIRST_SEPARATED = 10_000
 LINE_BREAKS = re.compile(r"[ \t\r\n]+")
@@ -36,7 +37,9 @@ def icon(name: str) -> SafeString:
 
 def visible(value: object) -> SafeString:
     """Show text on one line, with hidden characters as tokens; use it for all text that others
-    wrote."""
+    wrote. An `OutsideText` is a chip."""
+    if isinstance(value, OutsideText):
+        return safe_text.render_chip(value)
     return safe_text.render_text(str(value), keep="")
 
 
@@ -46,8 +49,22 @@ def one_line(value: object) -> SafeString:
 
 
 def plain(value: object) -> str:
-    """Return text for an HTML attribute, with hidden characters as tokens."""
+    """Return text for an HTML attribute, with hidden characters as tokens. An `OutsideText` is
+    quoted."""
+    if isinstance(value, OutsideText):
+        return safe_text.quote_outside(value)
     return safe_text.replace_hidden_characters(str(value), keep="")
+
+
+def is_cut(text: str) -> bool:
+    """Return True if the text is too long to be quoted, or to stand in a chip, as a whole."""
+    return cut_middle(text) != text
+
+
+def tool_words(text: object, is_outside: bool) -> SafeString:
+    """Show words of a tool, in quotation marks unless the tool ships with Gadget."""
+    shown = visible(text)
+    return format_html("<q>{}</q>", shown) if is_outside and text else shown
 
 
 def visible_lines(value: object) -> SafeString:
@@ -87,6 +104,11 @@ def field_name(name: object) -> SafeString:
 def chip(name: object, id_: str = "") -> SafeString:
     """Render a name as a chip, set off from our own words, with its id."""
     return safe_text.render_chip(str(name), id_)
+
+
+def quote(text: object, longest: int = MAX_QUOTED) -> str:
+    """Quote a text of others for an attribute or a page's title, where a chip cannot stand."""
+    return safe_text.quote_outside(str(text), longest)
 
 
 def tree(value: Any) -> SafeString:

@@ -172,7 +172,8 @@ class TestDefinitionOnThePage:
         sent = chosen(server, "keep", keep="read")
         (sentence,) = admin.post(tools_page(server), sent).context["consequences"].values()
         assert (
-            "have the level read, lower than inferred: notes.keep (inferred: write, it" in sentence
+            "have the level read, lower than inferred: “notes.keep” (inferred: write, it"
+            in sentence
         )
 
     def test_warns_that_one_approval_covers_a_whole_batch(

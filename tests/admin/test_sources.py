@@ -325,7 +325,7 @@ class TestChoosingTools:
         sent = chosen(pets, "addPet", addPet="read")
         page = admin.post(tools_page(pets), sent)
         ((key, sentence),) = page.context["consequences"].items()
-        assert "pets.addPet (inferred: write)" in sentence
+        assert "“pets.addPet” (inferred: write)" in sentence
         assert offered(pets) == set()
         other = chosen(pets, "addPet", "dropToy", addPet="read", dropToy="read")
         assert admin.post(tools_page(pets), {**other, "confirmed": key}).status_code == 200
@@ -355,7 +355,7 @@ class TestChoosingTools:
         )
         page = admin.post(path, second)
         ((key, sentence),) = page.context["consequences"].items()
-        assert "pets.addPet (inferred: write)" in sentence
+        assert "“pets.addPet” (inferred: write)" in sentence
         assert offered(pets) == set()
         assert admin.post(path, {**form_on(page), **second, "confirmed": key}).status_code == 302
         assert "pets.addPet" in offered(pets)

@@ -147,7 +147,7 @@ def test_dialogs_of_the_inbox_and_of_users_pass_axe(office: Office, visit: Visit
     page.goto("/users/")
     page.get_by_text("Change… acme-viewer").click()
     page.locator(".change[open] .removal > summary").click()
-    expect(page.get_by_role("button", name="Remove acme-viewer")).to_be_visible()
+    expect(page.get_by_role("button", name="Remove “acme-viewer”")).to_be_visible()
     checker.check("the changes of a member")
     page.get_by_role("button", name="Create password link").click()
     expect(page.locator("#new-link")).to_be_visible()

@@ -22,7 +22,7 @@ def create_invitation(admin: Visitor, note: str, role: str) -> str:
     admin.page.get_by_label("Note (optional)").fill(note)
     admin.page.locator(".invite").get_by_label("Role").select_option(role)
     admin.page.get_by_role("button", name="Create invite link").click()
-    expect(admin.page.get_by_role("heading", name=f"Invite link for {note}")).to_be_visible()
+    expect(admin.page.get_by_role("heading", name=f"Invite link for “{note}”")).to_be_visible()
     return admin.page.get_by_label("Link", exact=True).input_value()
 
 
@@ -73,7 +73,7 @@ def test_an_existing_account_joins_and_later_gets_a_new_password(
     grace.page.get_by_label("Username").fill("grace")
     grace.page.get_by_label("Password").fill(PASSWORD)
     grace.page.get_by_role("button", name="Log in").click()
-    grace.page.get_by_role("button", name="Join as grace").click()
+    grace.page.get_by_role("button", name="Join as “grace”").click()
     expect(grace.page.get_by_role("status").first).to_contain_text(
         "Welcome to Acme. You are a viewer."
     )

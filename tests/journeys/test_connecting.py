@@ -108,7 +108,7 @@ def look_at_all(page: Page) -> list[str]:
     faults += look(page, "settings")
     page.get_by_role("link", name="Choose tools").click()
     faults += look(page, "tools")
-    page.get_by_label("Level of pets.addPet").select_option("read")
+    page.get_by_label("Level of “pets.addPet”").select_option("read")
     save(page)
     expect(page.get_by_text("Not saved yet")).to_be_visible()
     return faults + look(page, "question")
@@ -126,7 +126,7 @@ def connect_program(page: Page) -> None:
     page.get_by_label("Enable clock.get_current_time").check()
     save(page)
     expect(page.get_by_text("Choose a level for clock.get_current_time")).to_be_visible()
-    page.get_by_label("Level of clock.get_current_time").select_option("read")
+    page.get_by_label("Level of “clock.get_current_time”").select_option("read")
     save(page)
 
 

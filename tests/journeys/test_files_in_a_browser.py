@@ -34,7 +34,7 @@ def test_files_can_be_uploaded_downloaded_and_deleted(
     page.get_by_label("Folder").fill("reports/2026")
     page.get_by_role("button", name="Upload").click()
     expect(page.locator(".notice.error").get_by_text("nul.txt was not uploaded")).to_be_visible()
-    expect(page.locator(".notice.success")).to_contain_text(["html were uploaded."])
+    expect(page.locator(".notice.success")).to_contain_text(["html” were uploaded."])
     page.reload()  # does not send the form again
     expect(page.locator(".notice:visible")).to_have_count(0)
     expect(page.get_by_role("navigation", name="Path")).to_contain_text("reports")
@@ -44,10 +44,10 @@ def test_files_can_be_uploaded_downloaded_and_deleted(
         "notes.txt",
         b"Hello",
     )
-    page.get_by_role("button", name="Delete notes.txt").click()
-    expect(page.get_by_role("heading", name="Delete reports/2026/notes.txt?")).to_be_visible()
+    page.get_by_role("button", name="Delete “notes.txt”").click()
+    expect(page.get_by_role("heading", name="Delete “reports/2026/notes.txt”?")).to_be_visible()
     page.get_by_role("button", name="Delete", exact=True).click()
-    expect(page.get_by_text("reports/2026/notes.txt was deleted.")).to_be_visible()
+    expect(page.get_by_text("“reports/2026/notes.txt” was deleted.")).to_be_visible()
     expect(page.get_by_role("row")).to_have_count(2)
 
 
@@ -62,5 +62,5 @@ def test_the_page_does_not_scroll_sideways_at_any_width(
     page.get_by_role("button", name="Upload").click()
     expect(page.get_by_role("row")).to_have_count(3)
     assert not page.evaluate(IS_TOO_WIDE)
-    page.get_by_role("button", name="Delete a-long-name").click()
+    page.get_by_role("button", name="Delete “a-long-name").click()
     assert not page.evaluate(IS_TOO_WIDE)

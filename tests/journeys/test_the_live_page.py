@@ -298,7 +298,7 @@ def test_streamed_text_is_shown_only_once_after_it_has_ended(
     expect(visitor.answer.locator("em")).to_have_text("quite")
     expect(visitor.page.locator(".streaming")).to_have_count(0)
     expect(visitor.page.locator("h1")).to_have_text("Named by its model")
-    expect(visitor.page).to_have_title("Named by its model · Gadget")
+    expect(visitor.page).to_have_title("“Named by its model” · Gadget")
     visitor.assert_panel_is_whole(run_id)
 
 

@@ -106,8 +106,8 @@ def test_names_with_line_breaks_add_no_header(world: World, mail: MailServer) ->
     send_all()
     (received,) = mail.received
     assert (
-        received.subject
-        == "A decision is waiting: Update a record, asked by Dana Bcc: everybody@example.com"
+        received.subject.strip()
+        == "A decision is waiting: Update a record, asked by Dana Bcc: everybody@example.com⟦U+202E⟧"
     )
     assert received.message["Bcc"] is None
 

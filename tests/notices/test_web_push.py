@@ -189,7 +189,7 @@ def test_a_person_who_lost_a_browser_is_notified_by_other_channels(
     text = describe(told.notice, told.channel)
     assert (
         text.sentence
-        == "You are no longer notified here, because the address is gone: Chrome on Linux"
+        == "You are no longer notified here, because the address is gone: “Chrome on Linux”"
     )
     assert text.path == "/notices/"
 

@@ -133,7 +133,7 @@ class TestAgentKeysOnPages:
         assert "Keep open calls" not in text_of(world.client("operator").get("/agents/"))
         assert "Keep open calls" in text_of(world.client("admin").get("/agents/"))
         response = world.client("operator").post(f"/agents/{key.pk}/revoke/", follow=True)
-        assert "The key My laptop no longer works." in text_of(response)
+        assert "The key “My laptop” no longer works." in text_of(response)
         assert "revoked" in text_of(response)
 
 
@@ -143,7 +143,7 @@ class TestLevelsOnPages:
         response = client.post(
             "/agents/levels/", {"action": "deploy.production", "level": "write"}, follow=True
         )
-        assert "deploy.production now has the level write." in text_of(response)
+        assert "“deploy.production” now has the level write." in text_of(response)
         assert ToolRule.objects.get(tool="ask/deploy.production").level == "write"
         client.post("/agents/levels/", {"action": "deploy.production", "level": "draft"})
         assert ToolRule.objects.get(tool="ask/deploy.production").level == "draft"

@@ -180,9 +180,9 @@ def test_an_upload_is_reported_for_each_file_and_recorded_in_the_audit(
     )
     assert (response.status_code, response["Location"]) == (302, "/files/?folder=reports")
     html = read_files(client, "?folder=reports")
-    assert "one.txt was uploaded." in html
-    assert "nul.txt was not uploaded:" in html
-    assert "a b.txt was not uploaded: A file with this name already exists." in html
+    assert "“one.txt” was uploaded." in html
+    assert "“nul.txt” was not uploaded:" in html
+    assert "“a b.txt” was not uploaded: A file with this name already exists." in html
     assert "was uploaded" not in read_files(client, "?folder=reports"), "the report is shown once"
     assert (folder / "reports" / "one.txt").read_bytes() == b"1"
     assert (folder / "reports" / "a b.txt").read_text() == "Hello"
@@ -199,7 +199,7 @@ def test_an_upload_is_reported_for_each_file_and_recorded_in_the_audit(
 def test_the_report_names_the_first_uploads_and_counts_the_rest(world: World, folder: Path) -> None:
     client = world.client("operator")
     upload(client, *((f"{n:02}.txt", b"x") for n in range(MAX_NAMED + 3)))
-    assert f"{MAX_NAMED - 1:02}.txt and 3 more were uploaded." in read_files(client)
+    assert f"{MAX_NAMED - 1:02}.txt” and 3 more were uploaded." in read_files(client)
 
 
 def test_an_upload_creates_a_missing_folder(world: World, folder: Path) -> None:
@@ -325,7 +325,7 @@ def test_a_folder_that_remains_is_not_reported_as_deleted(world: World, folder: 
     client = world.client("approver")
     assert delete(client, "reports").status_code == 302
     assert (
-        "The files in reports were deleted. The folder was kept because it is not empty."
+        "The files in “reports” were deleted. The folder was kept because it is not empty."
         in read_files(client)
     )
     again = client.post("/files/delete/reports")

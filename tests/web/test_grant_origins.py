@@ -78,7 +78,7 @@ def test_the_grant_approves_a_value_that_comes_from_the_chosen_field(
     assert "other.getOrder" not in page
     chosen = {"from.order": [ORDER_ID]}
     page = post(client, address, {**read_inputs(page), **chosen}, look="1")
-    assert '<legend title="id">Id of shop.getOrder' in page
+    assert '<legend title="id"><strong class="chip"><bdi>Id of shop.getOrder</bdi></strong>' in page
     assert "was typed by a person in the run" in page
     filled = read_all(page, chosen)
     assert filled["rule.shop.getOrder/id"] == "typed"

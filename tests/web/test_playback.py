@@ -131,7 +131,7 @@ def test_the_export_has_the_title_from_the_runs_events(world: World) -> None:
     )
     Run.objects.filter(pk=run.pk).update(title="Another title")
     html = read_export(world, run)
-    assert "<title>Playback: Find the phone number</title>" in html
+    assert "<title>Playback: “Find the phone number”</title>" in html
     assert "Another title" not in html
 
 

@@ -286,7 +286,10 @@ class TestThePagesOfTriggers:
         client = world.client("admin")
         client.post("/triggers/new/", fill_form(world, name="First", secret=""))
         create(world, name="Second")
-        assert "Secret for First" in client.get("/triggers/").content.decode()
+        assert (
+            'Secret for <strong class="chip"><bdi>First</bdi></strong>'
+            in client.get("/triggers/").content.decode()
+        )
 
     def test_list_only_messages_of_the_trigger(self, world: World) -> None:
         trigger = create(world)[0]

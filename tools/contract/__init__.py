@@ -47,7 +47,7 @@ from tools.contract.services import (
     SlackAccount,
 )
 from tools.contract.suspension import Delegation, Question, Steps, Suspend
-from tools.contract.tool import Parameter, Tool
+from tools.contract.tool import Parameter, Tool, name_category, name_tool
 
 __all__ = [
     "INDEFINITE_CODES",
@@ -106,7 +106,9 @@ __all__ = [
     "format_error",
     "list_result_parts",
     "make_storable",
+    "name_category",
     "name_class",
+    "name_tool",
     "parse_arguments",
     "read_kept_files",
     "storable_json",

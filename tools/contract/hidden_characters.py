@@ -112,6 +112,29 @@ def _build_ordinary_pattern(scripts: frozenset[str]) -> re.Pattern[str]:
     return re.compile("|".join(patterns))
 
 
+def replace_hidden(text: str, languages: Collection[str] = (), keep: str = "\n\t") -> str:
+    """Replace each hidden character that is not ordinary in its place with a token like
+    ⟦U+202E⟧."""
+    if text.isascii() and text.isprintable():
+        return text
+    pieces, at = [], 0
+    for found in choose_ordinary_pattern(text, languages).finditer(text):
+        pieces += [_replace_all_hidden(text[at : found.start()], keep), found[0]]
+        at = found.end()
+    return "".join([*pieces, _replace_all_hidden(text[at:], keep)])
+
+
+def _replace_all_hidden(text: str, keep: str) -> str:
+    shown = HIDDEN_SELECTOR.sub(lambda found: build_token(found.group()), text)
+    tokens = {ord(char): build_token(char) for char in set(text) if is_hidden(char, keep)}
+    return shown.translate(tokens) if tokens else shown
+
+
+def build_token(char: str) -> str:
+    """Build the token that shows a character: ⟦U+202E⟧."""
+    return f"⟦U+{ord(char):04X}⟧"
+
+
 def name_character(char: str) -> str:
     """Name a character for people: `zero width space`."""
     return unicodedata.name(char, "control character").lower()

@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 from tools.contract.canonical import canonical_json
+from tools.contract.outside_text import OutsideText
 
 LONGEST_NAME = 80
 LONGEST_VALUE = 60
@@ -15,6 +16,11 @@ def format_name(name: str) -> str:
     """Format the name in bold on one line, with at most 80 characters and without asterisks of its
     own."""
     return f"**{sanitize(name, LONGEST_NAME)}**"
+
+
+def format_title(title: str) -> str:
+    """Format a tool's title: in bold, like a name, unless the tool ships with Gadget."""
+    return format_name(title) if isinstance(title, OutsideText) else title
 
 
 def format_value(value: Any) -> str:

@@ -15,9 +15,11 @@ from tools.contract.context import ToolContext
 from tools.contract.declarations import Example, settle_value
 from tools.contract.level import Level
 from tools.contract.limits import LONGEST_CACHED_S, LONGEST_TIMEOUT_S, RateLimit
+from tools.contract.outside_text import OutsideText
 from tools.contract.params import NoParams, canonical_params, check_model
 from tools.contract.preview import Preview
 from tools.contract.result import ToolResult
+from tools.contract.sentences import format_title
 from tools.contract.suspension import Suspend
 from tools.contract.values import Number, StoredObject, Text
 from tools.schemas.models import build_schema
@@ -149,7 +151,8 @@ class Tool(ABC):
     def sentence(self, params: Any, preview: Preview) -> Text:
         """Write the card's sentence from the params and the effect, never from the model's text."""
         values = canonical_json(params.model_dump(mode="json"))
-        return f"Use {self.title}: {values}" if values != "{}" else f"Use {self.title}"
+        use = f"Use {format_title(self.title)}"
+        return f"{use}: {values}" if values != "{}" else use
 
     def running_summary(self, params: Any) -> Text:
         """Write the panel's line for a call that is running."""
@@ -167,8 +170,9 @@ class Tool(ABC):
 
     @property
     def title(self) -> str:
-        """The name shown to people."""
-        return self.display_name or self.name
+        """The name shown to people; an `OutsideText` unless the tool ships with Gadget."""
+        title = self.display_name or self.name
+        return OutsideText(title) if self.is_from_outside else title
 
     @property
     def category(self) -> str:
@@ -262,3 +266,16 @@ class Tool(ABC):
     def load_params(self, canonical: dict[str, Any]) -> Any:
         """Load canonical params into an instance of `Params`."""
         return self.Params.model_validate(canonical)
+
+
+def name_category(tool: Tool) -> str:
+    """Return the tool's category for people; an `OutsideText` unless the tool ships with Gadget."""
+    return OutsideText(tool.category) if tool.is_from_outside else tool.category
+
+
+def name_tool(tool: Tool | None, name: str) -> str:
+    """Return the tool's title; without a tool, the name of a call, which a model or an agent may
+    have invented."""
+    if tool is None:
+        return OutsideText(name)
+    return OutsideText(tool.title) if tool.is_from_outside else tool.title

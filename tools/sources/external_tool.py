@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Any
 
 from tools.contract import Tool
+from tools.contract.outside_text import OutsideText
 from tools.contract.params import validate_params
 from tools.schemas.references import expand_forms, list_properties
 from tools.schemas.validation import build_validator
@@ -35,7 +36,7 @@ class ExternalTool(Tool):
     @property
     def title(self) -> str:
         """The name shown to people: the tool's name in Gadget, whatever the other side calls it."""
-        return self.name
+        return OutsideText(self.name)
 
     @property
     def definition(self) -> dict[str, Any]:

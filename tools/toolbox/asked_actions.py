@@ -5,6 +5,7 @@ from typing import Any, NoReturn
 from pydantic import BaseModel, ConfigDict
 
 from tools.contract import ErrorCode, Level, Preview, Tool, ToolContext, ToolError
+from tools.contract.sentences import format_name
 
 PREFIX = "ask/"
 """The prefix of asked actions' names. No tool can have such a name, so no rule about a tool applies
@@ -41,7 +42,7 @@ class AskedAction(Tool):
 
     def sentence(self, params: Any, preview: Preview) -> str:
         """Name the action; the card of an ask also names the agent and shows the params."""
-        return f"An agent asks to run {self.display_name}"
+        return f"An agent asks to run {format_name(self.display_name)}"
 
 
 def find_asked_action(name: str) -> AskedAction | None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tools.contract import ErrorCode, NothingToDo, Preview, Target, Tool, ToolError, canonical_json
-from tools.contract.sentences import format_name
+from tools.contract.sentences import format_name, format_title
 from tools.toolbox.isolation import BrokenPromise, run_isolated
 
 _SENTENCE_LENGTH = 1000
@@ -97,7 +97,7 @@ def _describe_safely(tool: Tool, params: dict[str, object], preview: Preview) ->
 
 def name_call(title: str, params: dict[str, object]) -> str:
     """Return the sentence for a call whose tool writes none."""
-    return _shorten(f"Use {title}: {canonical_json(params)}")
+    return _shorten(f"Use {format_title(title)}: {canonical_json(params)}")
 
 
 def _shorten(sentence: str) -> str:

@@ -17,7 +17,7 @@ from agents.runs.engine.unknown_outcomes import (
 from agents.runs.events import LateEffect, RunResumed
 from agents.runs.models import Approval, ApprovalKind, CallStatus, Origin, ToolCall
 from agents.runs.queries.engine import OPEN_OR_LAST_CALLS
-from tools.contract import ErrorCode, Level, ToolError, ToolResult
+from tools.contract import ErrorCode, Level, ToolError, ToolResult, name_tool
 
 _LONGEST_SUMMARY = 1_000
 
@@ -88,7 +88,7 @@ def requeue_after_loss(tx: Transaction) -> None:
 
 def _find_tool_title(call: ToolCall) -> str:
     tool = load_toolbox(call.organization_id).get_called_tool(call.tool, call.version)
-    return tool.title if tool else call.tool
+    return f"{name_tool(tool, call.tool)}"
 
 
 def _may_have_happened(call: ToolCall) -> bool:

@@ -40,7 +40,8 @@ from agents.web.cards.source_names import find_source_name
 from agents.web.cards.value_blocks import ValueBlock, build_block
 from agents.web.panel.child_runs import describe_delegations
 from agents.web.text.safe_text import cut_sentence, quote_employee
-from tools.contract import Level, Tool
+from tools.contract import Level, Tool, name_tool
+from tools.contract.outside_text import OutsideText
 from tools.contract.sentences import format_name
 from tools.sources.external_tool import get_server_title
 
@@ -233,7 +234,7 @@ class Card(OfAgents):
 
     @property
     def title(self) -> str:
-        return self.tool.title if self.tool else self.call.tool
+        return name_tool(self.tool, self.call.tool)
 
     @property
     def server_title(self) -> str:
@@ -256,8 +257,11 @@ class Card(OfAgents):
 
     @property
     def action_label(self) -> str:
-        """The verb and object on the Approve button: `update Acme Corp`, `delete 212 records`."""
-        return f"{self.action_verb} {self.effect.target}" if self.has_action_target else self.title
+        """The verb and object of the Approve button in plain text: `update “Acme Corp”`, `delete
+        212 records`."""
+        label = self.effect.target_label
+        target = OutsideText(label) if label else self.effect.target
+        return f"{self.action_verb} {target}" if self.has_action_target else self.title
 
     @property
     def has_action_target(self) -> bool:
@@ -266,7 +270,9 @@ class Card(OfAgents):
 
     @property
     def action_verb(self) -> str:
-        return self.effect.verb
+        verb = self.effect.verb
+        is_ours = verb == SEND or not isinstance(self.title, OutsideText)
+        return verb if is_ours else OutsideText(verb)
 
     @cached_property
     def chip_ids(self) -> dict[str, str]:

@@ -11,6 +11,7 @@ from agents.employees.models import Employee
 from agents.employees.toolboxes import load_toolbox
 from agents.insight import figures
 from agents.web.charts.bar_charts import Chart, build_calls_chart, build_cost_chart
+from tools.contract import name_tool
 
 
 class _AboutTool(Protocol):
@@ -93,4 +94,4 @@ def sort_by_title(
 
 def _name_tool(organization_id: int, name: str) -> NamedTool:
     tool = load_toolbox(organization_id).get_tool(name)
-    return NamedTool(name, tool.title if tool else name, is_installed=tool is not None)
+    return NamedTool(name, name_tool(tool, name), is_installed=tool is not None)

@@ -17,6 +17,7 @@ from urllib.parse import urlencode
 
 from django.db.models import Model, Q, QuerySet
 from django.urls import reverse
+from django.utils.text import Truncator
 
 from agents.accounts.models import Membership
 from agents.approvals.warnings.card_marks import end_with_marks, find_sealed_marks
@@ -29,6 +30,7 @@ from agents.web.frame.actions import list_actions
 from agents.web.frame.places import list_places
 from tools.contract import Tool
 from tools.contract.look_alikes import compute_look
+from tools.contract.outside_text import OutsideText
 from tools.registries.records import RECORD_STORE
 
 Row = TypeVar("Row", bound=Model)
@@ -42,6 +44,8 @@ MIN_TEXT_LENGTH = 2
 contains any single letter."""
 MAX_SCANNED_RUNS = 1_000
 MAX_SCANNED_RECORDS = 5_000
+MAX_SENTENCE = 120
+"""The most characters shown of a card's sentence."""
 
 
 @dataclass(frozen=True)
@@ -170,7 +174,7 @@ def _find_cards(organization_id: int, number: int | None) -> list[Hit]:
     rows = rows.select_related("tool_call")
     return [
         Hit(
-            row.sentence.replace("*", ""),
+            Truncator(row.sentence.replace("*", "")).chars(MAX_SENTENCE),
             "inbox",
             reverse("approval", args=(row.pk,)),
             f"Card {row.pk} · {row.get_status_display().lower()}"
@@ -211,7 +215,7 @@ def _find_runs(organization_id: int, words: list[str], exact: Q | None) -> list[
         first = list(rows.filter(exact).values_list(*columns))
         found = [*first, *(row for row in found if row not in first)][:MAX_HITS]
     return [
-        Hit(title, "list-checks", reverse("run", args=(pk,)), f"Run {pk} · {name}")
+        Hit(OutsideText(title), "list-checks", reverse("run", args=(pk,)), f"Run {pk} · {name}")
         for pk, title, name in found
     ]
 
@@ -229,7 +233,7 @@ def _find_records(organization_id: int, words: list[str], query: str) -> list[Hi
     )
     found = [*exact, *(row for row in scanned if row not in exact)][:MAX_HITS]
     return [
-        Hit(name, "database", reverse("record", args=(pk,)), category)
+        Hit(OutsideText(name), "database", reverse("record", args=(pk,)), category)
         for pk, name, category in found
     ]
 

@@ -19,7 +19,7 @@ from agents.runs.models import Approval
 from agents.standing_grants.models import StandingGrant
 from agents.standing_grants.pauses import Pause, find_pauses
 from agents.web.panel.call_inputs import label_path
-from tools.contract import Tool, canonical_json
+from tools.contract import Tool, canonical_json, name_tool
 from tools.toolbox.conditions import OF_GRANTS, Condition, Rule
 from tools.toolbox.grant_sources import ValueSource, read_grant_condition, read_sources
 
@@ -81,7 +81,7 @@ class ShownGrant:
 
     @property
     def title(self) -> str:
-        return self.tool.title if self.tool else self.grant.tool
+        return name_tool(self.tool, self.grant.tool)
 
 
 def describe_grants(

@@ -42,7 +42,7 @@ from agents.web.lists.row_groups import (
     compare_cards,
     find_large_shapes,
 )
-from tools.contract import Tool
+from tools.contract import Tool, name_tool
 
 MAX_ROWS = 1_000
 MAX_QUERY_LENGTH = 200
@@ -257,7 +257,7 @@ def _build_row(card: _Columns, tool: Tool | None, **found: Any) -> InboxRow:
         expires_at=card.expires_at,
         call_id=card.tool_call_id,
         tool=card.tool_call__tool,
-        title=tool.title if tool else card.tool_call__tool,
+        title=name_tool(tool, card.tool_call__tool),
         employee_id=card.run__employee_id,
         employee=card.run__employee__name,
         label=str(card.preview__targets__0__label or "") if total == 1 else "",

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from agents.policy.recorded_calls import PREAPPROVED, ReplayOutcome
 from agents.policy.simulation import SimulationReport
+from tools.contract.outside_text import OutsideText
 
 WORDS = {
     "auto": "runs automatically",
@@ -81,7 +82,10 @@ def build_tables(
 ) -> list[tuple[str, list[VerdictCounts]]]:
     """Build the tables: all calls, then by tool and by employee, sorted by the number of
     changes."""
-    by_tool = [count_pairs(pairs, titles.get(tool, tool)) for tool, pairs in report.by_tool.items()]
+    by_tool = [
+        count_pairs(pairs, titles.get(tool, OutsideText(tool)))
+        for tool, pairs in report.by_tool.items()
+    ]
     by_employee = [
         count_pairs(pairs, employees.get(pk, REMOVED)) for pk, pairs in report.by_employee.items()
     ]
@@ -104,7 +108,7 @@ def describe_changed(
         ChangedLine(
             call_id=call.row.pk,
             run_id=call.row.run_id,
-            tool=titles.get(call.row.tool, call.row.tool),
+            tool=titles.get(call.row.tool, OutsideText(call.row.tool)),
             employee=employees.get(call.row.employee_id, REMOVED),
             before=WORDS.get(call.judged.before, call.judged.before),
             after=WORDS.get(call.judged.after, call.judged.after),

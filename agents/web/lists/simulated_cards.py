@@ -10,6 +10,7 @@ from agents.policy.models import ShadowCard
 from agents.policy.rule_simulation import CardCounts, CardOutcome, JudgedCard, RuleReport
 from agents.runs.models import ApprovalStatus
 from agents.web.lists.simulated_calls import REMOVED
+from tools.contract.outside_text import OutsideText
 
 OUTCOMES = {
     CardOutcome.ENOUGH.value: "the same approvals suffice",
@@ -67,7 +68,8 @@ def build_card_tables(
     """Build the tables: all cards, then by tool and by employee, sorted by the number of
     changes."""
     by_tool = [
-        CardCountsRow(titles.get(tool, tool), counts) for tool, counts in report.by_tool.items()
+        CardCountsRow(titles.get(tool, OutsideText(tool)), counts)
+        for tool, counts in report.by_tool.items()
     ]
     by_employee = [
         CardCountsRow(employees.get(pk, REMOVED), counts)
@@ -91,7 +93,7 @@ def describe_cards(
     return [
         ChangedCard(
             card_id=card.row.pk,
-            tool=titles.get(card.row.tool, card.row.tool),
+            tool=titles.get(card.row.tool, OutsideText(card.row.tool)),
             employee=employees.get(card.row.employee_id, REMOVED),
             before=describe_status(card.row.status, card.row.grant_id),
             after=OUTCOMES[card.outcome.value],
@@ -111,7 +113,7 @@ def describe_shadow_cards(
     return [
         ChangedCard(
             card_id=each.card_id,
-            tool=titles.get(each.card.tool_call.tool, each.card.tool_call.tool),
+            tool=titles.get(each.card.tool_call.tool, OutsideText(each.card.tool_call.tool)),
             employee=employees.get(each.card.run.employee_id, REMOVED),
             before=describe_status(each.card.status, each.card.standing_grant_id),
             after=OUTCOMES.get(each.outcome, each.outcome),

@@ -14,7 +14,7 @@ from agents.platform.value_text import format_json_value
 from agents.runs.models import ToolCall
 from agents.web.cards.cards import find_call_tool
 from agents.web.panel.json_html import render_cell
-from agents.web.text.safe_text import render_chip, render_text, replace_hidden_characters
+from agents.web.text.safe_text import quote_outside, render_chip, render_text
 from tools.contract import Tool
 from tools.registries.records import RECORD_STORE
 from tools.schemas.param_paths import find_title
@@ -98,7 +98,7 @@ def render_inputs(params: dict[str, Any], tool: Tool | None, names: RecordNames)
             _render_records(ids, names, MAX_TABLE_NAMES) if ids else SafeString(render_cell(value))
         )
         label = render_text(find_label(name, tool), keep="")
-        title = replace_hidden_characters(name[:80], keep="")
+        title = quote_outside(name)
         rows.append(
             format_html(
                 '<tr><th scope="row" title="{}">{}</th><td>{}</td></tr>', title, label, cell

@@ -13,6 +13,7 @@ from django.db.models.functions import RowNumber
 from agents.employees.toolboxes import load_toolbox
 from agents.runs.models import Run, ToolCall
 from agents.runs.queries.runs import annotate_waits
+from tools.contract import name_tool
 
 MAX_CALLS = 20
 MAX_REPORT_LENGTH = 300
@@ -103,5 +104,5 @@ def _load_newest_calls(run_ids: list[int]) -> dict[int, list[ChildCall]]:
     ):
         tool = load_toolbox(organization_id).get_called_tool(name, version)
         report = str(failure or summary or "")[:MAX_REPORT_LENGTH]
-        calls[pk].append(ChildCall(tool.title if tool else name, status, report))
+        calls[pk].append(ChildCall(name_tool(tool, name), status, report))
     return calls

@@ -26,7 +26,7 @@ from agents.web.panel.json_html import render_data
 from agents.web.panel.line_facts import ALL_VIEWERS, LineFacts, PageContext, load_facts
 from agents.web.panel.page_parts import PageParts, find_changes
 from agents.web.panel.slots import is_replacement, moves_to_end, name_slot
-from tools.contract import Tool, list_result_parts, read_kept_files
+from tools.contract import Tool, list_result_parts, name_tool, read_kept_files
 
 CATEGORY_ICONS = {
     "data": "database",
@@ -182,7 +182,8 @@ def _build_call_context(event: Event, facts: LineFacts) -> dict[str, Any]:
     tool = find_call_tool(call)
     context: dict[str, Any] = {
         "call": call,
-        "title": tool.title if tool else call.tool,
+        "title": name_tool(tool, call.tool),
+        "is_outside": tool is None or tool.is_from_outside,
         "source_name": find_source_name(tool),
         "call_url": reverse("call", args=[call.run_id, call.pk]),
         "card": card,

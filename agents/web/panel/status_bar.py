@@ -11,7 +11,9 @@ from django.urls import reverse
 from agents.employees.toolboxes import load_toolbox
 from agents.runs.models import ENDED, RunStatus
 from agents.runs.status_labels import StatusLabel, label_status
-from agents.web.cards.source_names import find_source_name
+from agents.web.text.safe_text import quote_outside
+from tools.contract import name_tool
+from tools.contract.outside_text import OutsideText
 
 RESULT = "#end"
 PARTICIPLES = {
@@ -146,8 +148,8 @@ def _describe_calls(row: Any) -> str:
     if row.running_calls > 1:
         return f"{row.employee_name} is running {row.running_calls:,} calls"
     tool = load_toolbox(row.organization_id).get_tool(row.running_tool)
-    title = tool.title if tool else row.running_tool
+    title = name_tool(tool, row.running_tool)
     verb, _, rest = title.partition(" ")
-    if tool is None or find_source_name(tool) or verb not in PARTICIPLES:
-        return f"{row.employee_name} is using “{title}”"
+    if isinstance(title, OutsideText) or verb not in PARTICIPLES:
+        return f"{row.employee_name} is using {quote_outside(title)}"
     return f"{row.employee_name} is {PARTICIPLES[verb]} {rest}".rstrip()

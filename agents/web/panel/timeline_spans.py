@@ -11,6 +11,7 @@ from itertools import count
 
 from agents.runs.models import EventType
 from agents.runs.queries.runs import TimelineEvent
+from tools.contract.outside_text import OutsideText
 
 DELEGATE = "employee.delegate"
 ENDS_WAIT = frozenset(
@@ -129,7 +130,7 @@ class _SegmentFinder:
     def _add_call_event(self, event: TimelineEvent) -> None:
         call, at = event.call_id or "", event.created_at
         if event.type == EventType.TOOL_START:
-            self._titles[call] = event.display_name or event.tool or "Call"
+            self._titles[call] = OutsideText(event.display_name or event.tool or "Call")
             self._begin_call(event, at)
         elif (
             event.type in (EventType.TOOL_RESULT, EventType.TOOL_REJECTED)

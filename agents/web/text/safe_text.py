@@ -26,17 +26,19 @@ from tools.contract.hidden_characters import (
     MANY_SPACES,
     MARKS_ON_ONE_LETTER,
     ODD_SPACES,
+    build_token,
     choose_ordinary_pattern,
     count_lines,
     is_hidden,
     name_character,
+    replace_hidden,
 )
 from tools.contract.mixed_hosts import is_mixed_host
 from tools.contract.odd_letters import MIXED, OddPart, find_odd_parts
+from tools.contract.outside_text import MAX_QUOTED, cut_middle, quote_text
 
 HEAD_LINES, TAIL_LINES = 5, 2
 MAX_FOLDED_CONTACTS = 5
-MAX_CHIP = 40
 MAX_FIELD_NAME = 60
 MAX_QUOTE_LENGTH = 280
 
@@ -67,21 +69,7 @@ def replace_hidden_characters(text: str, *, keep: str = "\n\t") -> str:
         keep: control characters that stay because the page shows them, such as line breaks in a
             box.
     """
-    text = text.replace("\r\n", "\n")
-    if text.isascii() and text.isprintable():
-        return text
-    ordinary = choose_ordinary_pattern(text, get_current_languages())
-    pieces, at = [], 0
-    for found in ordinary.finditer(text):
-        pieces += [_replace_hidden(text[at : found.start()], keep), found[0]]
-        at = found.end()
-    return "".join([*pieces, _replace_hidden(text[at:], keep)])
-
-
-def _replace_hidden(text: str, keep: str) -> str:
-    shown = HIDDEN_SELECTOR.sub(lambda found: _build_token(found.group()), text)
-    tokens = {ord(char): _build_token(char) for char in set(text) if is_hidden(char, keep)}
-    return shown.translate(tokens) if tokens else shown
+    return replace_hidden(text.replace("\r\n", "\n"), get_current_languages(), keep)
 
 
 def render_text(text: str, *, keep: str = "\n\t") -> SafeString:
@@ -213,7 +201,7 @@ def render_field_name(name: str) -> SafeString:
 def render_chip(name: str, id_: str = "") -> SafeString:
     """Render a name as a chip, set off from our own words: quoted, at most 40 characters long, and
     with its id."""
-    shown = name if len(name) <= MAX_CHIP else f"{name[: MAX_CHIP - 14]}…{name[-13:]}"
+    shown = cut_middle(name)
     title = (
         format_html(' title="{}"', replace_hidden_characters(name, keep=""))
         if shown != name
@@ -228,6 +216,11 @@ def render_chip(name: str, id_: str = "") -> SafeString:
         render_text(shown, keep=""),
         number,
     )
+
+
+def quote_outside(text: str, longest: int = MAX_QUOTED) -> str:
+    """Quote a text of others in one line of plain text, for an attribute, a title or a message."""
+    return quote_text(text, get_current_languages(), longest)
 
 
 def render_value(value: Any) -> SafeString:
@@ -325,13 +318,9 @@ def _mark_letter(letter: str) -> str:
     )
 
 
-def _build_token(char: str) -> str:
-    return f"⟦U+{ord(char):04X}⟧"
-
-
 @functools.lru_cache(maxsize=4096)
 def _render_token(char: str, count: int = 1) -> str:
-    token = _build_token(char) if count == 1 else f"{_build_token(char)[:-1]} {TIMES}{count:,}⟧"
+    token = build_token(char) if count == 1 else f"{build_token(char)[:-1]} {TIMES}{count:,}⟧"
     return format_html(
         '<span class="hidden-character" title="{}">{}</span>', name_character(char), token
     )

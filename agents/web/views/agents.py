@@ -18,6 +18,7 @@ from agents.gateway.models import AgentKey, Ask, RefusedAsk
 from agents.gateway.redemptions import AskState, load_states
 from agents.platform.refusals import Conflict, Invalid, NotFound, Refusal
 from agents.platform.row_ids import parse_row_id_or_none
+from agents.web.text.safe_text import quote_outside
 from agents.web.views import one_time_reports
 from agents.web.views.absolute_links import make_absolute
 from agents.web.views.pages import member_view, read_newest, read_number, render_page
@@ -68,7 +69,7 @@ def agents_page(request: HttpRequest, member: Membership) -> HttpResponseBase:
 def revoke(request: HttpRequest, member: Membership, key_id: int) -> HttpResponseBase:
     """Revoke a key; an admin may keep its open calls and asks."""
     key = revoke_key(member, key_id, keeps_open=request.POST.get("keeps_open") == "1")
-    messages.success(request, f"The key {key.name} no longer works.")
+    messages.success(request, f"The key {quote_outside(key.name)} no longer works.")
     return redirect("agents")
 
 
@@ -80,7 +81,7 @@ def choose_level(request: HttpRequest, member: Membership) -> HttpResponseBase:
         set_level(member, action, level)
     except Invalid as refusal:
         return _render(request, member, refusal)
-    messages.success(request, f"{action} now has the level {level}.")
+    messages.success(request, f"{quote_outside(action)} now has the level {level}.")
     return redirect("agents")
 
 

@@ -16,7 +16,7 @@ from agents.web.cards.cards import ICONS, find_call_tool
 from agents.web.cards.origins import describe_origins
 from agents.web.panel.json_html import render_data, render_params
 from agents.web.views.pages import member_view, render_page
-from tools.contract import list_result_parts, read_kept_files
+from tools.contract import list_result_parts, name_tool, read_kept_files
 
 MAX_ROWS = 500
 MAX_TEXT_LENGTH = 200_000
@@ -39,7 +39,7 @@ def call_page(
     context = {
         **_build_late_effect_context(call),
         "call": call,
-        "title": tool.title if tool else call.tool,
+        "title": name_tool(tool, call.tool),
         "result": result,
         "text": text[:MAX_TEXT_LENGTH],
         "is_cut": len(text) > MAX_TEXT_LENGTH,

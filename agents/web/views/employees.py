@@ -27,7 +27,7 @@ from agents.web.grants.terms import describe_suggestions
 from agents.web.text.initials import build_initials
 from agents.web.views.pages import member_view, render_page
 from tools.connections.unavailable_tools import explain_unavailable
-from tools.contract import Level, Tool
+from tools.contract import Level, Tool, name_category
 from tools.toolbox import Toolbox
 from tools.toolbox.permissions import Grants, determine_level, find_refusal
 
@@ -60,7 +60,7 @@ class AllowedTool:
 
     @property
     def category(self) -> str:
-        return self.tool.category if self.tool else UNAVAILABLE
+        return name_category(self.tool) if self.tool else UNAVAILABLE
 
 
 @dataclass(frozen=True)

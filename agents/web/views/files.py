@@ -22,6 +22,7 @@ from agents.accounts import audit
 from agents.accounts.models import Membership, Role
 from agents.platform.database_connections import release_connection
 from agents.platform.refusals import Conflict, Forbidden, NotFound
+from agents.web.text.safe_text import quote_outside
 from agents.web.views.pages import as_download, member_view, render_page
 from tools.contract import ErrorCode, ToolError, fingerprint
 from tools.registries.files import FILE_STORE, FolderEntry, Names, StagedFile, join_path
@@ -107,16 +108,17 @@ def delete_file(request: HttpRequest, member: Membership, path: str) -> HttpResp
             member, "file_deleted", join_path(names), files=len(paths), paths=paths[:MAX_SHOWN]
         )
 
+    path = quote_outside(join_path(names))
     release_connection()  # the write may wait for other writers
     with _refuse_path_errors():
         FILE_STORE.get().delete_files(member.organization_id, names, confirm)
     if FILE_STORE.get().is_folder(member.organization_id, names):
         messages.warning(
             request,
-            f"The files in {join_path(names)} were deleted. The folder was kept because it is not empty.",
+            f"The files in {path} were deleted. The folder was kept because it is not empty.",
         )
     else:
-        messages.success(request, f"{join_path(names)} was deleted.")
+        messages.success(request, f"{path} was deleted.")
     return redirect(_build_address(names[:-1]))
 
 
@@ -217,8 +219,10 @@ def _add_messages(request: HttpRequest, outcomes: list[UploadOutcome]) -> None:
     """Add messages for the next page: the uploaded files, and the reason for each refused file."""
     for outcome in outcomes:
         if outcome.problem is not None:
-            messages.error(request, f"{outcome.name} was not uploaded: {outcome.problem}")
-    stored = [outcome.name for outcome in outcomes if outcome.problem is None]
+            messages.error(
+                request, f"{quote_outside(outcome.name)} was not uploaded: {outcome.problem}"
+            )
+    stored = [quote_outside(outcome.name) for outcome in outcomes if outcome.problem is None]
     named = ", ".join(stored[:MAX_NAMED]) + (
         f" and {len(stored) - MAX_NAMED} more" if len(stored) > MAX_NAMED else ""
     )

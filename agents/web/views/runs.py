@@ -28,6 +28,7 @@ from agents.web.panel.run_state import build_state
 from agents.web.panel.slots import fold_events, name_slot
 from agents.web.panel.timeline import load_timeline
 from agents.web.views.pages import member_view, render_page
+from tools.contract.outside_text import cut_middle
 
 MAX_LINES = 300
 MAX_ROWS = 100
@@ -108,6 +109,7 @@ def _build_context(
         "is_unknown_task": end is not None and is_unknown_task(end),
         "problem": describe_problem(end, run) if end else "",
         "max_text": actions.MAX_TEXT,
+        "shows_task": run.task != cut_middle(run.title),
         "parts": build_state(run).parts,
         "timeline": load_timeline(run.pk),
         "after": events[-1].seq if events else 0,

@@ -22,6 +22,7 @@ from agents.runs.models import Run
 from agents.runs.queries.runs import annotate_waits
 from agents.web.views.pages import member_view, read_newest, render_page
 from tools.contract import ToolError
+from tools.contract.outside_text import cut_middle
 from tools.schedules.changes import MAX_SCHEDULES, get_schedules
 from tools.schedules.cron_times import SMALLEST_MINUTES, list_common_time_zones, parse_cron
 from tools.schedules.descriptions import describe_times, format_moment
@@ -121,12 +122,7 @@ class ListedSchedule:
     @property
     def is_long(self) -> bool:
         """True if the heading differs from the original task."""
-        return str(self.schedule) != self.schedule.task
-
-    @property
-    def is_truncated(self) -> bool:
-        """True if the heading shows only the beginning of the task."""
-        return len(str(self.schedule)) < len(" ".join(self.schedule.task.split()))
+        return cut_middle(str(self.schedule)) != self.schedule.task
 
     @property
     def is_held(self) -> bool:

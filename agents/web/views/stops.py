@@ -24,6 +24,7 @@ from agents.runs import stops
 from agents.runs.engine.context import load_organization_rules
 from agents.runs.models import IS_UNFINISHED, PARKED, Run
 from agents.web.views.pages import member_view, render_page
+from tools.contract.outside_text import OutsideText
 from tools.toolbox.permissions import determine_level
 
 _ACTIONS: Mapping[tuple[str, str], Callable[[Membership, str], object]] = {
@@ -117,7 +118,7 @@ def _list_tools(organization_id: int) -> list[StoppableTool]:
         for tool in installed.values()
     ]
     tools += [
-        StoppableTool(name, name, "", rule)
+        StoppableTool(name, OutsideText(name), "", rule)
         for name, rule in stopped.items()
         if name not in installed
     ]

@@ -26,7 +26,7 @@ from agents.web.cards.param_table import ParamRow, build_param_rows
 from agents.web.charts.bar_charts import Chart, build_calls_chart
 from agents.web.frame.finding import put_exact_first
 from agents.web.views.pages import member_view, render_page
-from tools.contract import Level, Tool
+from tools.contract import Level, Tool, name_category
 from tools.sources.external_tool import get_server_title
 from tools.toolbox.permissions import Grants, determine_level
 
@@ -218,7 +218,7 @@ def _render_list(
     context = {
         "categories": [
             (name, list(group))
-            for name, group in groupby(entries, key=lambda entry: entry.tool.category)
+            for name, group in groupby(entries, key=lambda entry: name_category(entry.tool))
         ],
         "is_single": len(shown) == 1,
         "only": only,

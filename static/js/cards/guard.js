@@ -65,7 +65,7 @@ export function moveToMissing(card) {
   } else if (hints.length) {
     moveTo(hints[0].querySelector("a") ?? card, hints[0].textContent.trim());
   } else if (!isConfirmed(confirm)) {
-    moveTo(confirm, `Type ${confirm.dataset.confirm} to confirm.`);
+    moveTo(confirm, `Type “${confirm.dataset.confirm}” to confirm.`);
   } else {
     moveTo(card.querySelector(".approve-button"), "Press Enter again to approve.");
   }

@@ -2,6 +2,7 @@
 // needs, and the next press warns, because it may now give the last one.
 import { announce } from "../page/announce.js";
 import { elementsFrom } from "../page/fragments.js";
+import { readSpoken } from "../page/spoken_text.js";
 import { fetchCard, prepareForReader } from "./cards.js";
 import { showNote } from "./lock.js";
 
@@ -39,7 +40,7 @@ async function refreshVotes(card) {
     card.dataset.unseenVotes = change;
   }
   if (change) {
-    announce(`${change}. ${standing.innerText.replace(/\s+/g, " ").trim()}`);
+    announce(`${change}. ${readSpoken(standing)}`);
   }
 }
 

@@ -2,6 +2,7 @@
 import { moveToMissing } from "../cards/guard.js";
 import { focusFirstField, openForms } from "../frame/key_guard.js";
 import { announce } from "../page/announce.js";
+import { readSpoken } from "../page/spoken_text.js";
 import { paneCard } from "./pane.js";
 import { allRows, selectedRow } from "./rows.js";
 import { showToast } from "./toasts.js";
@@ -71,7 +72,7 @@ export function unlessOwn(act) {
 
 function explainBar(card) {
   const own = card.querySelector("[data-only-user].two-person-rule:not([hidden]) span") ?? card.querySelector(".two-person-rule span");
-  return own.textContent.replace(/\s+/g, " ").trim();
+  return readSpoken(own);
 }
 
 export function approve(card) {

@@ -5,6 +5,7 @@ import { listenForKeys } from "../frame/keys.js";
 import { announce } from "../page/announce.js";
 import { fetchPage } from "../page/fragments.js";
 import { post } from "../page/requests.js";
+import { readSpoken } from "../page/spoken_text.js";
 import { fetchAhead, fetchedIds, forget, hideNothing, paneCard, refreshWarnings, showCardOf, showFailure, showNothing } from "./pane.js";
 import { clearPicks, decideRows, lineOf, pickGroup, summarize, togglePick, updateBar } from "./selection.js";
 import {
@@ -128,7 +129,7 @@ document.addEventListener("card-decided", (event) => {
     return;
   }
   event.preventDefault();
-  const what = form.dataset.action === "answer" ? body.text : lineOf(row);
+  const what = form.dataset.action === "answer" ? `“${body.text}”` : lineOf(row);
   const seconds = form.dataset.action === "approve" ? Number(form.dataset.grace) : 0;
   const undo = seconds ? () => undoApproval(card.dataset.card) : null;
   showToast(`${done}: ${what.length > 80 ? `${what.slice(0, 79)}…` : what}`, { undo, seconds });
@@ -178,7 +179,7 @@ function offerEarlierUndo() {
   const open = [...document.querySelectorAll("[data-undoable] > li")].filter((one) => Number(one.dataset.until) > now + 0.5);
   for (const one of open.slice(-MAX_OFFERED)) {
     const count = Number(one.dataset.count);
-    const what = one.dataset.bulkId ? `${count} ${count === 1 ? "card" : "cards"}.` : one.querySelector("[data-line]").textContent.trim();
+    const what = one.dataset.bulkId ? `${count} ${count === 1 ? "card" : "cards"}.` : readSpoken(one.querySelector("[data-line]"));
     showToast(`Approved: ${what}`, { undo: () => undoEarlier(one), seconds: Number(one.dataset.until) - now });
   }
 }

@@ -3,6 +3,7 @@ import { prepareCards, showOwnForms } from "../cards/cards.js";
 import { noteMoves } from "../cards/moves.js";
 import { announce } from "../page/announce.js";
 import { elementsFrom, fetchPage, fetchText } from "../page/fragments.js";
+import { readSpoken } from "../page/spoken_text.js";
 import { countDown, localTimes } from "../page/times.js";
 import { readTyped, writeTyped } from "../page/typed_texts.js";
 
@@ -133,7 +134,7 @@ export async function refreshWarnings() {
     showOwnForms(card);
     noteMoves();
     if (known.trim() !== fresh.textContent.trim()) {
-      announce(`This card’s warnings have changed. ${shown.innerText.replace(/\s+/g, " ").trim()}`);
+      announce(`This card’s warnings have changed. ${readSpoken(shown)}`);
     }
   }
 }

@@ -1,6 +1,7 @@
 // Selected cards, and their bulk decision: first a summary, then one outcome for each row.
 import { announce } from "../page/announce.js";
 import { post } from "../page/requests.js";
+import { readSpoken } from "../page/spoken_text.js";
 import { summarizeValues } from "./bulk_summary.js";
 import { allRows, linkOf } from "./rows.js";
 import { showToast } from "./toasts.js";
@@ -134,7 +135,7 @@ dialog?.addEventListener("keydown", (event) => {
   }
 });
 
-export const lineOf = (row) => linkOf(row).querySelector(".line").textContent.replace(/\s+/g, " ").trim();
+export const lineOf = (row) => readSpoken(linkOf(row).querySelector(".line"));
 
 // A UUID, also on pages without https, where browsers offer none.
 function makeId() {

@@ -2,6 +2,7 @@
 // connection breaks.
 import { announce } from "../page/announce.js";
 import { elementsFrom, fetchPage } from "../page/fragments.js";
+import { readSpoken } from "../page/spoken_text.js";
 import { showClosed, showConnected, showLost } from "../page/connection.js";
 import { ReconnectingSocket } from "../page/socket.js";
 import { followChildren } from "./children.js";
@@ -63,7 +64,7 @@ function showEvent({ seq, type, payload, html }) {
   if (type === "pass_started") {
     stream.beginPass(payload.pass_number);
   } else if (type === "run_titled" && payload.title) {
-    const name = document.getElementById("run-title").textContent;
+    const name = readSpoken(document.getElementById("run-title"));
     document.dispatchEvent(new CustomEvent("page-named", { detail: { name } }));
   } else if (type === "run_finished") {
     showEnd(panel, line);

@@ -54,6 +54,7 @@ def titles_and_names(workshop: Workshop) -> set[tuple[str, str]]:
     workshop.play(asking(call("utility.now"), call(ADD, name="Ada")))
     run = workshop.work()
     html = "".join(line.html for line in render_lines(run.pk, run.events.order_by("seq")))
+    html = re.sub('<strong class="chip"><bdi>([^<]*)</bdi></strong>', r"“\1”", html)
     return set(
         re.findall(
             r'class="call-title">([^<]*)</span>(?:\s*<span class="call-tool">([^<]*)</span>)?', html
@@ -71,14 +72,14 @@ def test_a_card_names_the_connected_tool_and_no_obstacle(
     workshop: Workshop, card: Approval
 ) -> None:
     html = shown(workshop, card)
-    assert f"<dt>Tool</dt><dd>{ADD}</dd>" in html
+    assert f'<dt>Tool</dt><dd><strong class="chip"><bdi>{ADD}</bdi></strong></dd>' in html
     assert obstacle(html) == ""
 
 
 def test_panel_lines_show_the_name_of_a_connected_tool_and_the_title_of_a_built_in_tool(
     workshop: Workshop, source: Source
 ) -> None:
-    assert titles_and_names(workshop) == {(ADD, ""), ("Current time", "")}
+    assert titles_and_names(workshop) == {(f"“{ADD}”", ""), ("Current time", "")}
 
 
 def test_a_card_says_that_its_tools_definition_has_changed(

@@ -44,7 +44,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 WIRE = "bank.wire"
 HONEST, DISHONEST = "Wire money", "Refresh the exchange rates"
 ADD = "crm.addContact"
-CHIP = re.compile(r'<span class="chip">[^<]*</span>')
+CHIP = re.compile(r'<strong class="chip"[^>]*><bdi>[^<]*</bdi></strong>')
 
 
 @pytest.fixture
@@ -66,6 +66,10 @@ def bank(workshop: Workshop, described: Path, tmp_path: Path) -> Source:
     source = connect_program(workshop, command, "bank")
     offer(workshop, source, WIRE, level=Level.DESTRUCTIVE)
     return source
+
+
+def as_chip(text: str) -> str:
+    return f'<strong class="chip"><bdi>{text}</bdi></strong>'
 
 
 def list_tools(file: Path, **titles: str) -> None:
@@ -114,8 +118,8 @@ def test_a_waiting_card_does_not_change_if_its_tool_is_hidden_and_retitled(
     after = show(workshop, f"/approvals/{card.pk}/")
     assert DISHONEST not in after
     for html in (before, after):
-        assert f"<h1>{WIRE}</h1>" in html
-        assert f'<dt>Server’s own words</dt><dd><span class="chip">{HONEST}</span></dd>' in html
+        assert f"<h1>{as_chip(WIRE)}</h1>" in html
+        assert f"<dt>Server’s own words</dt><dd>{as_chip(HONEST)}</dd>" in html
     assert WIRE in show(workshop, "/")
     assert DISHONEST not in show(workshop, "/")
     assert make_confirmation_phrase(card) == WIRE
@@ -144,15 +148,14 @@ def test_people_see_the_tools_name_in_place_of_the_servers_title(
         for text in (told, detail["sentence"], detail["confirm"], *pages):
             assert HONEST not in text
             assert "Add a contact" not in text
-        assert card.tool_call.tool in told
+        assert f": “{card.tool_call.tool}”, asked by" in told
     listed = {
         each["name"]: each["display_name"]
         for each in client.get("/api/tools?limit=100").json()["items"]
     }
     assert (listed[WIRE], listed[ADD], listed["utility.now"]) == (WIRE, ADD, "Current time")
-    assert '<dt>Server’s own words</dt><dd><span class="chip">Wire money</span></dd>' in show(
-        workshop, "/tools/?q=wire"
-    )
+    catalog = show(workshop, "/tools/?q=wire")
+    assert f"<dt>Server’s own words</dt><dd>{as_chip(HONEST)}</dd>" in catalog
 
 
 def test_a_card_about_an_unknown_outcome_shows_the_accepted_title(
@@ -169,8 +172,8 @@ def test_a_card_about_an_unknown_outcome_shows_the_accepted_title(
     list_tools(described, locked=DISHONEST)
     read(bank)
     html = show(workshop, f"/approvals/{workshop.card(run).pk}/")
-    assert "<dt>Tool</dt><dd>bank.locked</dd>" in html
-    assert f'<dt>Server’s own words</dt><dd><span class="chip">{HONEST}</span></dd>' in html
+    assert f"<dt>Tool</dt><dd>{as_chip('bank.locked')}</dd>" in html
+    assert f"<dt>Server’s own words</dt><dd>{as_chip(HONEST)}</dd>" in html
     assert DISHONEST not in html
 
 
@@ -233,7 +236,7 @@ class TestANewTitle:
         read(source)
         html = show(workshop, f"/approvals/{card.pk}/")
         assert "List all contacts" not in html
-        assert '<span class="chip">Add a contact</span>' in html
+        assert as_chip("Add a contact") in html
         row = row_of(source, ADD)
         assert (row.state, row.has_waiting_title) == ("offered", True)
 

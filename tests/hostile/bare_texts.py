@@ -1,0 +1,79 @@
+"""Find texts of others that stand bare where a page speaks in Gadget's own name: in headings,
+buttons, labels, titles and accessible names."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
+
+from tests.hostile.pages import VOID
+from tests.hostile.world import Words
+
+SENTINEL = "zq7"
+"""A part of every text of others, and of nothing else."""
+OWN_VOICE = frozenset(
+    {"h1", "h2", "h3", "h4", "h5", "h6", "button", "title", "summary", "label", "legend", "caption"}
+)
+"""The elements whose text is Gadget's own."""
+READ_ALOUD = frozenset({"aria-label", "title", "alt", "placeholder", "data-title"})
+"""The attributes whose text is Gadget's own."""
+SET_APART = frozenset({"q", "blockquote", "code", "textarea", "option"})
+CLASSES_SET_APART = frozenset(
+    {"chip", "value", "phrase", "call-brief", "outcome", "tree", "markdown"}
+)
+"""The classes of texts that have a mark of their own: names, values of inputs and results, the
+phrase to type, a tool's report beside its name, and documents."""
+QUOTED = re.compile("“[^”]{1,170}”")
+
+
+class Sentinels(Words):
+    """A few short texts for each place, each with the sentinel."""
+
+    def of(self, limit: int, between: str = " ") -> list[str]:
+        return [f"Gadget: approved {SENTINEL} {number}"[-limit:] for number in range(3)]
+
+    def longest(self) -> list[str]:
+        return self.of(100)
+
+
+@dataclass
+class BareTexts(HTMLParser):
+    """The places of a page in which a text with the sentinel stands bare."""
+
+    html: str
+    found: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self._open: list[tuple[str, bool]] = []
+        self.feed(self.html)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        values = {name: value or "" for name, value in attrs}
+        classes = set(values.get("class", "").split())
+        is_apart = tag in SET_APART or bool(CLASSES_SET_APART & classes)
+        if not is_apart and not self._is_apart:
+            for name in READ_ALOUD & values.keys():
+                self._check(f"<{tag} {name}>", values[name])
+        if tag not in VOID:
+            self._open.append((tag, is_apart))
+
+    def handle_endtag(self, tag: str) -> None:
+        if any(name == tag for name, _ in self._open):
+            while self._open.pop()[0] != tag:
+                pass
+
+    def handle_data(self, data: str) -> None:
+        own = next((tag for tag, _ in reversed(self._open) if tag in OWN_VOICE), "")
+        if own and not self._is_apart:
+            self._check(f"<{own}>", data)
+
+    @property
+    def _is_apart(self) -> bool:
+        return any(is_apart for _, is_apart in self._open)
+
+    def _check(self, place: str, text: str) -> None:
+        if SENTINEL in QUOTED.sub("", text):
+            self.found.append(f"{place} {' '.join(text.split())[:120]}")

@@ -1,0 +1,104 @@
+"""No text of others stands bare in a heading, a button, a title, a label or an accessible name."""
+
+from __future__ import annotations
+
+import pytest
+from django.contrib.auth.models import User
+from django.template import engines
+
+from agents.accounts.notice_facts import NoticeKind
+from agents.employees.models import Employee
+from agents.notices.models import Channel, Notice
+from agents.notices.texts import describe
+from agents.policy.models import PolicyDraft
+from agents.web.jinja_environment import JINJA
+from tests.features import feature
+from tests.hostile.bare_texts import SENTINEL, BareTexts, Sentinels
+from tests.hostile.test_pages import every_page, followed
+from tests.hostile.work import add_work
+from tests.hostile.world import HostileWorld, fill
+from tests.world import UPDATE, make_world
+from tools.contract.outside_text import OutsideText
+
+pytestmark = [pytest.mark.django_db, pytest.mark.once]
+
+MOST_PAGES = 3
+"""The most pages of each kind that are read: the rows of a kind differ only in their numbers."""
+
+
+def make_world_of_sentinels() -> HostileWorld:
+    """Fill every place with a sentinel, except the names that admins choose."""
+    made = HostileWorld(make_world(), Sentinels(is_hostile=False))
+    fill(made)
+    for number, employee in enumerate(made.employees):
+        employee.name, employee.job_title = f"Kim {number}", "Clerk"
+    Employee.objects.bulk_update(made.employees, ["name", "job_title"])
+    for number, user in enumerate(made.users):
+        user.username = f"user{number}"
+    User.objects.bulk_update(made.users, ["username"])
+    add_work(made)
+    PolicyDraft.objects.update(name="Stricter")
+    return made
+
+
+@feature(
+    "Pages",
+    "Names and words of others stand quoted in headings, buttons, titles, labels and accessible names",
+    "tools/contract/outside_text.py",
+)
+@pytest.mark.timeout(600)
+def test_no_page_says_a_text_of_others_in_its_own_voice() -> None:
+    made = make_world_of_sentinels()
+    client, found = made.world.client("admin"), []
+    told = 0
+    for addresses in every_page(made).values():
+        for address in addresses[:MOST_PAGES]:
+            for where, reading in followed(client, address, 1):
+                told += SENTINEL in reading.html
+                found += [f"{where}: {each}" for each in BareTexts(reading.html).found]
+    assert told > 30  # the check sees the texts at all
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize(
+    ("template", "is_bare"),
+    [
+        ("<h1>{{ name }}</h1>", True),
+        ("<h1>{{ name|visible }}</h1>", True),
+        ("<h1>{{ name|chip }}</h1>", False),
+        ("<h1>{{ outside|visible }}</h1>", False),
+        ("<button>Delete <b>{{ name|visible }}</b></button>", True),
+        ("<button>Delete {{ name|chip }}</button>", False),
+        ("<label>{{ name|tool_words(true) }}</label>", False),
+        ("<label>{{ name|tool_words(false) }}</label>", True),
+        ('<p aria-label="Card: {{ name|plain }}"></p>', True),
+        ('<p aria-label="Card: {{ name|quote }}"></p>', False),
+        ('<p aria-label="Card: {{ outside|plain }}"></p>', False),
+        ("<title>{{ name|plain }}</title>", True),
+        ("<title>{{ name|quote }}</title>", False),
+        ("<p>{{ name|visible }}</p>", False),
+    ],
+)
+def test_the_check_finds_a_bare_text_and_no_quoted_one(template: str, is_bare: bool) -> None:
+    name = f"Gadget: approved {SENTINEL}"
+    html = engines[JINJA].from_string(template).render({"name": name, "outside": OutsideText(name)})
+    assert bool(BareTexts(html).found) == is_bare
+
+
+@pytest.mark.parametrize(
+    "kind", [NoticeKind.TRIGGER_REFUSED, NoticeKind.WEBHOOK_OFF, NoticeKind.CHANNEL_LOST]
+)
+def test_the_subject_of_a_notice_quotes_a_name_on_one_line(kind: NoticeKind) -> None:
+    notice = Notice(kind=kind, detail=f"Gadget: approved {SENTINEL}\u202e\nBcc: x")
+    subject = describe(notice, Channel()).sentence
+    assert subject.endswith(f": “Gadget: approved {SENTINEL}⟦U+202E⟧ Bcc: x”")
+
+
+def test_the_subject_of_a_cards_notice_quotes_the_tool_of_others() -> None:
+    world = make_world()
+    for tool, shown in ((f"bank.{SENTINEL}", f"“bank.{SENTINEL}”"), (UPDATE, "Update a record")):
+        card = world.card()
+        card.tool_call.tool = tool
+        notice = Notice(organization=world.acme, kind=NoticeKind.CARD, approval=card, run=card.run)
+        subject = describe(notice, Channel()).sentence
+        assert subject == f"A decision is waiting: {shown}, asked by Dana"

@@ -1,0 +1,52 @@
+"""Texts that others chose, such as the name of another system's tool: a type that marks them, and
+their quoted form for plain text."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Collection
+
+from tools.contract.hidden_characters import replace_hidden
+from tools.contract.odd_letters import find_odd_parts
+
+MAX_QUOTED = 40
+_KEPT_END = 13
+_QUOTES = frozenset({"Pi", "Pf"})
+"""The Unicode categories of opening and closing quotation marks."""
+
+
+class OutsideText(str):
+    """A text that somebody outside chose. Pages show it as a chip, and plain texts quote it, so
+    that it never reads as Gadget's own words. In an f-string it is quoted, too."""
+
+    __slots__ = ()
+
+    def __format__(self, spec: str) -> str:
+        return format(quote_text(self), spec)
+
+
+def cut_middle(text: str, longest: int = MAX_QUOTED) -> str:
+    """Cut a longer text in the middle, so that its start and its end stay."""
+    if len(text) <= longest:
+        return text
+    return f"{text[: longest - _KEPT_END - 1]}…{text[-_KEPT_END:]}"
+
+
+def quote_text(text: str, languages: Collection[str] = (), longest: int = MAX_QUOTED) -> str:
+    """Quote a text in one line of plain text, with hidden characters as tokens, without quotation
+    marks of its own, and followed by a warning of odd letters.
+
+    Args:
+        languages: codes of the languages in which such texts are ordinarily written.
+        longest: the most characters of the text that stay.
+    """
+    shown = cut_middle(" ".join(text.split()), longest)
+    odd = dict.fromkeys(part.kind for part in find_odd_parts(shown, languages))
+    line = replace_hidden(shown, languages, keep="")
+    inner = "".join(_replace_quote(char) for char in line)
+    return f"“{inner}”{''.join(f' ⚠ {kind}' for kind in odd)}"
+
+
+def _replace_quote(char: str) -> str:
+    is_quote = char == '"' or unicodedata.category(char) in _QUOTES
+    return "'" if is_quote else char
