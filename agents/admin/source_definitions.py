@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from agents.web.cards.differences import PATH_SEPARATOR, Change
+from agents.approvals.warnings.card_values import PATH_SEPARATOR
+from agents.web.cards.differences import Change
 from tools.connections.models import SourceTool
 from tools.contract import Level
 from tools.schemas.references import expand_forms, list_properties

@@ -109,11 +109,14 @@ class EmployeeCalls:
             approvals__status__in=(ApprovalStatus.APPROVED, ApprovalStatus.CONSUMED),
             approvals__standing_grant=None,
         )
-        judgments = approved.exclude(pk=self.occasion.call_id).values_list("judgment", flat=True)
+        judgments = approved.exclude(pk=self.occasion.call_id or 0).values_list(
+            "judgment", flat=True
+        )
         found = [
             frozenset(judgment["facts"].get("hosts", ()))
             for judgment in judgments
-            if any(kind == CauseKind.UNSEEN_TEXT for kind, *_ in (judgment or {}).get("causes", ()))
+            if judgment is not None
+            and any(kind == CauseKind.UNSEEN_TEXT for kind, *_ in judgment.get("causes", ()))
         ]
         return hosts <= frozenset().union(*found) if hosts else frozenset() in found
 

@@ -315,7 +315,8 @@ def _has_content(source: SeenText) -> bool:
     if not isinstance(result, dict) or "success" not in result:
         return True
     shown = {name: result.get(name) for name in ("data", "markdown")}
-    leaves = list_leaves(shown, frozenset(), frozenset(shown)).leaves if result["success"] else ()
+    naming = ParamNaming({}, frozenset(shown), is_known=True)
+    leaves = list_leaves(shown, frozenset(), naming).leaves if result["success"] else ()
     parts = (
         part
         for leaf in leaves

@@ -118,7 +118,7 @@ def write_deliveries(events: Sequence[Event]) -> None:
 
 def _add_marks(told: Sequence[ToldFact]) -> list[ToldFact]:
     """Add the marks of the opened cards: the details only for webhooks that send values."""
-    ids = {_get_marked(each) for each in told} - {None}
+    ids = {pk for each in told if (pk := _get_marked(each)) is not None}
     rows = Approval.objects.filter(pk__in=ids).select_related("tool_call", "run__organization")
     found = load_marks(rows) if ids else {}
     return [

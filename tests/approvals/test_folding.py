@@ -7,12 +7,9 @@ from typing import Any
 
 import pytest
 
+from agents.approvals.warnings.card_marks import FOLDED, MARK_LABELS, WaitingCard
 from agents.approvals.warnings.card_reading import read_card
-from agents.approvals.warnings.individual_cards import (
-    FOLDED,
-    WaitingCard,
-    find_individual_reasons,
-)
+from agents.approvals.warnings.individual_cards import find_individual_reasons
 from agents.runs.models import Approval
 from tests.deceptions.planting import call, list_targets, replace_content
 from tests.features import feature
@@ -104,7 +101,11 @@ OPTIONS = {f"option_{number}": "yes" for number in range(40)}
 def test_forty_short_values_show_destination_and_odd_value_first_and_fold_the_rest(
     world: World,
 ) -> None:
-    params = OPTIONS | {"option_30": "no", "amount": 900, "cover": {"recipient": "Mallory"}}
+    params: dict[str, Any] = OPTIONS | {
+        "option_30": "no",
+        "amount": 900,
+        "cover": {"recipient": "Mallory"},
+    }
     card = call(**params)(world)
     shown, folded, summary = split_page(world, card)
     assert shown[:3] == ["amount", "cover · recipient", "option_30"]
@@ -136,4 +137,4 @@ def test_card_of_many_short_values_is_never_decided_in_bulk(
     card = call(**params)(world)
     waiting = WaitingCard(card.pk, card.level, card.digest, card.requested_at)
     reasons = find_individual_reasons(world.acme, [waiting], {card.pk: read_card(card)})
-    assert (FOLDED in reasons.get(card.pk, ())) == is_folded
+    assert (MARK_LABELS[FOLDED] in reasons.get(card.pk, ())) == is_folded

@@ -166,6 +166,7 @@ def test_a_recording_of_an_approved_read_is_judged_by_its_own_facts(workshop: Wo
     workshop.drive(run)
     assert replay_all().counts == Counter(equal=3)
     second = last_call(run)
+    assert second.judgment is not None
     second.judgment["facts"]["is_approved_before"] = False
     second.save(update_fields=["judgment"])
     assert replay_all().counts == Counter(equal=2, different=1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from html.parser import HTMLParser
+from typing import Any
 
 import pytest
 from django.db.models.functions import Now
@@ -61,7 +62,10 @@ def read_card_page(world: World, card: Approval) -> QuoteReader:
 def plant_request(world: World) -> Approval:
     """Plant the sign in names and values of a request, in the task, in the employee's words, and in
     an earlier denial."""
-    params = {f"{SIGN} name": WORDS, "order": {f"{SIGN} inner": [WORDS, {"a": WORDS}]}}
+    params: dict[str, Any] = {
+        f"{SIGN} name": WORDS,
+        "order": {f"{SIGN} inner": [WORDS, {"a": WORDS}]},
+    }
     params |= {f"{SIGN} {number}": f"{SIGN} {number}" for number in range(40)}
     denied = call(**params)(world)
     decisions.deny(

@@ -460,7 +460,7 @@ def find_single_host(value: Any) -> str | None:
 
 
 def _is_at_host(value: Any, host: Any) -> bool:
-    return find_single_host(value) == host.strip().lower()
+    return find_single_host(value) == str(host).strip().lower()
 
 
 _HOLDS: dict[Rule, Callable[[Any, Any], bool]] = {

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from tools.contract.destinations import is_destination
+from tools.contract.name_words import NamedThing, find_named
 
 CHANGED, CREATED, DELETED, REQUESTED = "", "created", "deleted", "requested"
 """The kinds of values: with both sides, with one, or the values of a request."""
@@ -121,13 +121,14 @@ def _has_value(target: Mapping[str, Any], value: NamedValue) -> bool:
 
 def must_be_read(value: NamedValue, kind: str) -> bool:
     """Return True if the value itself says that it must be read before approval: its name is that
-    of a destination or an amount, it may be a credential, or it empties or widens something.
+    of a destination, an amount or the like, it may be a credential, or it empties or widens
+    something.
 
     Args:
         kind: CHANGED, CREATED, DELETED or REQUESTED.
     """
     return (
-        is_destination(value.name.split(PATH_SEPARATOR))
+        any(find_named(name) != NamedThing.NOTHING for name in value.name.split(PATH_SEPARATOR))
         or _may_be_secret(value.current)
         or _is_any(value.after)
         or (kind == REQUESTED and value.after in EMPTY)
