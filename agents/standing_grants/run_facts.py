@@ -65,15 +65,15 @@ class _MessageRow(NamedTuple):
 
 
 class _Told(NamedTuple):
-    """What people told a run: messages, and the ids of the calls whose questions they answered on a
+    """The words of people to a run: messages, and the ids of the calls to which they replied on a
     page."""
 
     messages: list[_MessageRow]
-    answered: frozenset[int]
+    typed_replies: frozenset[int]
 
 
 class RunResults:
-    """What many runs have seen, each loaded once."""
+    """The facts that many runs have seen, each loaded once."""
 
     def __init__(self) -> None:
         self._loaded: dict[tuple[int, str], list[_ResultRow]] = {}
@@ -141,9 +141,9 @@ class RunResults:
             last_message: the number of the last message that counts.
             is_seen: decides whether the result of a question counts.
         """
-        messages, answered = self._get_told(run_id)
-        rows = self.list_rows(run_id, ASK) if answered else []
-        replies = (row for row in rows if row.pk in answered and is_seen(row))
+        messages, typed_replies = self._get_told(run_id)
+        rows = self.list_rows(run_id, ASK) if typed_replies else []
+        replies = (row for row in rows if row.pk in typed_replies and is_seen(row))
         return [
             *(each.text for each in messages if each.is_typed and each.number <= last_message),
             *(text for row in replies for text in read_answer(row.params, row.result)),
@@ -199,27 +199,27 @@ def _load_writes(run_ids: Collection[int]) -> Mapping[int, list[RecordedWrite]]:
 
 def _load_told(run_ids: Collection[int]) -> Mapping[int, _Told]:
     """Load what people told each run."""
-    typed, answered = _list_typed(run_ids)
+    typed, replied = _list_typed(run_ids)
     found: dict[int, list[_MessageRow]] = {pk: [] for pk in run_ids}
     rows = Message.objects.filter(run_id__in=run_ids).order_by("pk")
     columns = ("run_id", "number", "created_at", "author_id", "text")
     for run_id, number, created_at, author_id, text in rows.values_list(*columns):
         is_typed = author_id is not None and (run_id, number) in typed
         found[run_id].append(_MessageRow(number, created_at, is_typed, text))
-    return {pk: _Told(rows, answered.get(pk, frozenset())) for pk, rows in found.items()}
+    return {pk: _Told(rows, replied.get(pk, frozenset())) for pk, rows in found.items()}
 
 
 def _list_typed(
     run_ids: Collection[int],
 ) -> tuple[set[tuple[int, int]], dict[int, frozenset[int]]]:
     """List the messages that people typed on a page, as run and number, where the task is number 1,
-    and the calls whose questions they answered there, by run."""
+    and the calls to which they replied there, by run."""
     columns = ("organization_id", "origin", "parent_id", "client_request_id")
     runs = list(Run.objects.filter(pk__in=run_ids).only(*columns))
     later = Q(type=EventType.MESSAGE_ADDED, payload__typed_number__isnull=False)
     start = Q(type=EventType.RUN_STARTED, payload__is_typed=True)
-    answer = Q(type=EventType.QUESTION_ANSWERED, payload__is_typed=True)
-    events = Event.objects.filter(later | start | answer, run_id__in=run_ids).order_by()
+    reply = Q(type=EventType.QUESTION_ANSWERED, payload__is_typed=True)
+    events = Event.objects.filter(later | start | reply, run_id__in=run_ids).order_by()
     found = set(events.values_list("run_id", "type", "payload__typed_number", "payload__call_id"))
     started = {run_id for run_id, kind, *_ in found if kind == EventType.RUN_STARTED}
     by_person = find_typed_tasks(runs)
@@ -231,11 +231,11 @@ def _list_typed(
     later_numbers = {
         (run_id, number) for run_id, kind, number, _ in found if kind == EventType.MESSAGE_ADDED
     }
-    answered: defaultdict[int, set[int]] = defaultdict(set)
+    replied: defaultdict[int, set[int]] = defaultdict(set)
     for run_id, kind, _, call_id in found:
         if kind == EventType.QUESTION_ANSWERED:
-            answered[run_id].add(int(call_id))
-    return tasks | later_numbers, {pk: frozenset(calls) for pk, calls in answered.items()}
+            replied[run_id].add(int(call_id))
+    return tasks | later_numbers, {pk: frozenset(calls) for pk, calls in replied.items()}
 
 
 def _is_own_result(result: Any) -> bool:
