@@ -273,7 +273,7 @@ class TestAPageWithTheList:
         html = in_loop(watch())
         assert 'data-odd="email: different domain"' in html
         assert 'class="row level-write grouped"' in html
-        values = re.findall(r"<i>(\w+)</i>", html)
+        values = re.findall(r'<i class="field-name">(\w+)</i>', html)
         assert values == ["email", "name", "status"], "the one that differs comes first"
         assert "data-in-group" in html
         assert "data-alone" in html
