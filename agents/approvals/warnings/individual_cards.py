@@ -23,9 +23,9 @@ from agents.approvals.warnings.current_records import (
     load_record_states,
 )
 from agents.approvals.warnings.employee_words import find_imitations
+from agents.approvals.warnings.likenesses import Likenesses, find_likenesses
 from agents.approvals.warnings.reach import find_far_reaching
 from agents.approvals.warnings.restored import was_called_before_restore
-from agents.approvals.warnings.similar_names import SimilarName, find_similar_names
 from tools.contract import Level
 
 FROM_OUTSIDE = "From outside"
@@ -58,7 +58,7 @@ class _Findings:
     """Findings about many cards that need the database. They are given by card id, but `records` by
     record id."""
 
-    similar_names: Mapping[int, list[SimilarName]]
+    likenesses: Likenesses
     imitations: Mapping[int, str]
     records: Mapping[int, RecordState]
     far_reaching: Collection[int]
@@ -69,25 +69,23 @@ def find_individual_reasons(
     organization: Organization,
     cards: Collection[WaitingCard],
     readings: Mapping[int, CardReading],
-    similar_names: Mapping[int, list[SimilarName]] | None = None,
+    likenesses: Likenesses | None = None,
 ) -> dict[int, tuple[str, ...]]:
     """Find the reasons why cards of one organization are approved individually, as labels by card
     id.
 
-    Costs two queries, and at most two more: one for employees' words that are not cached, and one
-    for the number of records if a card affects more than five objects.
+    Costs three queries, and at most three more: one for employees' words that are not cached, one
+    for the number of records if a card affects more than five objects, and one for the words of
+    names if names are similar.
 
     Args:
-        similar_names: the similar names of all these cards, if they are already loaded; this saves
-            one query.
+        likenesses: the similar names and people of all these cards, if they are already loaded;
+            this saves their queries.
     """
-    if similar_names is None:
-        similar_names = find_similar_names(
-            organization.pk, {pk: each.names for pk, each in readings.items()}
-        )
+    likenesses = likenesses or find_likenesses(organization.pk, readings)
     shown = (record for reading in readings.values() for record in reading.records[:MAX_COMPARED])
     findings = _Findings(
-        similar_names=similar_names,
+        likenesses=likenesses,
         imitations=find_imitations(organization.pk, {card.pk: card.digest for card in cards}),
         records=load_record_states(organization.pk, shown),
         far_reaching=find_far_reaching(organization, readings),
@@ -102,10 +100,14 @@ def find_individual_reasons(
 
 
 def _list_reasons(card: WaitingCard, reading: CardReading, findings: _Findings) -> Iterator[str]:
+    likenesses = findings.likenesses
     more = {
-        NAME: [each.name for each in findings.similar_names.get(card.pk, ())],
+        NAME: [each.name for each in likenesses.names.get(card.pk, ())],
         IMITATION: [findings.imitations[card.pk]] if card.pk in findings.imitations else [],
-        LIKENESS: find_contact_likeness(reading.records, findings.records),
+        LIKENESS: [
+            *find_contact_likeness(reading.records, findings.records),
+            *likenesses.people.get(card.pk, ()),
+        ],
     }
     yield from (warning.label for warning in add_details(reading.warnings, more))
     if reading.has_outside_destination:

@@ -24,10 +24,11 @@ from agents.approvals.warnings.current_records import (
 )
 from agents.approvals.warnings.done_already import DoneAlready, find_done
 from agents.approvals.warnings.imitations import find_imitation
+from agents.approvals.warnings.likenesses import Likenesses, find_likenesses
 from agents.approvals.warnings.new_contacts import NewContacts, find_new_contacts
 from agents.approvals.warnings.reach import count_objects
 from agents.approvals.warnings.same_targets import SameTargetCard, find_same_target_cards
-from agents.approvals.warnings.similar_names import SimilarName, find_similar_names
+from agents.approvals.warnings.similar_names import SimilarName
 from agents.approvals.warnings.stale_targets import find_staleness
 from agents.runs.models import Approval
 
@@ -66,16 +67,15 @@ class CardFacts:
     card id, but claims by call id."""
 
     cards: Collection[int]
-    similar_names: Mapping[int, list[SimilarName]]
+    likenesses: Likenesses
     claims: Mapping[int, Claim]
 
 
 def load_facts(organization_id: int, readings: Mapping[int, CardReading]) -> CardFacts:
-    """Load the facts about the cards with these readings, in two queries."""
-    names = find_similar_names(
-        organization_id, {pk: reading.names for pk, reading in readings.items()}
-    )
-    return CardFacts(readings.keys(), names, find_claims(organization_id))
+    """Load the facts about the cards with these readings, in three queries, and one more if names
+    are similar."""
+    likenesses = find_likenesses(organization_id, readings)
+    return CardFacts(readings.keys(), likenesses, find_claims(organization_id))
 
 
 def load_surroundings(
@@ -106,9 +106,12 @@ def load_surroundings(
             warnings=_merge_card_warnings(
                 card,
                 words.get(card.pk, ""),
-                find_contact_likeness(readings[card.pk].records, records),
+                [
+                    *find_contact_likeness(readings[card.pk].records, records),
+                    *facts.likenesses.people.get(card.pk, ()),
+                ],
             ),
-            similar_names=facts.similar_names.get(card.pk, []),
+            similar_names=facts.likenesses.names.get(card.pk, []),
             new_contacts=find_new_contacts(card),
             same_target_cards=same_targets.get(card.pk, []),
             staleness=staleness[card.pk],

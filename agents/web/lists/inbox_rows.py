@@ -207,7 +207,7 @@ def _load(
     ]
     readings = read_cards(organization.pk, {card.pk: card.digest for card in approvals})
     facts = load_facts(organization.pk, readings)
-    reasons = find_individual_reasons(organization, approvals, readings, facts.similar_names)
+    reasons = find_individual_reasons(organization, approvals, readings, facts.likenesses)
     toolbox = load_toolbox(organization.pk)
     claims = {call_id: each.user.get_username() for call_id, each in facts.claims.items()}
     voters = list_voters(organization.pk) if any(card.has_votes for card in cards) else {}
