@@ -69,7 +69,7 @@ def test_one_more_word_makes_a_target_similar_but_not_a_value(world: World, name
         (("Invoice 1041",), "Invoice 1042"),
         (("Ann",), "Anna"),
         (("Team Blue A",), "Team Blue B"),
-        (("Meridian North", "Meridian West"), "Meridian East"),
+        (("Meridian Nord", "Meridian West"), "Meridian East"),
         (("Acme EU", "Acme US"), "Acme UK"),
         (("Maria Thompson",), "Maria Rodriguez"),
     ],

@@ -20,9 +20,11 @@ for a syllable or a word, or where most names are short."""
 SHORTEST_STEM = 4
 LONGEST_ENDING = 4
 """The most letters of a short last word, such as a legal form."""
+LONGEST_CODE = 3
+"""The most letters of a word that is too short to be compared letter by letter, such as `EU`."""
 MOST_ENDINGS = 3
 """The most last words, of both together, in which two names with the same stem differ."""
-_COUNTER = re.compile(r".*\d.*|.|[ivxlc]{1,4}", re.DOTALL)
+_COUNTER = re.compile(r".*\d.*|.|[ivxlc]{1,4}", re.DOTALL | re.IGNORECASE)
 """A word that counts: one with a digit, a single letter, a Roman numeral."""
 
 
@@ -63,8 +65,8 @@ class NameDifference(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def split_words(name: str) -> tuple[str, ...]:
-    """Split a name at spaces and punctuation, with plain characters in lower case."""
-    plain = unicodedata.normalize("NFKD", fold_characters(name)).casefold()
+    """Split a name at spaces and punctuation, with plain characters."""
+    plain = unicodedata.normalize("NFKD", fold_characters(name))
     return tuple(
         "".join(" " if unicodedata.category(char)[0] in "PZ" else char for char in plain).split()
     )
@@ -120,12 +122,13 @@ def compare_words(one: str, other: str) -> NameDifference:
 
 
 def is_one_letter_apart(one: str, other: str) -> bool:
-    """Return True if the looks of two names differ in one letter; a difference between two numbers,
-    as in a series, does not count."""
+    """Return True if the looks of two names differ in one letter; a difference between two short
+    words or two numbers, as in a series, does not count."""
     look, near = compute_look(one), compute_look(other)
     if look == near or not (can_be_near(look) and can_be_near(near) and is_one_apart(look, near)):
         return False
-    return not is_series(compare_words(one, other))
+    difference = compare_words(one, other)
+    return not (is_series(difference) or is_between_codes(difference))
 
 
 def is_series(difference: NameDifference) -> bool:
@@ -134,10 +137,19 @@ def is_series(difference: NameDifference) -> bool:
     return bool(difference.one and difference.other) and all(map(_COUNTER.fullmatch, words))
 
 
-def _count_same(one: tuple[str, ...], other: tuple[str, ...]) -> int:
-    """Count the first words with the same look."""
-    pairs = zip(one, other, strict=False)
-    return next(
-        (at for at, (a, b) in enumerate(pairs) if a != b and compute_look(a) != compute_look(b)),
-        min(len(one), len(other)),
+def is_between_codes(difference: NameDifference) -> bool:
+    """Return True if the names differ in one short word, such as `Acme EU` and `Acme UK`."""
+    return difference.is_one_word and all(
+        len(word) <= LONGEST_CODE for word in (*difference.one, *difference.other)
     )
+
+
+def _count_same(one: tuple[str, ...], other: tuple[str, ...]) -> int:
+    """Count the first words that are the same or have the same look."""
+    pairs = enumerate(zip(one, other, strict=False))
+    differ = (
+        at
+        for at, (a, b) in pairs
+        if a.casefold() != b.casefold() and compute_look(a) != compute_look(b)
+    )
+    return next(differ, min(len(one), len(other)))

@@ -35,13 +35,14 @@ class NameWords:
 
     def is_common(self, word: str) -> bool:
         """Return True if several names have this word."""
-        return self.words[word] >= COMMON
+        return self.words[word.casefold()] >= COMMON
 
     def is_ending(self, word: str) -> bool:
         """Return True if the word ends names without distinguishing them, as legal forms do.
 
         A word that few names end with counts as one if it is short.
         """
+        word = word.casefold()
         count = self.endings[word]
         if count < COMMON:
             return len(word) <= LONGEST_ENDING
@@ -51,9 +52,8 @@ class NameWords:
 def count_words(names: Iterable[str]) -> NameWords:
     """Count the words of different names."""
     counts, endings = NameWords(), defaultdict[tuple[str, ...], list[str]](list)
-    for words in {split_words(name) for name in names}:
-        for word in set(words):
-            counts.words[word] += 1
+    for words in {split_words(name.casefold()) for name in names}:
+        counts.words.update(set(words))
         if len(words) > 1:
             endings[words[:-1]].append(words[-1])
     for found in endings.values():

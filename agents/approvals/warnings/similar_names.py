@@ -17,12 +17,12 @@ from tools.contract.look_alikes import compute_look, is_one_apart
 from tools.contract.name_likeness import (
     MOST_ENDINGS,
     SHORTEST_STEM,
-    NameDifference,
     NameKeys,
     can_be_near,
     compare_words,
     compute_keys,
     compute_stem,
+    is_one_letter_apart,
     is_series,
     list_keys,
 )
@@ -192,7 +192,7 @@ def _find_near(one: NameOnCard, rows: Sequence[RecordName], known: _KnownNames) 
     """Find the first name that differs from a value in one letter or in its last words."""
     others = []
     for row in rows:
-        if _is_near(one, row) and _is_unusual(compare_words(one.value, row.name), known):
+        if _is_near(one, row, known):
             return row.name
         if row.stem in (one.look, compute_stem(one.value)) or row.look == compute_stem(one.value):
             others.append(row.name)
@@ -200,15 +200,12 @@ def _find_near(one: NameOnCard, rows: Sequence[RecordName], known: _KnownNames) 
     return alike[0] if 0 < len(alike) < LARGEST_SERIES else ""
 
 
-def _is_near(one: NameOnCard, row: RecordName) -> bool:
-    return can_be_near(one.look) and can_be_near(row.look) and is_one_apart(one.look, row.look)
-
-
-def _is_unusual(difference: NameDifference, known: _KnownNames) -> bool:
-    """Return True if the difference in one letter is neither a step in a series, nor between two
-    words that are common in the organization's names."""
-    if is_series(difference):
+def _is_near(one: NameOnCard, row: RecordName, known: _KnownNames) -> bool:
+    """Return True if a value and a name differ in one letter, but not between two words that are
+    common in the organization's names."""
+    if not is_one_apart(one.look, row.look) or not is_one_letter_apart(one.value, row.name):
         return False
+    difference = compare_words(one.value, row.name)
     words = (*difference.one, *difference.other)
     return not (difference.is_one_word and all(map(known.words.is_common, words)))
 
