@@ -229,9 +229,9 @@ def test_the_number_of_queries_is_independent_of_the_number_of_cards(world: Worl
         return [query["sql"] for query in queries]
 
     cards = list(Approval.objects.select_related("tool_call").order_by("pk"))
-    assert len(count(cards[1])) == len(count(*cards)) == 5
+    assert len(count(cards[1])) == len(count(*cards)) == 6
     warm = count(*cards)
-    assert len(warm) == 3
+    assert len(warm) == 4
     assert not [sql for sql in warm if "preview" in sql], (
         "content that is cached is not loaded again"
     )

@@ -12,7 +12,12 @@ from typing import Any
 from tools.caches import cache_by_text
 from tools.contract.accounts import find_accounts
 from tools.contract.host_endings import ENDINGS
-from tools.contract.look_alikes import fold_characters, reduce_to_look
+from tools.contract.look_alikes import (
+    fold_characters,
+    is_one_apart,
+    reduce_to_look,
+    simplify_look,
+)
 from tools.contract.name_words import (
     FILE_WORDS,
     HOST_WORDS,
@@ -255,26 +260,8 @@ def describe_likeness(value: str, other: str, *, is_number: bool = False) -> str
     one, two = value.casefold(), other.casefold()
     if one == two or min(len(one), len(two)) < MIN_LENGTH_TO_COMPARE:
         return ""
-    if reduce_to_look(value) == reduce_to_look(other):
+    if simplify_look(reduce_to_look(value)) == simplify_look(reduce_to_look(other)):
         return "looks like, but is not,"
     if not is_number and _DIGITS.sub("", one) == _DIGITS.sub("", two):
         return ""
-    return "differs by one character from" if _is_one_apart(one, two) else ""
-
-
-def _is_one_apart(one: str, two: str) -> bool:
-    """Return True if one insertion, deletion, replacement or swap of neighbors makes the texts the
-    same."""
-    short, long = sorted((one, two), key=len)
-    if len(long) - len(short) > 1:
-        return False
-    start = next(
-        (at for at, (a, b) in enumerate(zip(short, long, strict=False)) if a != b), len(short)
-    )
-    if len(long) > len(short):
-        return short[start:] == long[start + 1 :]
-    is_swapped = (
-        short[start : start + 2] == long[start : start + 2][::-1]
-        and short[start + 2 :] == long[start + 2 :]
-    )
-    return short[start + 1 :] == long[start + 1 :] or is_swapped
+    return "differs by one character from" if is_one_apart(one, two) else ""

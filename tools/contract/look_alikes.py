@@ -26,6 +26,9 @@ _LEET_IN_WORD = re.compile(rf"(?<=[^\W\d_])[{''.join(LEET)}](?=[^\W\d_])")
 ALIKE_IN_NAMES = str.maketrans({"I": "l", "1": "l", "|": "l", "0": "o", "O": "o"})
 SHORTEST_JOINED = 6
 LONGEST_LOOK = 100
+_LOWEST_ACCENT = 200
+"""The lowest combining class of marks above and below letters, such as accents. Vowel signs and
+tone marks of other scripts have lower ones, and distinguish words."""
 
 
 def fold_characters(text: str) -> str:
@@ -83,4 +86,30 @@ def reduce_to_joined_look(text: str) -> str:
 @cache_by_text
 def compute_look(name: str) -> str:
     """Compute the stored look of a name; names that readers can confuse have the same look."""
-    return reduce_to_joined_look(name)[:LONGEST_LOOK]
+    return simplify_look(reduce_to_joined_look(name))[:LONGEST_LOOK]
+
+
+def simplify_look(look: str) -> str:
+    """Remove accents from a look, and replace `cl`, which can be read as `d`."""
+    if not look.isascii():
+        plain = unicodedata.normalize("NFKD", look)
+        look = "".join(char for char in plain if unicodedata.combining(char) < _LOWEST_ACCENT)
+    return look.replace("cl", "d")
+
+
+def is_one_apart(one: str, two: str) -> bool:
+    """Return True if one insertion, deletion, replacement or swap of neighbors makes the texts the
+    same."""
+    short, long = sorted((one, two), key=len)
+    if len(long) - len(short) > 1:
+        return False
+    start = next(
+        (at for at, (a, b) in enumerate(zip(short, long, strict=False)) if a != b), len(short)
+    )
+    if len(long) > len(short):
+        return short[start:] == long[start + 1 :]
+    is_swapped = (
+        short[start : start + 2] == long[start : start + 2][::-1]
+        and short[start + 2 :] == long[start + 2 :]
+    )
+    return short[start + 1 :] == long[start + 1 :] or is_swapped

@@ -10,7 +10,7 @@ from tools.contract import Target
 from tools.office.demo_companies import add_demo_companies
 from tools.office.records import changes, csv_export, csv_import, lists
 from tools.office.records.fields import RecordFields
-from tools.office.records.models import Draft, RecordChange, Status
+from tools.office.records.models import NAME_KEYS, Draft, RecordChange, Status
 from tools.office.records.queries import get_records
 from tools.registries.records import RecordLists, RecordStore, RecordTransfer
 
@@ -76,4 +76,5 @@ RECORDS = RecordStore(
     update_record=update_record,
     add_demo_companies=add_demo_companies,
     tool_family="data",
+    name_keys=NAME_KEYS,
 )

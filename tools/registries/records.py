@@ -130,6 +130,8 @@ class RecordStore:
         add_demo_companies: adds the demo's missing companies and returns their number.
         tool_family: the family of the tools whose targets are records: the first part of their
             names.
+        name_keys: the expressions of the keys by which similar names are found, by the fields of
+            `NameKeys`; each has an index.
     """
 
     get_records: Callable[[int], QuerySet[Any]]
@@ -143,6 +145,7 @@ class RecordStore:
     update_record: Callable[[int, Target, str], None]
     add_demo_companies: Callable[[int], int]
     tool_family: str
+    name_keys: Mapping[str, Any]
 
 
 RECORD_STORE = Registry[RecordStore]("records")

@@ -40,6 +40,7 @@ from agents.approvals.warnings.reach import find_far_reaching
 from agents.approvals.warnings.restored import RESTORED_SINCE, was_called_before_restore
 from agents.approvals.warnings.same_targets import SameTargetCard, find_same_target_cards
 from agents.approvals.warnings.similar_names import SimilarName, find_similar_names
+from agents.approvals.warnings.similar_people import find_similar_people
 from agents.runs.models import Approval, ApprovalKind, ApprovalStatus
 from tools.contract import Level
 
@@ -130,6 +131,7 @@ class CardFacts:
 
     Attributes:
         cards: the cards that the facts cover.
+        similar_names, similar_people: the values that resemble the name of a record, or a member.
         imitations: the employee's words that imitate Gadget.
         records: the affected records, of each card at least the first 50.
         same_targets: other open cards that affect the same targets; not loaded for lists.
@@ -140,6 +142,7 @@ class CardFacts:
 
     cards: Collection[int]
     similar_names: Mapping[int, list[SimilarName]] = field(default_factory=dict)
+    similar_people: Mapping[int, list[str]] = field(default_factory=dict)
     new_contacts: Mapping[int, NewContacts] = field(default_factory=dict)
     imitations: Mapping[int, str] = field(default_factory=dict)
     records: Mapping[int, RecordState] = field(default_factory=dict)
@@ -169,6 +172,7 @@ def load_facts(
         similar_names=find_similar_names(
             organization.pk, {pk: each.names for pk, each in readings.items()}
         ),
+        similar_people=find_similar_people(organization.pk, readings),
         new_contacts=find_new_contacts(organization.pk, contacts),
         imitations=find_imitations(organization.pk, {card.pk: card.digest for card in cards}),
         records=load_record_states(organization.pk, shown),
@@ -252,7 +256,10 @@ def _list_marks(
                 for each in facts.similar_names.get(card.pk, ())
             ],
             IMITATION: [f"the employee’s words: {quote_excerpt(words)}"] if words else [],
-            LIKENESS: [text for text in likeness if text.removesuffix(IN_RECORD) not in told],
+            LIKENESS: [
+                *(text for text in likeness if text.removesuffix(IN_RECORD) not in told),
+                *facts.similar_people.get(card.pk, ()),
+            ],
         },
     )
     if new := facts.new_contacts.get(card.pk):

@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db.models import Min
 
+from agents.approvals.warnings.name_words import NameWords, load_name_words
 from agents.platform.queries.one_of_texts import IsOneOfTexts
-from tools.contract.look_alikes import compute_look
+from tools.contract.look_alikes import compute_look, is_one_apart
+from tools.contract.name_likeness import (
+    MOST_ENDINGS,
+    SHORTEST_STEM,
+    NameKeys,
+    can_be_near,
+    compare_words,
+    compute_keys,
+    compute_stem,
+    is_one_letter_apart,
+    is_series,
+    list_keys,
+)
 from tools.registries.records import RECORD_STORE
 
 MAX_NAME_LENGTH = 200
@@ -21,15 +36,35 @@ MAX_SIMILAR = 5
 MAX_LOOKS, MAX_NAMES = 10_000, 20_000
 """The most looks in one query, because databases limit a query's size, and the most names in the
 query's result."""
+LARGEST_SERIES = 2
+"""The most names of one stem, the card's included, that are similar; of more, each is ordinary."""
+_PART_OF_ADDRESS = re.compile(r"\w[.@/]\w")
+LOOK, STEM = "look", "stem"
+Keys = frozenset[tuple[str, str]]
 
 
 @dataclass(frozen=True)
 class SimilarName:
-    """A value on a card, and the name of a record that looks the same but is spelled
-    differently."""
+    """A value on a card, and the name of a record that looks the same or almost the same but is
+    spelled differently."""
 
     value: str
     name: str
+
+
+class NameOnCard(NamedTuple):
+    """A value on a card that could be taken for a name.
+
+    Attributes:
+        look: the text that all lookalike spellings share.
+        keys: the keys of records with similar names, by the name of the column or expression.
+        is_label: True for the label of a target, which is a name for certain.
+    """
+
+    value: str
+    look: str
+    keys: Keys
+    is_label: bool
 
 
 @dataclass(frozen=True)
@@ -37,56 +72,167 @@ class CardNames:
     """The values on a card that could be taken for a name.
 
     Attributes:
-        looks: each value with its look, which is the text that all lookalike spellings share.
+        names: the values; none of them twice.
         own_id: the id of the card's only target, because a card that renames a record must not warn
             of the record's current name.
     """
 
-    looks: tuple[tuple[str, str], ...] = ()
+    names: tuple[NameOnCard, ...] = ()
     own_id: str = ""
+
+
+class RecordName(NamedTuple):
+    """The name of a record, its stored looks, and the id of the first record with this name."""
+
+    name: str
+    look: str
+    stem: str
+    pk: int
+
+
+@dataclass
+class _KnownNames:
+    """The names of records that may be similar to those on cards, by the keys that were looked
+    for."""
+
+    organization_id: int
+    by_key: dict[tuple[str, str], list[RecordName]]
+
+    @cached_property
+    def words(self) -> NameWords:
+        """The words of the organization's names, which are loaded only if names are similar."""
+        return load_name_words(self.organization_id)
+
+    def add(self, row: RecordName) -> None:
+        parts = zip(NameKeys._fields, compute_keys(row.look), strict=True)
+        for key in ((LOOK, row.look), (STEM, row.stem), *parts):
+            if (rows := self.by_key.get(key)) is not None:
+                rows.append(row)
+
+    def find(self, keys: Keys, own_id: str) -> list[RecordName]:
+        """Find the records with one of the keys, each name once, by id; but not the own record."""
+        found = {row for key in keys for row in self.by_key[key] if str(row.pk) != own_id}
+        return sorted(found, key=lambda row: row.pk)
 
 
 def read_names(targets: Sequence[Mapping[str, Any]], params: Mapping[str, Any]) -> CardNames:
     """From a card's targets and params, read at most 250 values that could be taken for a name."""
+    labels = {str(target.get("label", "")) for target in targets}
     values = dict.fromkeys(islice(_list_values(targets, params), MAX_VALUES))
-    looks = tuple(
-        (value, look) for value in values if len(look := compute_look(value)) >= MIN_LOOK_LENGTH
+    names = tuple(
+        NameOnCard(value, look, _compute_keys(value, look, value in labels), value in labels)
+        for value in values
+        if len(look := compute_look(value)) >= MIN_LOOK_LENGTH
     )
-    return CardNames(looks, str(targets[0].get("id")) if len(targets) == 1 else "")
+    return CardNames(names, str(targets[0].get("id")) if len(targets) == 1 else "")
 
 
 def find_similar_names(
     organization_id: int, names: Mapping[int, CardNames]
 ) -> dict[int, list[SimilarName]]:
     """Find at most 5 similar names for each card, by card id, with one query per 10,000 different
-    looks."""
-    looks = list(dict.fromkeys(look for card in names.values() for _, look in card.looks))
-    named: dict[str, list[tuple[int, str]]] = {}
-    for start in range(0, len(looks), MAX_LOOKS):
-        for name, look, pk in _load_names(organization_id, looks[start : start + MAX_LOOKS]):
-            named.setdefault(look, []).append((pk, name))
+    keys, and one more if names differ in a letter or in their last words."""
+    keys = {key for card in names.values() for one in card.names for key in one.keys}
+    known = _KnownNames(organization_id, {key: [] for key in keys})
+    texts: dict[str, list[str]] = {}
+    for kind, text in sorted(keys):
+        texts.setdefault(kind, []).append(text)
+    for row in _load_names(organization_id, texts):
+        known.add(row)
     found = {
-        pk: list(islice(_compare_names(card, named), MAX_SIMILAR)) for pk, card in names.items()
+        pk: list(islice(_compare_names(card, known), MAX_SIMILAR)) for pk, card in names.items()
     }
     return {pk: similar for pk, similar in found.items() if similar}
 
 
-def _load_names(organization_id: int, looks: list[str]) -> Iterator[tuple[str, str, int]]:
-    """Load the names of records that have these looks. Each name comes with the id of only one
+def _load_names(organization_id: int, keys: Mapping[str, list[str]]) -> Iterator[RecordName]:
+    """Load the names of records that have these keys. Each name comes with the id of only one
     record, because thousands of records can share a name."""
-    alike = RECORD_STORE.get().get_records(organization_id).filter(IsOneOfTexts("look", looks))
-    rows = alike.values_list("name", "look").annotate(first=Min("pk")).order_by("first")
-    return iter(rows[:MAX_NAMES])
+    store = RECORD_STORE.get()
+    longest = max(map(len, keys.values()), default=0)
+    own = store.get_records(organization_id).order_by().values_list("name", LOOK, STEM)
+    for start in range(0, longest, MAX_LOOKS):
+        parts = [
+            own.filter(IsOneOfTexts(store.name_keys.get(kind, kind), part)).annotate(
+                first=Min("pk")
+            )
+            for kind, texts in keys.items()
+            if (part := texts[start : start + MAX_LOOKS])
+        ]
+        rows = parts[0].union(*parts[1:]).order_by("first")
+        yield from (RecordName(*row) for row in rows[:MAX_NAMES])
 
 
-def _compare_names(
-    card: CardNames, named: Mapping[str, list[tuple[int, str]]]
-) -> Iterator[SimilarName]:
-    for value, look in card.looks:
-        for pk, name in named.get(look, ()):
-            if name.casefold() != value.casefold() and str(pk) != card.own_id:
-                yield SimilarName(value, name)
-                break
+def _compute_keys(value: str, look: str, is_label: bool) -> Keys:
+    """Compute the keys of the records whose names a value may resemble."""
+    keys = {(LOOK, look)}
+    if not is_label and value.islower() and value.isascii() and " " not in value:
+        return frozenset(keys)  # a plain word, as most options are
+    stem = compute_stem(value)
+    keys |= {(LOOK, stem), (STEM, stem), (STEM, look)}
+    if can_be_near(look):
+        keys.update(part for each in list_keys(look) for part in each._asdict().items())
+    return frozenset(keys)
+
+
+def _compare_names(card: CardNames, known: _KnownNames) -> Iterator[SimilarName]:
+    for one in card.names:
+        rows = [
+            row
+            for row in known.find(one.keys, card.own_id)
+            if row.name.casefold() != one.value.casefold()
+        ]
+        same = next((row.name for row in rows if row.look == one.look), None)
+        name = same or _find_near(one, rows, known)
+        if name:
+            yield SimilarName(one.value, name)
+
+
+def _find_near(one: NameOnCard, rows: Sequence[RecordName], known: _KnownNames) -> str:
+    """Find the first name that differs from a value in one letter or in its last words."""
+    others = []
+    for row in rows:
+        if _is_near(one, row, known):
+            return row.name
+        if row.stem in (one.look, compute_stem(one.value)) or row.look == compute_stem(one.value):
+            others.append(row.name)
+    alike = [name for name in others if _differs_in_ending(one, name, known)]
+    return alike[0] if 0 < len(alike) < LARGEST_SERIES else ""
+
+
+def _is_near(one: NameOnCard, row: RecordName, known: _KnownNames) -> bool:
+    """Return True if a value and a name differ in one letter, but not between two words that are
+    common in the organization's names."""
+    if not is_one_apart(one.look, row.look) or not is_one_letter_apart(one.value, row.name):
+        return False
+    difference = compare_words(one.value, row.name)
+    words = (*difference.one, *difference.other)
+    return not (difference.is_one_word and all(map(known.words.is_common, words)))
+
+
+def _differs_in_ending(one: NameOnCard, name: str, known: _KnownNames) -> bool:
+    """Return True if a value and a name differ only in last words that do not distinguish names.
+
+    A word more counts only where the value is a name for certain, or is short and no number.
+    """
+    difference = compare_words(one.value, name)
+    longest = max(difference.one, difference.other, key=len)
+    stem = compute_look(" ".join(difference.stem))
+    if (
+        not difference.is_at_end
+        or len(stem) < SHORTEST_STEM
+        or len(difference.one) + len(difference.other) > MOST_ENDINGS
+        or is_series(difference)
+    ):
+        return False
+    words = (*difference.one, *difference.other)
+    if difference.one and difference.other:
+        return all(map(known.words.is_ending, words))
+    if one.is_label and len(longest) == 1:
+        return True
+    return not _PART_OF_ADDRESS.search(one.value) and all(
+        word.isalpha() and known.words.is_ending(word) for word in words
+    )
 
 
 def _list_values(targets: Sequence[Mapping[str, Any]], params: Mapping[str, Any]) -> Iterator[str]:

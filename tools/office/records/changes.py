@@ -10,6 +10,7 @@ from django.db.models.functions import Now
 
 from tools.contract import ErrorCode, Target, ToolError, canonical_json
 from tools.contract.look_alikes import compute_look
+from tools.contract.name_likeness import compute_stem
 from tools.office.records.models import ListEntry, Record, RecordChange, RecordList
 from tools.office.records.queries import build_missing_error, get_records, lock_records
 
@@ -90,6 +91,7 @@ def update_records(organization_id: int, targets: Sequence[Target], author: Chan
             values.update(version=F("version") + 1, updated_at=Now())
             if "name" in values:
                 values["look"] = compute_look(values["name"])
+                values["stem"] = compute_stem(values["name"])
             get_records(organization_id).filter(pk__in=ids).update(**values)
         _record_changes({pk: record.version + 1 for pk, record in locked.items()}, targets, author)
 

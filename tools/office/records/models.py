@@ -7,10 +7,24 @@ from django.db.models import F, Func, IntegerField, Q
 from django.db.models.functions import Lower, Now
 
 from tools.contract.look_alikes import LONGEST_LOOK, compute_look
+from tools.contract.name_likeness import NameKeys, compute_stem
 
 SCORE_OR_LESS = "COALESCE(%(expressions)s, -1)"
 """The sort key of scores, by which records without a score come below a score of 0. With a
 parameter in place of -1, the expression would not match the index."""
+_THIRD, _MOST = "((LENGTH(%(expressions)s) - 1) / 3)", "(LENGTH(%(expressions)s) * 2 / 3)"
+NAME_KEYS = {
+    name: Func("look", template=f"({template})", output_field=models.TextField())
+    for name, template in NameKeys(
+        start=f"SUBSTR(%(expressions)s, 1, {_MOST})",
+        end=f"SUBSTR(%(expressions)s, LENGTH(%(expressions)s) + 1 - {_MOST})",
+        edges=f"SUBSTR(%(expressions)s, 1, {_THIRD})"
+        f" || SUBSTR(%(expressions)s, LENGTH(%(expressions)s) + 1 - {_THIRD})",
+    )
+    ._asdict()
+    .items()
+}
+"""Expressions for the keys of a look, as `name_likeness.py` computes them; each has an index."""
 
 
 class Status(models.TextChoices):
@@ -33,10 +47,18 @@ else:
 class LookField(TextColumn):
     """The look of the record's name, set by every save; an `update(name=…)` must set it, too."""
 
+    compute = staticmethod(compute_look)
+
     def pre_save(self, model_instance: models.Model, add: bool) -> str:
-        look = compute_look(str(getattr(model_instance, "name", "")))
+        look = self.compute(str(getattr(model_instance, "name", "")))
         setattr(model_instance, self.attname, look)
         return look
+
+
+class StemField(LookField):
+    """The look of the record's name without its last words, set like the look."""
+
+    compute = staticmethod(compute_stem)
 
 
 class Record(models.Model):
@@ -47,6 +69,7 @@ class Record(models.Model):
     )
     name = models.CharField(max_length=200)
     look = LookField(max_length=LONGEST_LOOK, blank=True, default="", editable=False)
+    stem = StemField(max_length=LONGEST_LOOK, blank=True, default="", db_default="", editable=False)
     region = models.CharField(max_length=50, blank=True, default="")
     category = models.CharField(max_length=80, blank=True, default="")
     status = models.CharField(max_length=10, choices=Status.choices, default=Status.ACTIVE)
@@ -72,6 +95,10 @@ class Record(models.Model):
         indexes = (
             models.Index(fields=("organization", "name", "id"), name="record_name"),
             models.Index(fields=("organization", "look"), name="record_look"),
+            models.Index(fields=("organization", "stem"), name="record_stem"),
+            models.Index(F("organization"), NAME_KEYS["start"], name="record_look_start"),
+            models.Index(F("organization"), NAME_KEYS["end"], name="record_look_end"),
+            models.Index(F("organization"), NAME_KEYS["edges"], name="record_look_edges"),
             models.Index(F("organization"), Lower("email"), name="record_email"),
             models.Index(F("organization"), Lower("domain"), name="record_domain"),
             models.Index(

@@ -1,0 +1,69 @@
+"""The words of an organization's names: they tell legal forms and ordinary words from what
+distinguishes names."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from tools.contract.name_likeness import LONGEST_ENDING, split_words
+from tools.registries.records import RECORD_STORE
+
+MAX_READ = 1_000
+"""The number of names that are read, beginning with the oldest records."""
+COMMON = 3
+"""The number of names that make a word a common one."""
+MOST_DISTINGUISHED = 0.2
+"""The largest share of an ending's names that may differ from another name only in their ending; an
+ending with a larger share distinguishes names, as surnames do."""
+
+
+@dataclass
+class NameWords:
+    """Counts of words and of last words in names.
+
+    Attributes:
+        words: the number of names with each word.
+        endings: the number of names with each last word.
+        distinguishing: the number of these names that would be equal to another name without it.
+    """
+
+    words: Counter[str] = field(default_factory=Counter)
+    endings: Counter[str] = field(default_factory=Counter)
+    distinguishing: Counter[str] = field(default_factory=Counter)
+
+    def is_common(self, word: str) -> bool:
+        """Return True if several names have this word."""
+        return self.words[word.casefold()] >= COMMON
+
+    def is_ending(self, word: str) -> bool:
+        """Return True if the word ends names without distinguishing them, as legal forms do.
+
+        A word that few names end with counts as one if it is short.
+        """
+        word = word.casefold()
+        count = self.endings[word]
+        if count < COMMON:
+            return len(word) <= LONGEST_ENDING
+        return self.distinguishing[word] <= count * MOST_DISTINGUISHED
+
+
+def count_words(names: Iterable[str]) -> NameWords:
+    """Count the words of different names."""
+    counts, endings = NameWords(), defaultdict[tuple[str, ...], list[str]](list)
+    for words in {split_words(name.casefold()) for name in names}:
+        counts.words.update(set(words))
+        if len(words) > 1:
+            endings[words[:-1]].append(words[-1])
+    for found in endings.values():
+        counts.endings.update(found)
+        if len(found) > 1:
+            counts.distinguishing.update(found)
+    return counts
+
+
+def load_name_words(organization_id: int) -> NameWords:
+    """Count the words of the organization's oldest names, with one query."""
+    records = RECORD_STORE.get().get_records(organization_id).order_by("pk")
+    return count_words(records.values_list("name", flat=True)[:MAX_READ])

@@ -1,0 +1,111 @@
+"""Find values on a card that resemble the name or the address of a member of the organization."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from agents.accounts.models import Membership
+from agents.approvals.warnings.card_reading import CardReading
+from agents.approvals.warnings.similar_names import NameOnCard
+from tools.contract.contacts import EMAIL, HANDLE, RECIPIENT, Contact, describe_likeness
+from tools.contract.look_alikes import compute_look
+from tools.contract.name_likeness import (
+    SHORTEST_NEAR,
+    NameKeys,
+    compute_keys,
+    is_one_letter_apart,
+)
+
+MAX_MEMBERS = 2_000
+MAX_SIMILAR = 5
+A_MEMBER = ", a member"
+
+
+class _Member(NamedTuple):
+    name: str
+    username: str
+    email: str
+
+
+class _Members:
+    """The members of an organization, and their names by the keys of their looks."""
+
+    def __init__(self, members: Sequence[_Member]) -> None:
+        self.members = members
+        self.known = {text.casefold() for member in members for text in member if text}
+        self.by_key: dict[tuple[str, str], set[str]] = {}
+        for name in {member.name for member in members if member.name}:
+            look = compute_look(name)
+            parts = zip(NameKeys._fields, compute_keys(look), strict=True)
+            for key in (("look", look), *parts):
+                self.by_key.setdefault(key, set()).add(name)
+
+    def describe_name(self, one: NameOnCard) -> Iterator[str]:
+        """Describe the members' names that a value resembles."""
+        if one.value.casefold() in self.known:
+            return
+        for name in sorted({name for key in one.keys for name in self.by_key.get(key, ())}):
+            if compute_look(name) == one.look:
+                yield f"{one.value} looks like, but is not, {name}{A_MEMBER}"
+            elif is_one_letter_apart(one.value, name):
+                yield f"{one.value} differs by one character from {name}{A_MEMBER}"
+
+    def describe_contact(self, contact: Contact) -> Iterator[str]:
+        """Describe the members' addresses or user names that a contact resembles."""
+        value = contact.value.removeprefix("@")
+        if value.casefold() in self.known:
+            return
+        for member in self.members:
+            other = member.email if contact.kind == EMAIL else member.username
+            if other and _is_alike(contact.kind, value, other):
+                yield f"{value} {describe_likeness(value, other)} {other}{A_MEMBER}"
+
+
+def find_similar_people(
+    organization_id: int, readings: Mapping[int, CardReading]
+) -> dict[int, list[str]]:
+    """Describe at most 5 values of each card that resemble a member, by card id, with one query if
+    any of the cards has a value that could be a name or an address."""
+    if not any(reading.names.names or reading.contacts for reading in readings.values()):
+        return {}
+    members = _Members(_load_members(organization_id))
+    found = {
+        pk: list(dict.fromkeys(_describe(reading, members)))[:MAX_SIMILAR]
+        for pk, reading in readings.items()
+    }
+    return {pk: likeness for pk, likeness in found.items() if likeness}
+
+
+def _load_members(organization_id: int) -> list[_Member]:
+    rows = Membership.objects.filter(organization_id=organization_id).order_by("pk")
+    columns = (
+        "user__first_name",
+        "user__last_name",
+        "user__username",
+        "user__email",
+    )
+    return [
+        _Member(f"{first} {last}".strip(), username, email.lower())
+        for first, last, username, email in rows.values_list(*columns)[:MAX_MEMBERS]
+    ]
+
+
+def _describe(reading: CardReading, members: _Members) -> Iterator[str]:
+    for one in reading.names.names:
+        yield from members.describe_name(one)
+    for contact in reading.contacts:
+        if contact.kind in (EMAIL, RECIPIENT, HANDLE):
+            yield from members.describe_contact(contact)
+
+
+def _is_alike(kind: str, value: str, other: str) -> bool:
+    """Return True if an address or a user name resembles a member's; short names at the same host
+    do not."""
+    if not describe_likeness(value, other):
+        return False
+    local, _, host = value.rpartition("@")
+    other_local, _, other_host = other.rpartition("@")
+    if kind != EMAIL or host != other_host:
+        return True
+    return min(len(local), len(other_local)) >= SHORTEST_NEAR
