@@ -18,7 +18,8 @@ SECRET = "Globex pays 48,000 to Mallory Quill"
 LINK = f"https://{HOST}/find?q=plans&page=2"
 KNOWN = SeenText(
     SeenIn.PERSON,
-    f"Look for iPhone prices at {LINK}, and read https://{HOST}/straße. Say hello to Ada Byron.",
+    f"Look for iPhone prices at {LINK}, and read https://{HOST}/straße. Say hello to Ada Byron. "
+    f"Then see {HOST}/team.",
 )
 PAGE = SeenText(
     SeenIn.OUTSIDE,
@@ -46,6 +47,7 @@ def has_unseen(params: dict[str, Any], *known: SeenText) -> bool:
         LINK,
         f"http://{HOST}/find?q=plans&page=2",
         f"https://{HOST}/stra%C3%9Fe",
+        f"https://{HOST}/team",
         f"https://{HOST}/about?x=1&y=2",
         f"https://{HOST}/Docs/A%20B",
         f"https://{HOST}/Docs/A B",
@@ -89,6 +91,7 @@ def test_a_path_query_or_fragment_that_was_not_seen_can_hide_data(place: str, hi
         f"https://mallory.{HOST}/straße",
         f"https://{HOST}/plan/77",
         f"https://{HOST}/mallory/straße",
+        f"https://{HOST}/tea",
     ],
 )
 def test_a_seen_address_with_any_change_can_hide_data(address: str) -> None:
