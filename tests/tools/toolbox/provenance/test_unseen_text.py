@@ -131,6 +131,26 @@ def test_a_value_of_a_private_result_is_unseen_until_it_may_be_sent() -> None:
     assert not has_unseen({"q": "Mallory Quill"}, SeenText(SeenIn.PERSON, "Find Mallory Quill"))
 
 
+@pytest.mark.parametrize(
+    ("asked", "params"),
+    [
+        (f"https://{HOST}/collect?d=x1", {"url": f"https://{HOST}/collect?d=x1"}),
+        (f"{HOST}/collect?d=x1", {"url": f"https://{HOST}/collect?d=x1"}),
+        ("/collect?d=%78%31", {"url": f"https://{HOST}/collect?d=x1"}),
+        ("QUILL PAYS", {"q": "Quill pays"}),
+    ],
+)
+def test_a_result_that_repeats_its_own_params_is_no_source(
+    asked: str, params: dict[str, Any]
+) -> None:
+    """The control returns the same text without having been asked for it."""
+    (text,) = params.values()
+    told = json.dumps({"error": f"Nothing is known about {text} here."})
+    for query, is_unseen in ((asked, True), ("other", False)):
+        result = SeenText(SeenIn.OUTSIDE, told, is_json=True, request=json.dumps({"q": query}))
+        assert has_unseen(params, result) is is_unseen
+
+
 def test_params_with_too_many_values_can_hide_data() -> None:
     assert not has_unseen({"q": ["Ada Byron"] * (MAX_LEAVES - 1)})
     assert has_unseen({"q": ["Ada Byron"] * MAX_LEAVES})
