@@ -103,6 +103,12 @@ def test_an_address_that_a_person_or_a_page_wrote_needs_no_approval(workshop: Wo
     )
 
 
+def test_an_address_that_a_result_only_repeats_needs_approval(workshop: Workshop) -> None:
+    echo = call("data.searchRecords", query=f"https://{PAGE_HOST}/collect?part=aGVsbG8")
+    workshop.play(asking(SEARCH), asking(echo), asking(FIRST))
+    assert statuses(workshop.work()) == ["succeeded", "succeeded", "awaiting_approval"]
+
+
 def test_an_address_in_the_employees_instructions_needs_no_approval(workshop: Workshop) -> None:
     workshop.play(asking(SEARCH), asking(READ))
     assert statuses(workshop.work())[-1] == "awaiting_approval"

@@ -8,10 +8,10 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote, unquote
 
-from tools.toolbox.provenance.folding import are_joined
+from tools.toolbox.provenance.folding import are_joined, unescape_json
 from tools.toolbox.provenance.matching import MAX_STEPS, SeenText
 from tools.toolbox.provenance.parts import MAX_LEAVES
 
@@ -26,6 +26,13 @@ _IsAlone = Callable[[str, int, int], bool]
 """Returns True if a text from one position to another is not part of a longer word or address."""
 
 
+class _Source(NamedTuple):
+    """A text, and the params of the call that returned it, decoded and in lower case."""
+
+    text: str
+    request: str
+
+
 def has_unseen_text(
     params: Mapping[str, Any],
     hosts: Collection[str],
@@ -34,7 +41,8 @@ def has_unseen_text(
 ) -> bool:
     """Return True if a name or a value in the params was not seen as it is, or there are too many.
 
-    An address may always name its host alone. Its path and query must have been seen together.
+    An address may always name its host alone. Its path and query must have been seen together. A
+    result that repeats a text of its call's own params is no source of that text.
 
     Args:
         hosts: the hosts that the call contacts.
@@ -51,7 +59,8 @@ def has_unseen_text(
         start = text.removesuffix(carried)
         is_path = partial(_is_path_alone, hosts=hosts)
         return carried in ("", "/") or any(
-            _occurs(start + form, whole, _is_address_alone) or _occurs(form, sendable, is_path)
+            _occurs(start + form, _without_repeats(form, whole), _is_address_alone)
+            or _occurs(form, _without_repeats(form, sendable), is_path)
             for form in _spell_escapes(carried)
         )
 
@@ -59,8 +68,14 @@ def has_unseen_text(
     return not all(map(is_seen, islice(texts, MAX_LEAVES))) or any(True for _ in texts)
 
 
-def _read(source: SeenText) -> str:
-    return source.plain.replace("&amp;", "&")
+def _read(source: SeenText) -> _Source:
+    request = unquote(unescape_json(source.request)).lower()
+    return _Source(source.plain.replace("&amp;", "&"), request)
+
+
+def _without_repeats(text: str, sources: Iterable[_Source]) -> Iterator[str]:
+    plain = unquote(text).lower()
+    return (source.text for source in sources if plain not in source.request)
 
 
 def _list_texts(params: Mapping[str, Any]) -> Iterator[str]:
@@ -96,12 +111,13 @@ def _spell_escapes(carried: str) -> set[str]:
     return spellings if carried in spellings else {carried}
 
 
-def _is_written(text: str, sources: list[str]) -> bool:
+def _is_written(text: str, sources: Iterable[_Source]) -> bool:
     """Return True if the text was seen as it is; in a usual case of letters, the case is free."""
-    if _occurs(text, sources, _is_word_alone):
+    texts = list(_without_repeats(text, sources))
+    if _occurs(text, texts, _is_word_alone):
         return True
     is_usual = text in (text.lower(), text.upper(), text.title(), text.capitalize())
-    return is_usual and _occurs(text.lower(), map(str.lower, sources), _is_word_alone)
+    return is_usual and _occurs(text.lower(), map(str.lower, texts), _is_word_alone)
 
 
 def _occurs(text: str, sources: Iterable[str], is_alone: _IsAlone) -> bool:

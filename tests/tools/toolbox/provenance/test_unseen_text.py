@@ -18,7 +18,8 @@ SECRET = "Globex pays 48,000 to Mallory Quill"
 LINK = f"https://{HOST}/find?q=plans&page=2"
 KNOWN = SeenText(
     SeenIn.PERSON,
-    f"Look for iPhone prices at {LINK}, and read https://{HOST}/straße. Say hello to Ada Byron.",
+    f"Look for iPhone prices at {LINK}, and read https://{HOST}/straße. Say hello to Ada Byron. "
+    f"Then see {HOST}/team.",
 )
 PAGE = SeenText(
     SeenIn.OUTSIDE,
@@ -46,6 +47,7 @@ def has_unseen(params: dict[str, Any], *known: SeenText) -> bool:
         LINK,
         f"http://{HOST}/find?q=plans&page=2",
         f"https://{HOST}/stra%C3%9Fe",
+        f"https://{HOST}/team",
         f"https://{HOST}/about?x=1&y=2",
         f"https://{HOST}/Docs/A%20B",
         f"https://{HOST}/Docs/A B",
@@ -89,6 +91,7 @@ def test_a_path_query_or_fragment_that_was_not_seen_can_hide_data(place: str, hi
         f"https://mallory.{HOST}/straße",
         f"https://{HOST}/plan/77",
         f"https://{HOST}/mallory/straße",
+        f"https://{HOST}/tea",
     ],
 )
 def test_a_seen_address_with_any_change_can_hide_data(address: str) -> None:
@@ -126,6 +129,26 @@ def test_a_name_or_value_hides_nothing_only_if_it_was_seen_as_it_is(
 def test_a_value_of_a_private_result_is_unseen_until_it_may_be_sent() -> None:
     assert has_unseen({"q": "Mallory Quill"})
     assert not has_unseen({"q": "Mallory Quill"}, SeenText(SeenIn.PERSON, "Find Mallory Quill"))
+
+
+@pytest.mark.parametrize(
+    ("asked", "params"),
+    [
+        (f"https://{HOST}/collect?d=x1", {"url": f"https://{HOST}/collect?d=x1"}),
+        (f"{HOST}/collect?d=x1", {"url": f"https://{HOST}/collect?d=x1"}),
+        ("/collect?d=%78%31", {"url": f"https://{HOST}/collect?d=x1"}),
+        ("QUILL PAYS", {"q": "Quill pays"}),
+    ],
+)
+def test_a_result_that_repeats_its_own_params_is_no_source(
+    asked: str, params: dict[str, Any]
+) -> None:
+    """The control returns the same text without having been asked for it."""
+    (text,) = params.values()
+    told = json.dumps({"error": f"Nothing is known about {text} here."})
+    for query, is_unseen in ((asked, True), ("other", False)):
+        result = SeenText(SeenIn.OUTSIDE, told, is_json=True, request=json.dumps({"q": query}))
+        assert has_unseen(params, result) is is_unseen
 
 
 def test_params_with_too_many_values_can_hide_data() -> None:
