@@ -65,7 +65,7 @@ class _MessageRow(NamedTuple):
 
 
 class RunResults:
-    """What many runs have seen, each loaded once."""
+    """Results, messages and writes of many runs, each loaded once."""
 
     def __init__(self) -> None:
         self._loaded: dict[tuple[int, str], list[_ResultRow]] = {}
