@@ -70,7 +70,7 @@ class _Field(NamedTuple):
 
 @dataclass
 class KnownFacts:
-    """The findings of searches in the same calls, which are made once.
+    """Findings of searches in the same calls, kept so that each is made once.
 
     Attributes:
         lookups: the results of reads, by call.

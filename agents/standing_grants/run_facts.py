@@ -73,7 +73,7 @@ class _Told(NamedTuple):
 
 
 class RunResults:
-    """The facts that many runs have seen, each loaded once."""
+    """Results, messages and writes of many runs, each loaded once."""
 
     def __init__(self) -> None:
         self._loaded: dict[tuple[int, str], list[_ResultRow]] = {}
