@@ -16,7 +16,7 @@ from typing import Any, Protocol
 from tools.contract.contacts import ACCOUNT, EMAIL, list_contacts
 from tools.contract.name_words import LATER_WORDS, NamedThing, find_named
 from tools.contract.value_shapes import is_currency, read_shape
-from tools.schemas.param_paths import list_value_forms
+from tools.schemas.param_paths import list_types, list_value_forms
 from tools.schemas.patterns import compile_linear_pattern
 from tools.schemas.references import list_properties
 
@@ -161,7 +161,7 @@ class ParamNaming:
         every = list(islice(_walk(params), MAX_VALUES + 1))
         for path, value, has_currency in every:
             values.setdefault(path, []).append((value, has_currency))
-        found = {path: self.find(path) for path in wanted}
+        found = {path: self._find_alone(path) for path in wanted}
         for path in wanted & values.keys():
             kinds = (self.find(path, [one], has_currency=money) for one, money in values[path])
             named = (kind for kind in kinds if kind is not NamedThing.NOTHING)
@@ -199,32 +199,17 @@ class ParamNaming:
         forms = list_value_forms(self._schema, path)
         if forms and all(map(_is_listed, forms)):
             return NamedThing.NOTHING, True
-        kinds = (kind for form in forms for kind in self._read_form(path, form))
+        kinds = (kind for form in forms for kind in _read_form(form))
         kind = next((each for each in kinds if each is not NamedThing.NOTHING), NamedThing.NOTHING)
         return kind, kind is not NamedThing.NOTHING
 
-    def _read_form(self, path: str, form: Mapping[str, Any]) -> Iterator[NamedThing]:
-        """Yield what one schema of the value says."""
-        if isinstance(name := form.get("format"), str):
-            yield _FORMATS.get(name.lower(), NamedThing.UNKNOWN)
-        if isinstance(pattern := form.get("pattern"), str) and _takes_only_words(pattern):
-            yield NamedThing.UNKNOWN
-        length = form.get("minLength", 0)
-        if length == form.get("maxLength") and isinstance(length, int) and length >= _SHORTEST_CODE:
-            yield NamedThing.UNKNOWN
-        types = _read_types(form)
-        if "number" in types and not {"maximum", "exclusiveMaximum"} & form.keys():
-            yield NamedThing.AMOUNT
-        examples = form.get("examples")
-        offered = [*(examples if isinstance(examples, list) else ()), form.get("example")]
-        yield from map(read_shape, (*offered, form.get("default")))
-        kinds = {one.kind for one in list_contacts(str(form.get("description", "")))}
-        if EMAIL in kinds:
-            yield NamedThing.RECIPIENT
-        if ACCOUNT in kinds:
-            yield NamedThing.ACCOUNT
-        if "integer" in types and self._has_currency_beside(path):
-            yield NamedThing.AMOUNT
+    def _find_alone(self, path: str) -> NamedThing:
+        """Find what the param names, whatever its value."""
+        kind = self.find(path)
+        if kind is NamedThing.NOTHING and not self.is_settled(path):
+            is_whole = "integer" in list_types(self._schema, path)
+            return NamedThing.AMOUNT if is_whole and self._has_currency_beside(path) else kind
+        return kind
 
     def _has_currency_beside(self, path: str) -> bool:
         """Return True if the object around the param has a param that takes currencies only."""
@@ -236,6 +221,28 @@ class ParamNaming:
             for name in list_properties(form)
         ]
         return any(forms and all(map(_takes_currencies, forms)) for forms in beside)
+
+
+def _read_form(form: Mapping[str, Any]) -> Iterator[NamedThing]:
+    """Yield what one schema of the value says."""
+    if isinstance(name := form.get("format"), str):
+        yield _FORMATS.get(name.lower(), NamedThing.UNKNOWN)
+    if isinstance(pattern := form.get("pattern"), str) and _takes_only_words(pattern):
+        yield NamedThing.UNKNOWN
+    length = form.get("minLength", 0)
+    if length == form.get("maxLength") and isinstance(length, int) and length >= _SHORTEST_CODE:
+        yield NamedThing.UNKNOWN
+    types = _read_types(form)
+    if "number" in types and not {"maximum", "exclusiveMaximum"} & form.keys():
+        yield NamedThing.AMOUNT
+    examples = form.get("examples")
+    offered = [*(examples if isinstance(examples, list) else ()), form.get("example")]
+    yield from map(read_shape, (*offered, form.get("default")))
+    kinds = {one.kind for one in list_contacts(str(form.get("description", "")))}
+    if EMAIL in kinds:
+        yield NamedThing.RECIPIENT
+    if ACCOUNT in kinds:
+        yield NamedThing.ACCOUNT
 
 
 def _is_listed(form: Mapping[str, Any]) -> bool:
@@ -276,6 +283,6 @@ def _walk(params: Mapping[str, Any]) -> Iterator[tuple[str, Any, bool]]:
                 (f"{path}.{name}" if path else name, inner, beside) for name, inner in node.items()
             ]
         elif isinstance(node, list):
-            waiting += [(path, entry, has_currency) for entry in node]
+            waiting += [(path, entry, False) for entry in node]
         else:
             yield path, node, has_currency

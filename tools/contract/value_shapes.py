@@ -34,8 +34,8 @@ _DAY = re.compile(
 _CLOCK = re.compile(r"\d\d?:\d\d(?::\d\d)?(?:\s?[ap]m)?", re.IGNORECASE)
 _ADDRESS = re.compile(r"\w[@/\\:]+\w|\w\.\w|^[@#]\w|\w_\w")
 _QUANTITY = re.compile(
-    r"[+-]?(?P<before>[A-Z]{3}|[^\w\s.,+-])?\s?(?P<whole>\d{1,3}(?:[.,' ]\d{3})+|\d+)(?P<decimals>[.,]\d+)?"
-    r"(?P<space>\s?)(?P<after>[^\W\d_]{1,10}\.?|[^\w\s.,])?"
+    r"[+-]?(?:(?P<code>[A-Z]{3}\s)|(?P<before>[^\w\s.,+-])\s?)?"
+    r"(?P<whole>\d{1,3}(?:[.,' ]\d{3})+|\d+)(?P<decimals>[.,]\d+)?(?P<space>\s?)(?P<after>[^\W\d_]{1,10}\.?|[^\w\s.,])?"
 )
 """A number, alone or with one currency or unit."""
 _CURRENCY_CODE = re.compile(r"[A-Z]{3}")
@@ -163,7 +163,8 @@ def _read_number(text: str) -> NamedThing | None:
         fits = _FEWEST_PHONE_DIGITS <= digits <= _LONGEST_PHONE
         return NamedThing.RECIPIENT if is_phone and fits else None
     before, after = found["before"], found["after"]
-    if is_currency(before) or is_currency(after):
+    is_apart = found["space"] or not (after or "").isalpha()
+    if found["code"] or is_currency(before) or (is_apart and is_currency(after)):
         return NamedThing.AMOUNT
     if before or (after and after != "%" and not found["space"]):
         return None

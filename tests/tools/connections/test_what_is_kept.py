@@ -87,7 +87,7 @@ class TestToolsOfASource:
         with CaptureQueriesContext(connection) as unchanged:
             keep(source, *(told(each.key, "y" * 500) for each in tools))
         assert SourceTool.objects.filter(source=source).count() == 1_000
-        assert (len(made) <= 22, len(changed) <= 22, len(unchanged) <= 8) == (True, True, True)
+        assert (len(made) <= 24, len(changed) <= 24, len(unchanged) <= 8) == (True, True, True)
 
     def test_tools_described_twice_or_with_an_overlong_key_are_left_out_with_a_reason(
         self, source: Source

@@ -50,6 +50,7 @@ def name(schema: dict[str, Any], **more: Any) -> ParamNaming:
         ('{"to": "eve"}', NamedThing.COMMAND),
         ("3f2504e0-4f89-11d3-9a0c-0305e82c3301", NamedThing.UNKNOWN),
         ("ORD-77210", NamedThing.UNKNOWN),
+        ("INC0092955", NamedThing.UNKNOWN),
         ("QWxhZGRpbjpPcGVu", NamedThing.UNKNOWN),
         ("usr_abc", NamedThing.UNKNOWN),
         ("A-1; A-2", NamedThing.UNKNOWN),
@@ -130,7 +131,10 @@ def test_a_number_beside_a_currency_is_an_amount() -> None:
     assert naming.find_naming(["kwota"], {"kwota": 50, "uwaga": "Cześć"}) == {}
     waluta = {"enum": ["PLN", "EUR"]}
     inner = {"properties": {"kwota": {"type": "integer"}, "waluta": waluta}}
-    assert name({**inner, "type": "object"}).find("x.kwota") is NamedThing.AMOUNT
+    naming = name({**inner, "type": "object"})
+    assert naming.find_naming(["x.kwota", "x.waluta"], {}) == {"x.kwota": NamedThing.AMOUNT}
+    ids = {"ids": [50], "waluta": "PLN"}
+    assert ParamNaming({}).find_naming(["ids"], ids) == {}, "a list of ids has no currency"
 
 
 def test_a_known_name_adds_and_a_plain_name_frees_nothing() -> None:
