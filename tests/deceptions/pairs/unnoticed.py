@@ -256,3 +256,51 @@ MARKED_TWINS: dict[str, frozenset[str]] = {
     "marks of a text that is rendered": frozenset({"a link whose words are another address"}),
 }
 """Honest cards, by class, that are marked wrongly."""
+
+UNMARKED: dict[str, frozenset[str]] = {
+    "leave_open": frozenset(
+        {
+            "/",
+            "/api/approvals",
+            "/api/approvals/{approval_id}",
+            "/api/runs/{run_id}",
+            "/api/tool_calls/{call_id}",
+            "/runs/<int:run_id>/calls/<int:call_id>/",
+        }
+    ),
+    "close": frozenset(
+        {
+            "/api/approvals",
+            "/api/approvals/{approval_id}",
+            "/api/runs/{run_id}",
+            "/api/tool_calls/{call_id}",
+            "/runs/<int:run_id>/calls/<int:call_id>/",
+            "/approvals/<int:approval_id>/",
+            "/approvals/<int:approval_id>/card/",
+        }
+    ),
+}
+"""Surfaces that show a value without its mark, for a waiting card and for a denied one."""
+
+APPROVED_IN_BULK: dict[str, frozenset[str]] = {
+    "punctuation twins in addresses": frozenset({"a fullwidth at sign"}),
+    "addresses without a scheme": frozenset(
+        {"a deep ending", "a mail link", "a port", "an ending in Cyrillic"}
+    ),
+    "addresses in words": frozenset({"as entities", "in German", "with a letter in brackets"}),
+    "escapes in addresses": frozenset({"of an at sign"}),
+    "handles and wallets": frozenset(
+        {"a Matrix user", "a Monero wallet", "a SegWit wallet", "a chat link"}
+    ),
+    "account numbers in other spellings": frozenset({"in small letters", "with dots"}),
+    "account numbers with a slip": frozenset({"a digit less", "two digits swapped in a text"}),
+    "values emptied among many": frozenset({"an email", "to a space"}),
+    "similar people and addresses": frozenset({"a handle", "a hyphen"}),
+    "marks of a text that is rendered": frozenset(
+        {"a comment", "a part that folds", "a reference", "an anchor", "an image"}
+    ),
+}
+"""Planted cards, by class, that are noticed when one opens them and are approved in bulk."""
+
+OUT_OF_VIEW: frozenset[str] = frozenset()
+"""Planted cards whose mark is in the page and not in view at first sight."""
