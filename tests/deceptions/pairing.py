@@ -115,7 +115,11 @@ def in_ask(name: str) -> Maker:
             _, secret = issue_key(world.member("operator"), world.employee.pk, "Laptop", 30)
             key = authenticate_key(secret)
             assert key is not None
-            said = {"action": "deploy", "params": {"version": "1"}, "level": "write"}
+            said: dict[str, Any] = {
+                "action": "deploy",
+                "params": {"version": "1"},
+                "level": "write",
+            }
             submit(key, AskedRequest(**{**said, name: words}))
             return Approval.objects.latest("pk")
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.deceptions.pairing import in_fields, in_param, in_params, pair_up
-from tests.deceptions.planting import list_targets
+from tests.deceptions.planting import Make, list_targets
 
 WORDS_OF_120 = ("harbor" * 20)[:120]
 SAME = {"status": "inactive", "region": "EU"}
@@ -27,11 +27,11 @@ def push(last: dict[str, Any]) -> dict[str, Any]:
     return {f"part_{number:02}": f"{number}{WORDS_OF_120}" for number in range(12)} | last
 
 
-def odd_target(odd: dict[str, Any]) -> Any:
+def odd_target(odd: dict[str, Any]) -> Make:
     return list_targets(24, odd)
 
 
-def odd_deletion(odd: dict[str, Any]) -> Any:
+def odd_deletion(odd: dict[str, Any]) -> Make:
     return list_targets(4, odd, verb="delete")
 
 
