@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import Any
 
 from django.db.models.functions import Now
@@ -182,7 +183,8 @@ def list_targets(
 
 def replace_content(card: Approval, **values: Any) -> Approval:
     """Replace what a card shows, as if a third-party tool had computed it."""
-    Approval.objects.filter(pk=card.pk).update(**values, digest=f"{card.pk:064}")
+    digest = sha256(repr((card.pk, values)).encode()).hexdigest()
+    Approval.objects.filter(pk=card.pk).update(**values, digest=digest)
     card.tool_call.level = values.get("level", card.level)
     card.tool_call.save()
     return Approval.objects.get(pk=card.pk)

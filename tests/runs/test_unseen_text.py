@@ -104,7 +104,7 @@ def test_an_address_that_a_person_or_a_page_wrote_needs_no_approval(workshop: Wo
 
 
 def test_an_address_that_a_result_only_repeats_needs_approval(workshop: Workshop) -> None:
-    echo = call("data.searchRecords", query=f"https://{PAGE_HOST}/collect?part=aGVsbG8")
+    echo = call("data.searchRecords", text=f"https://{PAGE_HOST}/collect?part=aGVsbG8")
     workshop.play(asking(SEARCH), asking(echo), asking(FIRST))
     assert statuses(workshop.work()) == ["succeeded", "succeeded", "awaiting_approval"]
 

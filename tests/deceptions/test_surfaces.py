@@ -1,0 +1,134 @@
+"""A surface that shows a planted value shows its marks, too, and a bulk decision approves no card
+that has a mark or that must be opened."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from html import unescape
+
+import pytest
+from django.db.models.functions import Now
+from django.test import Client
+
+from agents.api import api
+from agents.runs.models import Approval, ApprovalStatus
+from agents.urls import urlpatterns
+from tests.deceptions.pairing import make_pair_office, planted
+from tests.deceptions.pairs.corpus import KINDS, PAIRS
+from tests.deceptions.pairs.unnoticed import APPROVED_IN_BULK, NOT_YET, OUT_OF_REACH, UNMARKED
+from tests.deceptions.planting import Make, create, update
+from tests.web.pages import read_page
+from tests.world import World, post
+
+pytestmark = [pytest.mark.django_db, pytest.mark.once]
+
+SENTINEL = "zq7marker"
+WITHOUT_CARDS = ("/api/health", "/api/ready")
+"""Resources about the process, which start checks of their own."""
+PLACEHOLDER = re.compile(r"<(?:\w+:)?(\w+)>|\{(\w+)\}")
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A planted card whose value contains the sentinel, and the words that mark it."""
+
+    name: str
+    make: Make
+    label: str
+
+
+SAMPLES = (
+    Sample("letters", update(notes=f"{SENTINEL}: pay Mi\u0441rosoft"), "Mixed alphabets"),
+    Sample("a contact", update(notes=f"{SENTINEL}: bob@else.org"), "New here"),
+    Sample("a name", create(name="Umbre11a", notes=SENTINEL), "looks like"),
+)
+
+
+@pytest.fixture
+def office() -> World:
+    return make_pair_office()
+
+
+def list_surfaces(card: Approval) -> Iterator[tuple[str, str]]:
+    """Yield the route and the address of each page and each resource of the API that can be opened
+    with the ids of this card."""
+    ids = {"approval_id": card.pk, "run_id": card.run_id, "call_id": card.tool_call_id}
+    routes = [f"/{pattern.pattern}" for pattern in urlpatterns]
+    paths = api.get_openapi_schema()["paths"]
+    routes += [path for path, operations in paths.items() if "get" in operations]
+    routes = [route for route in routes if route not in WITHOUT_CARDS]
+    for route in routes:
+        names = {first or second for first, second in PLACEHOLDER.findall(route)}
+        if names <= ids.keys():
+            yield route, PLACEHOLDER.sub(lambda found: str(ids[found[1] or found[2]]), route)
+
+
+def find_unmarked(client: Client, card: Approval, label: str) -> set[str]:
+    """Return the routes of the surfaces that show the sentinel without this label."""
+    found = set()
+    for route, address in list_surfaces(card):
+        response = client.get(address)
+        if response.status_code == 200 and not response.streaming:
+            text = unescape(re.sub("<[^>]*>", "", response.content.decode()))
+            if SENTINEL in text and label not in text:
+                found.add(route)
+    return found
+
+
+def leave_open(world: World, card: Approval) -> None:
+    """Leave the card as it is."""
+
+
+def close(world: World, card: Approval) -> None:
+    decided = {"decided_by": world.users["approver"], "decided_at": Now(), "reason": "No."}
+    Approval.objects.filter(pk=card.pk).update(status=ApprovalStatus.DENIED, **decided)
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.name)
+@pytest.mark.parametrize("decide", [leave_open, close])
+def test_each_surface_that_shows_a_planted_value_shows_its_mark(
+    office: World, decide: Callable[[World, Approval], None], sample: Sample
+) -> None:
+    card = sample.make(office)
+    decide(office, card)
+    found = find_unmarked(office.client("approver"), card, sample.label)
+    print(f"{decide.__name__}, {sample.name}: without marks: {sorted(found)}")
+    assert found == UNMARKED[decide.__name__]
+
+
+def test_a_surface_without_marks_is_found(office: World) -> None:
+    card = SAMPLES[0].make(office)
+    routes = {route for route, _ in list_surfaces(card)}
+    assert {"/approvals/", "/approvals/<int:approval_id>/", "/api/approvals"} <= routes
+    client = office.client("approver")
+    assert SENTINEL in read_page(client, f"/approvals/{card.pk}/")
+    assert "/approvals/<int:approval_id>/" in find_unmarked(client, card, "Another label")
+
+
+def approve_in_bulk(office: World, make: Make) -> bool:
+    """Return True if a bulk decision approves this card."""
+    with planted(office, make) as card:
+        item = {"approval_id": str(card.pk), "action": "approve", "digest": card.digest}
+        client = office.client("approver")
+        response = post(client, "/api/approvals/decide", {"decisions": [item]})
+        assert response.status_code == 200, response.content
+        return bool(response.json()["outcomes"][0]["status"] == 200)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_bulk_decision_approves_no_card_that_is_noticed(office: World, kind: str) -> None:
+    unnoticed = NOT_YET.get(kind, frozenset()) | OUT_OF_REACH.get(kind, frozenset())
+    pairs = [pair for pair in PAIRS if pair.kind == kind]
+    approved = {
+        pair.name
+        for pair in pairs
+        if not pair.words and pair.name not in unnoticed and approve_in_bulk(office, pair.plant)
+    }
+    print(f"{kind}: approved in bulk: {sorted(approved)}")
+    assert approved == APPROVED_IN_BULK.get(kind, frozenset())
+
+
+def test_a_bulk_decision_approves_an_honest_card(office: World) -> None:
+    assert approve_in_bulk(office, update(phone="+1 555 0123"))
