@@ -98,7 +98,7 @@ def test_a_destination_from_outside_that_stands_out_cannot_be_approved_in_bulk(
     )
     seen = Sighting("changes.email", "changes.email", "a@evil.example", SeenIn.OUTSIDE, stands_out)
     ToolCall.objects.filter(pk=card.tool_call_id).update(provenance=Provenance((seen,)).as_json())
-    items = [(card.pk, "approve", decisions.Decision(card.digest))]
+    items = [(card.pk, "approve", decisions.Decision(card.digest, seen_marks=frozenset({"new"})))]
     assert [outcome.status for outcome in bulk.decide_many(world.member("approver"), items)] == [
         status
     ]
