@@ -123,12 +123,13 @@ def compare_words(one: str, other: str) -> NameDifference:
 
 def is_one_letter_apart(one: str, other: str) -> bool:
     """Return True if the looks of two names differ in one letter; a difference between two short
-    words or two numbers, as in a series, does not count."""
+    words or two numbers, as in a series, or one more word does not count."""
     look, near = compute_look(one), compute_look(other)
     if look == near or not (can_be_near(look) and can_be_near(near) and is_one_apart(look, near)):
         return False
     difference = compare_words(one, other)
-    return not (is_series(difference) or is_between_codes(difference))
+    has_more_words = not (difference.one and difference.other)
+    return not (has_more_words or is_series(difference) or is_between_codes(difference))
 
 
 def is_series(difference: NameDifference) -> bool:
