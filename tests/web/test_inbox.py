@@ -169,7 +169,7 @@ class TestWaitingCards:
             world.destructive_card()
         client = world.client("approver")
         page(client)
-        with django_assert_max_num_queries(21):
+        with django_assert_max_num_queries(22):
             page(client)
 
 

@@ -37,7 +37,7 @@ MAX_LOOKS, MAX_NAMES = 10_000, 20_000
 """The most looks in one query, because databases limit a query's size, and the most names in the
 query's result."""
 LARGEST_SERIES = 2
-"""The most names of one stem, the card's included, that are similar; of more, each is ordinary."""
+"""The most names of one stem, the card's included, that are similar; of more, none is."""
 _PART_OF_ADDRESS = re.compile(r"\w[.@/]\w")
 LOOK, STEM = "look", "stem"
 Keys = frozenset[tuple[str, str]]
@@ -190,14 +190,15 @@ def _compare_names(card: CardNames, known: _KnownNames) -> Iterator[SimilarName]
 
 def _find_near(one: NameOnCard, rows: Sequence[RecordName], known: _KnownNames) -> str:
     """Find the first name that differs from a value in one letter or in its last words."""
-    others = []
+    others, stem = [], compute_stem(one.value)
     for row in rows:
         if _is_near(one, row, known):
             return row.name
-        if row.stem in (one.look, compute_stem(one.value)) or row.look == compute_stem(one.value):
+        if row.stem in (one.look, stem) or row.look == stem:
             others.append(row.name)
-    alike = [name for name in others if _differs_in_ending(one, name, known)]
-    return alike[0] if 0 < len(alike) < LARGEST_SERIES else ""
+    alike = (name for name in others if _differs_in_ending(one, name, known))
+    first = list(islice(alike, LARGEST_SERIES))
+    return first[0] if len(first) == 1 else ""
 
 
 def _is_near(one: NameOnCard, row: RecordName, known: _KnownNames) -> bool:
