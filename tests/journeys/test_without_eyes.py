@@ -53,7 +53,8 @@ def test_j_and_k_announce_the_card_and_move_the_focus(office: Office, visit: Vis
     visitor = in_the_inbox(visit)
     expect(announcer(visitor)).to_have_text(re.compile("^Card 1 of 3: .*Company 0"))
     press(visitor, "j")
-    expect(announcer(visitor)).to_have_text(re.compile("^Card 2 of 3: .*Company 1"))
+    # On a busy machine, both cards may be announced in one text.
+    expect(announcer(visitor)).to_have_text(re.compile("Card 2 of 3: .*Company 1"))
     assert visitor.page.evaluate(ROW_OF_FOCUS) == str(second.pk)
     press(visitor, "k")
     expect(announcer(visitor)).to_contain_text("Card 1 of 3")

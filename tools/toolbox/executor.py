@@ -143,8 +143,10 @@ def _run_guarded(
             result = run_isolated(
                 call.tool, "result", lambda: normalize_result(call.tool, returned, ms, level)
             )
-        except UnexpectedFailure as failure:
-            result = build_unreadable_result(call.tool, failure, ms, level)
+        except UnexpectedFailure:
+            if not level.has_side_effects:
+                raise
+            result = build_unreadable_result(call.tool, ms, level)
         secrets = collect_secrets(context.credentials)
         if result.files:
             result = replace(result, files=hide_secrets_in_files(result.files, secrets))

@@ -62,9 +62,11 @@ def run_isolated(
     try:
         returned = work()
     except ToolError as error:
-        if (settled := settle_error(error)) is error:
+        # A variable with the error would keep everything in the tool's frames until the next
+        # collection of garbage, such as a result of 100 MB.
+        if settle_error(error) is error:
             raise
-        raise settled from error
+        raise settle_error(error) from error
     except let_through:
         raise
     except BaseException as error:

@@ -92,12 +92,12 @@ def normalize_result(
     )
 
 
-def build_unreadable_result(
-    tool: Tool, failure: ToolError, duration_ms: int, level: Level
-) -> ToolResult:
-    """Build the result of a write whose returned value cannot be read; raise for any other call."""
-    if not level.has_side_effects:
-        raise failure
+def build_unreadable_result(tool: Tool, duration_ms: int, level: Level) -> ToolResult:
+    """Build the result of a write whose returned value cannot be read.
+
+    Raises:
+        ToolError: the tool is transactional, so nothing was changed.
+    """
     reader = _ResultReader(tool, level)
     reader.refuse("its own code fails; the reason is in the log")
     note = f"It succeeded, but its result cannot be read: {reader.fault}."

@@ -3,7 +3,9 @@ together they are complete."""
 
 from __future__ import annotations
 
+import gc
 import json
+import weakref
 from typing import Any
 
 import pytest
@@ -11,7 +13,7 @@ import pytest
 from tests.features import feature
 from tests.tools.toolbox.sample_tools import Does
 from tools.builtin.results import ReadResult
-from tools.contract import ErrorCode, Level, ToolError, ToolResult
+from tools.contract import ErrorCode, Level, ToolContext, ToolError, ToolResult
 from tools.contract.excerpts import (
     MAX_CHARACTERS,
     format_for_model,
@@ -156,3 +158,26 @@ def test_a_read_raised_to_a_write_with_a_result_over_the_limit_has_succeeded() -
     result = run_tool(Does(lambda _: "x" * (LARGEST_PART + 1)), level=Level.WRITE)
     assert result.success
     assert len(result.for_model()) < 200
+
+
+@pytest.mark.parametrize("level", [Level.READ, Level.WRITE])
+@pytest.mark.parametrize("part", ["large", "no JSON"])
+def test_a_refused_result_leaves_memory_without_a_collection_of_garbage(
+    level: Level, part: str
+) -> None:
+    class Rows(list[Any]):
+        """A list to which weak references are possible."""
+
+    kept: list[weakref.ref[Rows]] = []
+
+    def answer(context: ToolContext) -> ToolResult:
+        rows = Rows(["x" * LARGEST_PART, "y"] if part == "large" else [object()])
+        kept.append(weakref.ref(rows))
+        return ToolResult.ok(rows)
+
+    gc.disable()
+    try:
+        run_tool(Does(answer, level=level))
+        assert kept[0]() is None
+    finally:
+        gc.enable()
