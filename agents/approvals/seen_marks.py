@@ -7,6 +7,7 @@ from dataclasses import replace
 from agents.accounts.models import Membership
 from agents.approvals.decisions import Decision
 from agents.approvals.own_cards import require_approver
+from agents.approvals.votes import require_vote
 from agents.approvals.warnings.card_marks import (
     MUST_BE_SEEN,
     WaitingCard,
@@ -27,7 +28,8 @@ def refuse_unseen(member: Membership, approval_id: int, decision: Decision) -> N
     A card that is not waiting, or has another digest, is left to the decision itself.
 
     Raises:
-        Forbidden, MarksNotSeen
+        Forbidden: the member may not approve the card, whatever they have seen.
+        MarksNotSeen
     """
     require_approver(member)
     waiting = Approval.objects.filter(
@@ -49,6 +51,7 @@ def refuse_unseen(member: Membership, approval_id: int, decision: Decision) -> N
     marks = find_marks(member.organization, columns, readings, facts).get(card.pk, ())
     needed = MUST_BE_SEEN.difference(decision.seen_marks)
     if unseen := [mark for mark in marks if mark.kind in needed]:
+        require_vote(member, member.organization, card, decision.decision_id)
         raise MarksNotSeen(
             f"look at what is marked on this card first: {name_marks(unseen)}",
             approval_status=card.status,

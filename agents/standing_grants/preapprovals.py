@@ -18,7 +18,13 @@ from agents.accounts import audit
 from agents.accounts.models import DECIDERS, Membership, Organization
 from agents.accounts.notice_facts import NoticeFact, NoticeKind, tell
 from agents.approval_rules.loading import HAS_RULES
-from agents.approvals.warnings.card_marks import MARK_LABELS, OUTSIDE, WaitingCard, load_facts
+from agents.approvals.warnings.card_marks import (
+    FOLDED,
+    MARK_LABELS,
+    OUTSIDE,
+    WaitingCard,
+    load_facts,
+)
 from agents.approvals.warnings.card_reading import read_card
 from agents.approvals.warnings.individual_cards import find_individual_reasons
 from agents.employees.toolboxes import load_toolbox
@@ -230,6 +236,9 @@ def find_warnings(asking: AskingCard) -> tuple[str, ...]:
     facts = load_facts(organization, [waiting], readings, checks_contacts=False)
     found = find_individual_reasons(organization, [waiting], readings, facts)
     warnings = found.get(waiting.pk, ())
+    if not readings[waiting.pk].folding.folds_long:
+        # The height of a card matters to people who read it, not to the conditions of a grant.
+        warnings = tuple(each for each in warnings if each != MARK_LABELS[FOLDED])
     if FROM_OUTSIDE not in warnings or card.standing_grant_id is None:
         return warnings
     rows = StandingGrant.objects.filter(

@@ -98,7 +98,7 @@ def test_value_that_names_empties_widens_or_unlocks_must_be_read(
         ("color", "red", None, DELETED),
         ("color", None, "", CREATED),
         ("is_public", True, False, CHANGED),
-        ("roles", ["viewer", "admin"], ["viewer"], CHANGED),
+        ("colors", ["red", "blue"], ["red"], CHANGED),
         ("limit", 10, 11, CHANGED),
         ("text", None, "An ordinary sentence of 2026, with 5 words.", REQUESTED),
         ("day", None, "2026-11-30", REQUESTED),

@@ -12,6 +12,7 @@ from agents.approvals import resolutions
 from agents.approvals.decisions import Decision
 from agents.approvals.dismissals import dismiss
 from agents.approvals.requesters import describe_requesters, find_requesters
+from agents.approvals.warnings.card_marks import MUST_BE_SEEN
 from agents.employees.models import Grant
 from agents.platform.refusals import Forbidden
 from agents.runs import actions, schedules
@@ -357,6 +358,7 @@ def test_a_requester_cannot_approve_on_any_interface(
     assert (answered.status_code, "two-person rule" in answered.json()["detail"]) == (403, True)
     assert client.post(f"/approvals/{card.pk}/approve/", decided).status_code == 403
     one = {"approval_id": str(card.pk), "action": "approve", **decided}
+    one["seen_marks"] = sorted(MUST_BE_SEEN)
     many = client.post(
         "/api/approvals/decide", {"decisions": [one]}, content_type="application/json"
     )
@@ -372,8 +374,9 @@ def test_a_requester_cannot_approve_on_any_interface(
     )
     client.force_login(workshop.admin.user)
     assert "data-is-barred" not in client.get(f"/approvals/{card.pk}/").content.decode()
+    seen = {**decided, "seen_marks": sorted(MUST_BE_SEEN)}
     answered = client.post(
-        f"/api/approvals/{card.pk}/approve", decided, content_type="application/json"
+        f"/api/approvals/{card.pk}/approve", seen, content_type="application/json"
     )
     assert answered.json()["status"] == "approved"
 

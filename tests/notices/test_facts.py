@@ -317,7 +317,7 @@ def test_an_ended_standing_grant_notifies_its_owner_once(workshop: Workshop) -> 
     event = OrganizationEvent.objects.get()
     assert (event.type, event.payload["reason"]) == ("grant_ended", "Its tool changed.")
     assert list_receivers(workshop) == ["acme-approver"]
-    assert Notice.objects.get().detail == f"grant {made.pk} for probe.effect"
+    assert Notice.objects.get().detail == f"grant {made.pk} for “probe.effect”"
 
 
 def test_a_standing_grant_revoked_by_another_person_notifies_its_owner(

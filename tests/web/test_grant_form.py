@@ -115,9 +115,18 @@ class TestAFormOfManyParams:
     ) -> None:
         client, address = open_card(workshop, toolbox)
         page = read_page(client, address)
-        assert '<legend title="recipient">Who gets it <code>recipient</code>' in page
-        assert '<legend title="lines.sku">Lines · Article <code>lines.sku</code>' in page
-        assert '<legend title="option_1">Option 1 </legend>' in page
+        assert (
+            '<legend title="recipient"><strong class="chip"><bdi>Who gets it</bdi></strong> <code>recipient</code>'
+            in page
+        )
+        assert (
+            '<legend title="lines.sku"><strong class="chip"><bdi>Lines · Article</bdi></strong> <code>lines.sku</code>'
+            in page
+        )
+        assert (
+            '<legend title="option_1"><strong class="chip"><bdi>Option 1</bdi></strong> </legend>'
+            in page
+        )
 
 
 @pytest.mark.django_db

@@ -21,7 +21,7 @@ from tests.world import World, streamed
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]
 
-PLANTED = "H\u0430rbor-zq7"
+PLANTED = "H\u0430rbor-zq7x4k"
 LABEL = "Mixed alphabets"
 
 WITHOUT_MARKS = {
@@ -40,6 +40,7 @@ READERS_WITHOUT_MARKS = {
     "agents/gateway/requests.py": "takes an agent's request, and shows nothing",
     "agents/web/cards/asks.py": "a part of the card, which has the marks",
     "agents/web/panel/call_inputs.py": "a part of the run's page, whose cards have the marks",
+    "agents/web/grants/form_rows.py": "compares a grant's values with those of its card, and shows none",
     "agents/web/panel/lines.py": "a part of the run's page, whose cards have the marks",
     "agents/web/views/decisions.py": "shows the card again, which has the marks",
 }
@@ -48,7 +49,6 @@ reason."""
 TEMPLATES_WITHOUT_MARKS = {
     "approvals/list.html": "a line about the reader's own approval, with a button to undo it",
     "cards/ask.html": "a part of the card, which has the marks; a refused request is never decided",
-    "cards/effects.html": "a part of the card, which has the marks",
     "grants/grant.html": WITHOUT_MARKS["grants"],
     "grants/new.html": "lists decided cards like the one that a grant is made from, as links",
     "notices/line.html": "the sentence of a notice, which has no values",
@@ -113,7 +113,7 @@ def read(client: Client, path: str) -> str:
 def shows_value(text: str) -> bool:
     """Return True if the text has the planted value, whole or with its letters framed one by
     one."""
-    return "zq7" in text
+    return "zq7x4k" in text
 
 
 def find_unmarked(client: Client, pages: dict[str, str]) -> tuple[set[str], set[str]]:

@@ -77,7 +77,7 @@ def test_parallel_calls_overlap_after_the_model(world: World) -> None:
     assert places(segment, SpanKind.READ) == [(500, 750), (500, 1000)]
     assert len({bar.y for bar in segment.bars}) == 3
     assert segment.weight == 16_000
-    assert segment.description == "Model 2.0 s; Search records 1.0 s; Search records 2.0 s"
+    assert segment.description == "Model 2.0 s; “Search records” 1.0 s; “Search records” 2.0 s"
 
 
 def test_consecutive_calls_share_a_lane(world: World) -> None:
@@ -115,7 +115,7 @@ def test_nothing_is_drawn_as_running_where_events_are_left_out(world: World) -> 
     assert build_timeline(events) == load_timeline(run.pk)
     first, last = build_timeline([*events[:3], *events[4:]])
     assert [(bar.kind, bar.is_running) for bar in first.bars] == [("model", False), ("read", False)]
-    assert first.description == "Model 1.0 s; Search records 1.0 s"
+    assert first.description == "Model 1.0 s; “Search records” 1.0 s"
     assert (last.pass_number, last.description) == (2, "Model 1.0 s")
 
 
@@ -184,5 +184,5 @@ def test_the_page_has_the_whole_timeline_as_a_list_in_words(world: World) -> Non
         .split("</ol>")[0]
     )
     assert html.count("<li") == 2
-    assert "Pass 1: Model 1.0 s; Search &lt;b&gt; 1.0 s" in html
+    assert "Pass 1: Model 1.0 s; “Search &lt;b&gt;” 1.0 s" in html
     assert "Search <b>" not in html

@@ -21,7 +21,7 @@ def test_everybody_can_see_the_members_and_only_admins_can_change_them(world: Wo
     for role in Role.values:
         assert f"role-{role}" in seen
     assert "outsider" not in ruled
-    for part in ("/users/invite/", "Save role", "Remove operator", "Create password link"):
+    for part in ("/users/invite/", "Save role", "Remove <strong", "Create password link"):
         assert part not in seen
         assert part in ruled
 

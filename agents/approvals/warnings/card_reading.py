@@ -44,7 +44,7 @@ from tools.contract.mixed_hosts import is_mixed_host
 from tools.contract.odd_letters import MIXED, find_odd_parts
 from tools.registries.records import RECORD_STORE
 from tools.toolbox.asked_actions import NOT_RUN_HERE
-from tools.toolbox.provenance import Provenance
+from tools.toolbox.provenance import Provenance, Sighting
 
 HIDDEN, SPACES, ALPHABETS, LETTERS, ADDRESS, LIKENESS, IMITATION, NAME = (
     "hidden", "spaces", "alphabets", "letters", "address", "likeness", "imitation", "name"
@@ -264,7 +264,7 @@ def _read(approval: Approval, languages: frozenset[str]) -> CardReading:
     each_written = _list_written(targets, contacts)
     found.setdefault(LIKENESS, []).extend(_compare_contacts(targets, each_written))
     family, problem = get_family(approval), get_preview(approval).get("problem", "")
-    outside = Provenance.from_json(approval.tool_call.provenance).list_outside()
+    outside = _list_outside(approval)
     named = {
         place.rpartition(".")[2]
         for place in (
@@ -304,6 +304,13 @@ def _list_written(
     if len(targets) == 1:
         return [contacts]
     return [list_contacts(each.get("after")) for each in targets[:MAX_COMPARED]]
+
+
+def _list_outside(approval: Approval) -> list[Sighting]:
+    try:
+        return Provenance.from_json(approval.tool_call.provenance).list_outside()
+    except (AttributeError, KeyError, TypeError):
+        return []  # somebody changed the origins in the database
 
 
 def _list_records(

@@ -92,6 +92,8 @@ class Folding:
         request: the values of the request, which are shown if there are no targets.
         is_table: True if the targets are shown as a table.
         folds_parts: True if the card folds a part, which must be opened before approval.
+        folds_long: True if a part is folded because it is long by itself: the sentence, a value or
+            the list of targets; otherwise only the height of the card folds values.
     """
 
     order: tuple[int, ...] = ()
@@ -100,6 +102,7 @@ class Folding:
     request: Split = field(default_factory=Split)
     is_table: bool = False
     folds_parts: bool = False
+    folds_long: bool = False
 
 
 @dataclass(frozen=True)
@@ -142,17 +145,27 @@ def plan_folding(
     if not targets:
         values = list_request_values(params)
         request = split_values(values, Room(room), signs, REQUESTED)
-        folds = is_cut or bool(request.folded) or any(_is_long(value.after) for value in values)
-        return Folding(request=request, folds_parts=folds)
+        is_long = is_cut or any(_is_long(value.after) for value in values)
+        folds = is_long or bool(request.folded)
+        return Folding(request=request, folds_parts=folds, folds_long=is_long)
     order = _order_targets(targets, signs)
     plan = _plan_targets([targets[index] for index in order], room, signs)
-    folds = (
+    is_long = (
         is_cut
-        or len(plan.own) < len(targets)
-        or any(split.folded for split in (plan.shared, *plan.own))
+        or len(targets) > FIRST_TARGETS
         or any(_is_long(shown) for target in targets for shown in _list_shown(target))
     )
-    return Folding(order, plan.shared, plan.own, is_table=plan.is_table, folds_parts=folds)
+    is_high = len(plan.own) < len(targets) or any(
+        split.folded for split in (plan.shared, *plan.own)
+    )
+    return Folding(
+        order,
+        plan.shared,
+        plan.own,
+        is_table=plan.is_table,
+        folds_parts=is_long or is_high,
+        folds_long=is_long,
+    )
 
 
 def split_values(
