@@ -15,7 +15,7 @@ FACTS = frozenset({"outliers", "emptied"})
 """Classes of other elements that say what is odd. An honest card may have some."""
 FOLDED = frozenset({"clamp", "rest"})
 """Classes of the parts that must be opened before Approve is enabled."""
-QUOTES = frozenset({"chip", "employee-words"})
+QUOTES = frozenset({"chip", "employee-words", "field-name", "quoted", "value"})
 """Classes of the elements that show other people's words as a quotation, with a look that text
 cannot have."""
 OPEN_TO_ALL = frozenset({"level-read", "level-draft"})

@@ -86,7 +86,7 @@ def test_enter_moves_the_focus_to_the_missing_step(office: World, reader: Readin
     confirm.fill("6")
     keyboard.press("Enter")
     expect(confirm).to_be_focused()
-    expect(page.locator("[data-announcer]")).to_contain_text("Type 7 to confirm")
+    expect(page.locator("[data-announcer]")).to_contain_text("Type “7” to confirm")
     confirm.fill("7")
     card.focus()
     keyboard.press("Enter")

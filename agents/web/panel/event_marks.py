@@ -14,7 +14,11 @@ def load_event_marks(events: Collection[Event]) -> dict[int, tuple[Mark, ...]]:
 
     They follow from the sealed content of the cards, so they are the same at any time.
     """
-    requests = [event for event in events if event.type == EventType.APPROVAL_REQUESTED]
+    requests = [
+        event
+        for event in events
+        if event.type == EventType.APPROVAL_REQUESTED and "approval_id" in event.payload
+    ]
     if not requests:
         return {}
     organization = Run.objects.values_list("organization_id", flat=True).get(pk=requests[0].run_id)

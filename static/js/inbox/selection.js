@@ -87,7 +87,7 @@ export function summarize(action, decide) {
   const odd = rows.filter((row) => "odd" in row.dataset);
   fillList(dialog.querySelector("[data-bulk-odd-rows]"), odd.map((row) => `${lineOf(row)} (${row.dataset.odd})`));
   dialog.querySelector("[data-bulk-odd]").hidden = odd.length === 0;
-  const fresh = new Set(rows.flatMap((row) => row.dataset.new ?? []));
+  const fresh = new Set(rows.flatMap((row) => row.dataset.new || []));
   fillList(dialog.querySelector("[data-bulk-new-contacts]"), [...fresh]);
   dialog.querySelector("[data-bulk-new]").hidden = fresh.size === 0;
   dialog.querySelector("[data-bulk-reason]").hidden = action !== "deny";

@@ -12,7 +12,7 @@ NOT_YET: dict[str, frozenset[str]] = {
     # Regional letters count as flags, in any number and order.
     "letters in boxes and under strokes": frozenset({"regional letters"}),
     # Fullwidth ends of a host are folded before the address is compared.
-    "punctuation twins in addresses": frozenset({"a question mark", "a fullwidth number sign"}),
+    "punctuation twins in addresses": frozenset({"a fullwidth number sign", "a question mark"}),
     # An IPv6 address without brackets is no address.
     "addresses without a scheme": frozenset({"colons"}),
     # Letters with spaces between them are not joined.
@@ -20,48 +20,34 @@ NOT_YET: dict[str, frozenset[str]] = {
     # Base64 is not decoded.
     "escapes in addresses": frozenset({"in Base64"}),
     # Invoices of Lightning and phone numbers in a text are not looked for.
-    "handles and wallets": frozenset({"an invoice of Lightning", "a phone in a text"}),
+    "handles and wallets": frozenset({"a phone in a text", "an invoice of Lightning"}),
     # Accounts of other forms than IBANs and cards are not looked for in a text.
-    "account numbers in other spellings": frozenset({"a sort code", "a bank's code"}),
+    "account numbers in other spellings": frozenset({"a bank's code", "a sort code"}),
     # A card with a wrong last digit is no card.
     "account numbers with a slip": frozenset({"a card that is none"}),
     # Paths are not read.
     "paths that lead elsewhere": frozenset(
         {
-            "upward",
-            "upward in escapes",
-            "upward with backslashes",
             "an ellipsis",
             "fullwidth dots",
             "somebody's home",
             "twice escaped",
+            "upward",
+            "upward in escapes",
             "upward through a long way",
+            "upward with backslashes",
         }
     ),
     # Schemes other than those of hosts are not read.
     "addresses that carry a program": frozenset(
-        {"data", "a script", "a script in a link", "a scheme with tabs"}
+        {"a scheme with tabs", "a script", "a script in a link", "data"}
     ),
-    # Only one long value folds, not many short ones.
-    "an odd value deep among many": frozenset({"a limit", "a switch"}),
     # Fewer than six targets are not compared.
     "an odd target among many": frozenset({"one of four deleted"}),
     # Only one long value folds, not the height of the card.
-    "long words that push the rest away": frozenset(
-        {
-            "an amount",
-            "a switch",
-            "a path",
-            "a command",
-            "in one value",
-            "in names of params",
-            "eight lines each",
-        }
-    ),
+    "long words that push the rest away": frozenset({"in one value"}),
     # Only fields of a preview say that they are emptied.
-    "values emptied among many": frozenset(
-        {"a list of addresses", "to null", "an object", "an entry to null"}
-    ),
+    "values emptied among many": frozenset({"an entry to null"}),
     # Letters and signs in figures are not looked at; null is a value like any.
     "amounts that read as others": frozenset(
         {"negative by another sign", "null", "the letter O", "the letter l"}
@@ -72,83 +58,28 @@ NOT_YET: dict[str, frozenset[str]] = {
     ),
     # Nothing says that a value is a credential or widens a right.
     "rights widened among harmless fields": frozenset(
-        {"public", "a key", "any origin", "a password", "no end"}
+        {"a key", "a password", "any origin", "no end"}
     ),
     # A sign of another width is not looked at.
     "units and currencies": frozenset({"a sign that looks like another"}),
     # Nothing says that a value stands for all.
     "patterns that widen": frozenset(
-        {"all", "all of a list", "all folders", "any text", "any value in a query"}
+        {"all", "all folders", "all of a list", "any text", "any value in a query"}
     ),
     # A list that was new when the card was made is not looked at again.
     "targets that are no longer what they were": frozenset({"a list that now exists"}),
     # Names are compared by their look alone.
-    "similar names": frozenset(
-        {
-            "a letter more",
-            "a letter less",
-            "two letters swapped",
-            "another letter",
-            "a legal form",
-            "another ending",
-            "an accent",
-            "an article",
-            "turned around",
-            "a new record",
-        }
-    ),
+    "similar names": frozenset({"an article", "another ending", "turned around"}),
     # Members are not compared.
     "similar people and addresses": frozenset({"a username"}),
     # They stand there without a quotation.
-    "words of others in Gadget's places": frozenset(
-        {"an action", "the key of an effect", "an audience", "a task", "another system's answer"}
-    ),
-    # Values have no look of their own, and phrases are English.
-    "imitations in other languages": frozenset(
-        {
-            "German, as a name",
-            "French, as a value",
-            "Spanish, as a value",
-            "Chinese, as a name",
-            "Japanese, as a value",
-            "Polish, as a value",
-            "Hindi, as a name",
-        }
-    ),
-    # Values have no look of their own, and phrases are English.
-    "imitations in long texts and comparisons": frozenset(
-        {"in the present value", "in a nested text", "as a heading", "with our bar"}
-    ),
+    "words of others in Gadget's places": frozenset({"an action"}),
     # Values and names of fields have no look of their own.
     "names that seem to be our rows": frozenset(
-        {
-            "a target",
-            "the id of a target",
-            "a field",
-            "a param",
-            "a value that says it is absent",
-            "a value that says there is more",
-            "a token for hidden characters",
-            "a value that says it is the same",
-        }
-    ),
-    # A sentence quotes values with plain quotation marks.
-    "quotes that close our sentence": frozenset(
-        {"straight", "curly", "angular", "an arrow", "a bracket and an id", "stars", "corners"}
+        {"a value that says it is absent", "the id of a target"}
     ),
     # Its twin has the same mark: `MARKED_TWINS`.
     "marks of a text that is rendered": frozenset({"a link whose words are another address"}),
-    # Values have no look of their own.
-    "looks that only we may give": frozenset(
-        {
-            "bold",
-            "HTML",
-            "codes of a terminal",
-            "an emoji for our sign",
-            "a table",
-            "letters of our own face",
-        }
-    ),
 }
 """Planted cards, by class, that a rule about structure could notice.
 
@@ -161,12 +92,12 @@ OUT_OF_REACH: dict[str, frozenset[str]] = {
     # A second ending is as ordinary as `report.v2.pdf`.
     "names of files": frozenset(
         {
-            "two endings",
-            "a shortcut",
-            "a page that seems a note",
             "a hidden settings file",
+            "a page that seems a note",
             "a period at the end",
             "a second stream",
+            "a shortcut",
+            "two endings",
         }
     ),
     # A dash is a value.
@@ -174,13 +105,13 @@ OUT_OF_REACH: dict[str, frozenset[str]] = {
     # Only the tool knows the range and the form of a figure.
     "amounts that read as others": frozenset(
         {
-            "negative",
-            "powers of ten",
+            "a switch",
             "another separator",
             "hexadecimal",
             "in brackets",
+            "negative",
             "not a number",
-            "a switch",
+            "powers of ten",
         }
     ),
     # Only the tool knows which word gives more.
@@ -188,21 +119,21 @@ OUT_OF_REACH: dict[str, frozenset[str]] = {
     # Only the tool knows which unit it takes.
     "units and currencies": frozenset(
         {
-            "beside another currency",
-            "one line in another",
             "a sign beside a code",
             "a unit in the name",
+            "beside another currency",
+            "one line in another",
         }
     ),
     # Only the tool knows which day it takes.
     "dates and times": frozenset(
         {
-            "the end before the start",
             "a day that is none",
+            "a far year",
             "a month or a day",
             "another zone",
             "seconds for milliseconds",
-            "a far year",
+            "the end before the start",
         }
     ),
     # Two spellings of one condition.
@@ -214,35 +145,35 @@ OUT_OF_REACH: dict[str, frozenset[str]] = {
         {
             "after a semicolon",
             "after an ampersand",
-            "through a pipe",
-            "substituted",
-            "in backticks",
-            "on a second line",
-            "into a file",
             "in Base64",
+            "in backticks",
+            "into a file",
+            "on a second line",
+            "substituted",
+            "through a pipe",
         }
     ),
     # Only the server knows how many rows a query changes.
     "queries without a limit": frozenset(
         {
-            "a deletion",
-            "an update",
-            "a condition that always holds",
             "a condition in a comment",
-            "two statements",
-            "a table",
+            "a condition that always holds",
+            "a deletion",
             "a quote that closes",
+            "a table",
+            "an update",
+            "two statements",
         }
     ),
     # Only people know how often is too often.
     "times that repeat too often": frozenset(
         {
+            "a day or a weekday",
+            "a day that never comes",
+            "an hour of minutes",
+            "at each start",
             "each minute",
             "each minute by steps",
-            "an hour of minutes",
-            "a day that never comes",
-            "at each start",
-            "a day or a weekday",
         }
     ),
 }
@@ -258,49 +189,57 @@ MARKED_TWINS: dict[str, frozenset[str]] = {
 """Honest cards, by class, that are marked wrongly."""
 
 UNMARKED: dict[str, frozenset[str]] = {
-    "leave_open": frozenset(
+    "leave_open, letters": frozenset({"/api/runs/{run_id}", "/api/tool_calls/{call_id}"}),
+    "leave_open, a contact": frozenset(
         {
             "/",
-            "/api/approvals",
-            "/api/approvals/{approval_id}",
             "/api/runs/{run_id}",
             "/api/tool_calls/{call_id}",
             "/runs/<int:run_id>/calls/<int:call_id>/",
         }
     ),
-    "close": frozenset(
+    "leave_open, a name": frozenset(
+        {
+            "/",
+            "/api/runs/{run_id}",
+            "/api/tool_calls/{call_id}",
+            "/runs/<int:run_id>/calls/<int:call_id>/",
+        }
+    ),
+    "close, letters": frozenset({"/api/runs/{run_id}", "/api/tool_calls/{call_id}"}),
+    "close, a contact": frozenset(
         {
             "/api/approvals",
             "/api/approvals/{approval_id}",
             "/api/runs/{run_id}",
             "/api/tool_calls/{call_id}",
-            "/runs/<int:run_id>/calls/<int:call_id>/",
             "/approvals/<int:approval_id>/",
             "/approvals/<int:approval_id>/card/",
+            "/runs/<int:run_id>/calls/<int:call_id>/",
+        }
+    ),
+    "close, a name": frozenset(
+        {
+            "/api/approvals",
+            "/api/approvals/{approval_id}",
+            "/api/runs/{run_id}",
+            "/api/tool_calls/{call_id}",
+            "/approvals/<int:approval_id>/",
+            "/approvals/<int:approval_id>/card/",
+            "/runs/<int:run_id>/calls/<int:call_id>/",
         }
     ),
 }
-"""Surfaces that show a value without its mark, for a waiting card and for a denied one."""
+"""Surfaces that show a value without its mark, by the state of the card and the sample."""
 
 APPROVED_IN_BULK: dict[str, frozenset[str]] = {
-    "punctuation twins in addresses": frozenset({"a fullwidth at sign"}),
-    "addresses without a scheme": frozenset(
-        {"a deep ending", "a mail link", "a port", "an ending in Cyrillic"}
-    ),
-    "addresses in words": frozenset({"as entities", "in German", "with a letter in brackets"}),
-    "escapes in addresses": frozenset({"of an at sign"}),
-    "handles and wallets": frozenset(
-        {"a Matrix user", "a Monero wallet", "a SegWit wallet", "a chat link"}
-    ),
-    "account numbers in other spellings": frozenset({"in small letters", "with dots"}),
-    "account numbers with a slip": frozenset({"a digit less", "two digits swapped in a text"}),
+    # An emptied value is a fact about the effect, not a mark.
     "values emptied among many": frozenset({"an email", "to a space"}),
-    "similar people and addresses": frozenset({"a handle", "a hyphen"}),
-    "marks of a text that is rendered": frozenset(
-        {"a comment", "a part that folds", "a reference", "an anchor", "an image"}
-    ),
 }
 """Planted cards, by class, that are noticed when one opens them and are approved in bulk."""
 
-OUT_OF_VIEW: frozenset[str] = frozenset()
-"""Planted cards whose mark is in the page and not in view at first sight."""
+OUT_OF_VIEW: dict[int, frozenset[str]] = {
+    360: frozenset(),
+    1_440: frozenset(),
+}
+"""Planted cards whose mark is in the page and not in view at first sight, by the page's width."""
