@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.once]
 HARMLESS_PAGES = 9
 """The number of pages of each kind that are read with harmless text."""
 GRANTS_ON_A_PAGE = 40
-IN_A_ROW = 120
+IN_A_ROW = 26
 """The smallest number of characters that a row of the inbox shows of a card's text; the card itself
 shows all."""
 
