@@ -357,8 +357,8 @@ def test_a_requester_cannot_approve_on_any_interface(
     )
     assert (answered.status_code, "two-person rule" in answered.json()["detail"]) == (403, True)
     assert client.post(f"/approvals/{card.pk}/approve/", decided).status_code == 403
-    one = {"approval_id": str(card.pk), "action": "approve", **decided}
-    one["seen_marks"] = sorted(MUST_BE_SEEN)
+    seen_marks = sorted(MUST_BE_SEEN)
+    one = {"approval_id": str(card.pk), "action": "approve", "seen_marks": seen_marks, **decided}
     many = client.post(
         "/api/approvals/decide", {"decisions": [one]}, content_type="application/json"
     )
