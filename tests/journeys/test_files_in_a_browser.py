@@ -33,7 +33,7 @@ def test_files_can_be_uploaded_downloaded_and_deleted(
     page.get_by_label("Files", exact=True).set_input_files(FILES)
     page.get_by_label("Folder").fill("reports/2026")
     page.get_by_role("button", name="Upload").click()
-    expect(page.locator(".notice.error").get_by_text("nul.txt was not uploaded")).to_be_visible()
+    expect(page.locator(".notice.error").get_by_text("“nul.txt” was not uploaded")).to_be_visible()
     expect(page.locator(".notice.success")).to_contain_text(["html” were uploaded."])
     page.reload()  # does not send the form again
     expect(page.locator(".notice:visible")).to_have_count(0)
