@@ -28,10 +28,11 @@ STATUS = Condition("changes.status", Rule.ONE_OF, ["active", "inactive"])
 
 @dataclass
 class Outcome:
-    """The number of cards that people decided, and the calls that ran because a standing grant
-    approved them."""
+    """The number of cards that people decided, the reasons why no standing grant approved them, and
+    the calls that ran because one did."""
 
     cards: int = 0
+    withheld: Counter[str] = field(default_factory=Counter)
     ran_alone: Counter[str] = field(default_factory=Counter)
 
 
@@ -78,6 +79,7 @@ def converse(workshop: Workshop, conversation: Conversation, outcome: Outcome) -
     while cards := workshop.cards(run):
         outcome.cards += len(cards)
         for card in cards:
+            outcome.withheld[name_reason(card)] += 1
             decide = (
                 workshop.deny
                 if describe(card.tool_call.tool, card.params) in harmful
@@ -87,6 +89,13 @@ def converse(workshop: Workshop, conversation: Conversation, outcome: Outcome) -
         run = workshop.drive(run)
     alone = ToolCall.objects.filter(run=run, approvals__standing_grant__isnull=False)
     outcome.ran_alone.update(describe(each.tool, each.params) for each in alone)
+
+
+def name_reason(card: Approval) -> str:
+    """Return the tool and the reason why no standing grant approved the card."""
+    call = card.tool_call
+    answer = (call.judgment or {}).get("answer") or {}
+    return f"{call.tool}: {answer.get('withheld') or 'no terms match'}"
 
 
 def describe(tool: str, params: dict[str, Any]) -> str:
@@ -109,7 +118,7 @@ def test_five_grants_save_most_cards_and_let_no_harmful_call_run(workshop: Works
         for conversation in conversations:
             converse(workshop, conversation, granted)
     assert not without.ran_alone
-    assert granted.cards <= without.cards * (1 - FEWER), (granted.cards, without.cards)
+    assert granted.cards <= without.cards * (1 - FEWER), dict(granted.withheld)
     harmful = [
         describe(each["tool"], each["params"]) for one in conversations for each in one.harmful
     ]
