@@ -35,6 +35,7 @@ HOST, EMAIL, ACCOUNT, RECIPIENT, HANDLE = (
     "recipient",
     "handle",
 )
+LOOKS_LIKE, ONE_APART = "looks like, but is not,", "differs by one character from"
 MAX_CONTACTS = 200
 MAX_TEXT = 200_000
 MAX_NAME = 120
@@ -261,7 +262,7 @@ def describe_likeness(value: str, other: str, *, is_number: bool = False) -> str
     if one == two or min(len(one), len(two)) < MIN_LENGTH_TO_COMPARE:
         return ""
     if simplify_look(reduce_to_look(value)) == simplify_look(reduce_to_look(other)):
-        return "looks like, but is not,"
+        return LOOKS_LIKE
     if not is_number and _DIGITS.sub("", one) == _DIGITS.sub("", two):
         return ""
-    return "differs by one character from" if is_one_apart(one, two) else ""
+    return ONE_APART if is_one_apart(one, two) else ""
