@@ -54,6 +54,43 @@ def test_a_value_that_differs_a_little_from_a_record_is_found(
     assert find(world, "Another Company") == []
 
 
+@pytest.mark.parametrize(
+    ("value", "name"),
+    [
+        *(("Corp Acme", "Acme Corp"), ("Acme Corporation", "Acme Corp")),
+        *(("Harbor North Trade", "North Trade Harbor"), ("Osprey Limited", "Osprey Ltd")),
+    ],
+)
+def test_words_in_another_order_and_shortened_words_are_similar(
+    world: World, value: str, name: str
+) -> None:
+    add(world, "North Trade Harbor", "Osprey Ltd")
+    assert find(world, value) == [(value, name)]
+
+
+@pytest.mark.parametrize(
+    "value", ["Corp Zeta", "Acme Cortex", "North Harbor Fleet", "Osprey Leander", "Zeta Ltd"]
+)
+def test_other_words_and_longer_ones_are_not_similar(world: World, value: str) -> None:
+    add(world, "North Trade Harbor", "Osprey Ltd")
+    assert find(world, value) == []
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("The Umbrella", "Umbrella"), ("Initech", "Le Initech"), ("Die Brücke", "Brücke")],
+)
+def test_an_article_makes_a_target_similar_but_not_a_value(
+    world: World, one: str, other: str
+) -> None:
+    Record.objects.filter(organization=world.acme).delete()
+    own, _ = add(world, one, other)
+    assert find(world, label=one, own_id=own.pk) == [(one, other)]
+    assert find(world, label="Big Harbor") == []
+    Record.objects.filter(pk=own.pk).delete()
+    assert find(world, f"To {other}") == []
+
+
 @pytest.mark.parametrize("name", ["Initech 2", "Initech.com", "Initech Group"])
 def test_one_more_word_makes_a_target_similar_but_not_a_value(world: World, name: str) -> None:
     (record,) = add(world, name)

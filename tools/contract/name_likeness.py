@@ -22,6 +22,10 @@ LONGEST_ENDING = 4
 """The most letters of a short last word, such as a legal form."""
 LONGEST_CODE = 3
 """The most letters of a word that is too short to be compared letter by letter, such as `EU`."""
+LONGEST_ARTICLE = 3
+MOST_TURNED = 4
+"""The most words of a name that are compared in another order."""
+SHORTEST_CONTRACTION = 3
 MOST_ENDINGS = 3
 """The most last words, of both together, in which two names with the same stem differ."""
 _COUNTER = re.compile(r".*\d.*|.|[ivxlc]{1,4}", re.DOTALL | re.IGNORECASE)
@@ -102,6 +106,11 @@ def list_keys(look: str) -> Iterator[NameKeys]:
         yield compute_keys(look, length)
 
 
+def list_keys_after_articles(look: str) -> Iterator[NameKeys]:
+    """List the keys of all looks that are the same as this one but for a short word before it."""
+    return (compute_keys(look, len(look) + more) for more in range(1, LONGEST_ARTICLE + 1))
+
+
 def can_be_near(look: str) -> bool:
     """Return True if the look is long enough to be compared letter by letter."""
     is_cased = look.isascii() or not any(unicodedata.category(char) == "Lo" for char in look)
@@ -130,6 +139,54 @@ def is_one_letter_apart(one: str, other: str) -> bool:
     difference = compare_words(one, other)
     has_more_words = not (difference.one and difference.other)
     return not (has_more_words or is_series(difference) or is_between_codes(difference))
+
+
+def cut_article(name: str) -> Iterator[str]:
+    """Yield the name without a short first word."""
+    words = split_words(name)
+    if len(words) > 1 and len(words[0]) <= LONGEST_ARTICLE:
+        yield " ".join(words[1:])
+
+
+def is_article(difference: NameDifference) -> bool:
+    """Return True if one of the names has only a short first word more: `The Acme` and `Acme`."""
+    words = (*difference.one, *difference.other)
+    return (
+        len(words) == 1
+        and not difference.stem
+        and not difference.is_at_end
+        and len(words[0]) <= LONGEST_ARTICLE
+        and words[0].isalpha()
+    )
+
+
+def is_abbreviation(difference: NameDifference) -> bool:
+    """Return True if the names differ in one word that one of them shortens: to its beginning, as
+    in *Corp*, or to some of its letters with the first and the last, as in *Ltd*."""
+    if not difference.is_one_word:
+        return False
+    short, long = sorted((difference.one[0].casefold(), difference.other[0].casefold()), key=len)
+    if len(short) > LONGEST_ENDING or len(long) == len(short):
+        return False
+    letters = iter(long)
+    is_contraction = short[-1] == long[-1] and all(letter in letters for letter in short)
+    return long.startswith(short) or (
+        is_contraction and short[0] == long[0] and len(short) >= SHORTEST_CONTRACTION
+    )
+
+
+def list_turned(name: str) -> Iterator[str]:
+    """List other orders of the words of a short name: backward, or with other words first."""
+    words = split_words(name)
+    if 1 < len(words) <= MOST_TURNED:
+        yield " ".join(words[::-1])
+        yield from (" ".join(words[at:] + words[:at]) for at in range(1, len(words)))
+
+
+def is_turned(one: str, other: str) -> bool:
+    """Return True if two names have the same words in another order."""
+    left, right = ([compute_look(word) for word in split_words(name)] for name in (one, other))
+    return left != right and sorted(left) == sorted(right)
 
 
 def is_series(difference: NameDifference) -> bool:

@@ -34,6 +34,11 @@ RECIPIENT_WORDS = _split(
     "to cc bcc recipient recipients receiver receivers addressee payee beneficiary attendees"
 )
 """Names of params whose plain texts are recipients."""
+PERSON_WORDS = RECIPIENT_WORDS | _split(
+    "assignee assignees owner owners user users username member members author reviewer reviewers "
+    "approver approvers manager participant participants invitee invitees person people"
+)
+"""Names of params whose plain texts are people."""
 WORDS = {
     NamedThing.RECIPIENT: RECIPIENT_WORDS
     | _split("contact email emails mail mails phone phones mobile fax"),

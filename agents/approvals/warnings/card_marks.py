@@ -43,6 +43,7 @@ from agents.approvals.warnings.similar_names import SimilarName, find_similar_na
 from agents.approvals.warnings.similar_people import find_similar_people
 from agents.runs.models import Approval, ApprovalKind, ApprovalStatus
 from tools.contract import Level
+from tools.contract.outside_text import quote_text
 
 NEW, OUTSIDE, REACH, PREVIEW, ELSEWHERE, RESTORED, DONE, STALE, FOLDED, DESTRUCTIVE = (
     "new", "outside", "reach", "preview", "elsewhere", "restored", "done", "stale", "folded",
@@ -252,7 +253,7 @@ def _list_marks(
         reading,
         {
             NAME: [
-                f"{quote_excerpt(each.value)} looks like the record {quote_excerpt(each.name)}"
+                f"{quote_text(each.value)} looks like the record {quote_text(each.name)}"
                 for each in facts.similar_names.get(card.pk, ())
             ],
             IMITATION: [f"the employee’s words: {quote_excerpt(words)}"] if words else [],

@@ -42,6 +42,7 @@ from tools.contract.hidden_characters import (
 )
 from tools.contract.mixed_hosts import is_mixed_host
 from tools.contract.odd_letters import MIXED, find_odd_parts
+from tools.contract.outside_text import quote_text
 from tools.registries.records import RECORD_STORE
 from tools.toolbox.asked_actions import NOT_RUN_HERE
 from tools.toolbox.provenance import Provenance, Sighting
@@ -405,14 +406,14 @@ def compare_contacts(written: Sequence[Contact], current: Sequence[Contact]) -> 
         host = "" if alike else _find_host(contact)
         for other in hosts if host and host not in known else ():
             if other and (likeness := describe_likeness(decode_host(host), decode_host(other))):
-                yield f"{host} {likeness} {other}"
+                yield f"{quote_text(host)} {likeness} {quote_text(other)}"
 
 
 def _list_alike(contact: Contact, others: Sequence[str]) -> Iterator[str]:
     for other in others:
         likeness = describe_likeness(contact.value, other, is_number=contact.kind == ACCOUNT)
         if likeness and (contact.kind == ACCOUNT or likeness.startswith("looks")):
-            yield f"{contact.value} {likeness} {other}"
+            yield f"{quote_text(contact.value)} {likeness} {quote_text(other)}"
 
 
 def _find_host(contact: Contact) -> str:

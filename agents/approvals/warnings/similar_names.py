@@ -13,6 +13,7 @@ from django.db.models import Min
 
 from agents.approvals.warnings.name_words import NameWords, load_name_words
 from agents.platform.queries.one_of_texts import IsOneOfTexts
+from tools.contract.contacts import walk_texts
 from tools.contract.look_alikes import compute_look, is_one_apart
 from tools.contract.name_likeness import (
     MOST_ENDINGS,
@@ -22,10 +23,17 @@ from tools.contract.name_likeness import (
     compare_words,
     compute_keys,
     compute_stem,
+    cut_article,
+    is_abbreviation,
+    is_article,
     is_one_letter_apart,
     is_series,
+    is_turned,
     list_keys,
+    list_keys_after_articles,
+    list_turned,
 )
+from tools.contract.name_words import PERSON_WORDS, split_name
 from tools.registries.records import RECORD_STORE
 
 MAX_NAME_LENGTH = 200
@@ -59,12 +67,14 @@ class NameOnCard(NamedTuple):
         look: the text that all lookalike spellings share.
         keys: the keys of records with similar names, by the name of the column or expression.
         is_label: True for the label of a target, which is a name for certain.
+        is_person: True for a value of a param for people, such as `assignee`.
     """
 
     value: str
     look: str
     keys: Keys
     is_label: bool
+    is_person: bool
 
 
 @dataclass(frozen=True)
@@ -119,8 +129,9 @@ def read_names(targets: Sequence[Mapping[str, Any]], params: Mapping[str, Any]) 
     """From a card's targets and params, read at most 250 values that could be taken for a name."""
     labels = {str(target.get("label", "")) for target in targets}
     values = dict.fromkeys(islice(_list_values(targets, params), MAX_VALUES))
+    people = {text for field, text in walk_texts(params) if split_name(field) & PERSON_WORDS}
     names = tuple(
-        NameOnCard(value, look, _compute_keys(value, look, value in labels), value in labels)
+        _read_name(value, look, is_label=value in labels, is_person=value in people)
         for value in values
         if len(look := compute_look(value)) >= MIN_LOOK_LENGTH
     )
@@ -163,16 +174,19 @@ def _load_names(organization_id: int, keys: Mapping[str, list[str]]) -> Iterator
         yield from (RecordName(*row) for row in rows[:MAX_NAMES])
 
 
-def _compute_keys(value: str, look: str, is_label: bool) -> Keys:
-    """Compute the keys of the records whose names a value may resemble."""
+def _read_name(value: str, look: str, *, is_label: bool, is_person: bool) -> NameOnCard:
+    """Compute the keys of the records and members whose names a value may resemble."""
     keys = {(LOOK, look)}
-    if not is_label and value.islower() and value.isascii() and " " not in value:
-        return frozenset(keys)  # a plain word, as most options are
-    stem = compute_stem(value)
-    keys |= {(LOOK, stem), (STEM, stem), (STEM, look)}
-    if can_be_near(look):
-        keys.update(part for each in list_keys(look) for part in each._asdict().items())
-    return frozenset(keys)
+    if is_label or is_person or not (value.islower() and value.isascii() and " " not in value):
+        stem = compute_stem(value)  # any other value is a plain word, as most options are
+        keys |= {(LOOK, stem), (STEM, stem), (STEM, look)}
+        keys |= {(LOOK, compute_look(turned)) for turned in list_turned(value)}
+        if can_be_near(look):
+            keys.update(part for each in list_keys(look) for part in each._asdict().items())
+    if is_label and can_be_near(look):
+        keys |= {(LOOK, compute_look(rest)) for rest in cut_article(value)}
+        keys |= {("end", each.end) for each in list_keys_after_articles(look)}
+    return NameOnCard(value, look, frozenset(keys), is_label, is_person)
 
 
 def _compare_names(card: CardNames, known: _KnownNames) -> Iterator[SimilarName]:
@@ -189,14 +203,16 @@ def _compare_names(card: CardNames, known: _KnownNames) -> Iterator[SimilarName]
 
 
 def _find_near(one: NameOnCard, rows: Sequence[RecordName], known: _KnownNames) -> str:
-    """Find the first name that differs from a value in one letter or in its last words."""
+    """Find the first name that differs from a value in one letter, in the order of its words, in
+    its last words or in an article."""
     others, stem = [], compute_stem(one.value)
     for row in rows:
-        if _is_near(one, row, known):
+        if _is_near(one, row, known) or is_turned(one.value, row.name):
             return row.name
-        if row.stem in (one.look, stem) or row.look == stem:
+        is_longer = one.is_label and (row.look.endswith(one.look) or one.look.endswith(row.look))
+        if is_longer or row.stem in (one.look, stem) or row.look == stem:
             others.append(row.name)
-    alike = (name for name in others if _differs_in_ending(one, name, known))
+    alike = (name for name in others if _differs_at_an_end(one, name, known))
     first = list(islice(alike, LARGEST_SERIES))
     return first[0] if len(first) == 1 else ""
 
@@ -211,12 +227,15 @@ def _is_near(one: NameOnCard, row: RecordName, known: _KnownNames) -> bool:
     return not (difference.is_one_word and all(map(known.words.is_common, words)))
 
 
-def _differs_in_ending(one: NameOnCard, name: str, known: _KnownNames) -> bool:
-    """Return True if a value and a name differ only in last words that do not distinguish names.
+def _differs_at_an_end(one: NameOnCard, name: str, known: _KnownNames) -> bool:
+    """Return True if a value and a name differ only in an article, or in last words that do not
+    distinguish names.
 
     A word more counts only where the value is a name for certain, or is short and no number.
     """
     difference = compare_words(one.value, name)
+    if one.is_label and is_article(difference):
+        return True
     longest = max(difference.one, difference.other, key=len)
     stem = compute_look(" ".join(difference.stem))
     if (
@@ -228,7 +247,7 @@ def _differs_in_ending(one: NameOnCard, name: str, known: _KnownNames) -> bool:
         return False
     words = (*difference.one, *difference.other)
     if difference.one and difference.other:
-        return all(map(known.words.is_ending, words))
+        return all(map(known.words.is_ending, words)) or is_abbreviation(difference)
     if one.is_label and len(longest) == 1:
         return True
     return not _PART_OF_ADDRESS.search(one.value) and all(

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from agents.accounts.models import Membership
 from agents.approvals.warnings.card_reading import CardReading
 from agents.approvals.warnings.similar_names import NameOnCard
-from tools.contract.contacts import EMAIL, HANDLE, RECIPIENT, Contact, describe_likeness
+from tools.contract.contacts import (
+    EMAIL,
+    HANDLE,
+    LOOKS_LIKE,
+    ONE_APART,
+    RECIPIENT,
+    Contact,
+    describe_likeness,
+)
 from tools.contract.look_alikes import compute_look
 from tools.contract.name_likeness import (
     SHORTEST_NEAR,
@@ -16,6 +24,7 @@ from tools.contract.name_likeness import (
     compute_keys,
     is_one_letter_apart,
 )
+from tools.contract.outside_text import quote_text
 
 MAX_MEMBERS = 2_000
 MAX_SIMILAR = 5
@@ -34,22 +43,21 @@ class _Members:
     def __init__(self, members: Sequence[_Member]) -> None:
         self.members = members
         self.known = {text.casefold() for member in members for text in member if text}
-        self.by_key: dict[tuple[str, str], set[str]] = {}
-        for name in {member.name for member in members if member.name}:
-            look = compute_look(name)
-            parts = zip(NameKeys._fields, compute_keys(look), strict=True)
-            for key in (("look", look), *parts):
-                self.by_key.setdefault(key, set()).add(name)
+        self.names = _index(member.name for member in members)
+        self.usernames = _index(member.username for member in members)
 
     def describe_name(self, one: NameOnCard) -> Iterator[str]:
-        """Describe the members' names that a value resembles."""
+        """Describe the members' names, and in a param for people their user names, that a value
+        resembles."""
         if one.value.casefold() in self.known:
             return
-        for name in sorted({name for key in one.keys for name in self.by_key.get(key, ())}):
+        indexes = (self.names, self.usernames) if one.is_person else (self.names,)
+        near = {name for key in one.keys for index in indexes for name in index.get(key, ())}
+        for name in sorted(near):
             if compute_look(name) == one.look:
-                yield f"{one.value} looks like, but is not, {name}{A_MEMBER}"
+                yield _describe_pair(one.value, LOOKS_LIKE, name)
             elif is_one_letter_apart(one.value, name):
-                yield f"{one.value} differs by one character from {name}{A_MEMBER}"
+                yield _describe_pair(one.value, ONE_APART, name)
 
     def describe_contact(self, contact: Contact) -> Iterator[str]:
         """Describe the members' addresses or user names that a contact resembles."""
@@ -59,7 +67,22 @@ class _Members:
         for member in self.members:
             other = member.email if contact.kind == EMAIL else member.username
             if other and _is_alike(contact.kind, value, other):
-                yield f"{value} {describe_likeness(value, other)} {other}{A_MEMBER}"
+                yield _describe_pair(value, describe_likeness(value, other), other)
+
+
+def _index(names: Iterable[str]) -> dict[tuple[str, str], set[str]]:
+    """Index names by the keys of their looks."""
+    by_key: dict[tuple[str, str], set[str]] = {}
+    for name in filter(None, names):
+        look = compute_look(name)
+        parts = zip(NameKeys._fields, compute_keys(look), strict=True)
+        for key in (("look", look), *parts):
+            by_key.setdefault(key, set()).add(name)
+    return by_key
+
+
+def _describe_pair(value: str, likeness: str, other: str) -> str:
+    return f"{quote_text(value)} {likeness} {quote_text(other)}{A_MEMBER}"
 
 
 def find_similar_people(

@@ -68,10 +68,6 @@ NOT_YET: dict[str, frozenset[str]] = {
     ),
     # A list that was new when the card was made is not looked at again.
     "targets that are no longer what they were": frozenset({"a list that now exists"}),
-    # Names are compared by their look alone.
-    "similar names": frozenset({"an article", "another ending", "turned around"}),
-    # Members are not compared.
-    "similar people and addresses": frozenset({"a username"}),
     # They stand there without a quotation.
     "words of others in Gadget's places": frozenset({"an action"}),
     # Values and names of fields have no look of their own.
