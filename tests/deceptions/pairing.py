@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from django.db import transaction
 from django.db.models.functions import Now
+from django.test import override_settings
 
 from agents.gateway.asks import AskedRequest, submit
 from agents.gateway.keys import authenticate_key, issue_key
@@ -83,8 +86,13 @@ def make_pair_office() -> World:
 
 @contextmanager
 def planted(office: World, make: Make) -> Iterator[Approval]:
-    """Create a card, and remove it and all that came with it afterwards."""
-    with transaction.atomic():
+    """Create a card, and remove it and all that came with it afterwards: rows, and files, which a
+    rollback would leave for the next card."""
+    with (
+        TemporaryDirectory() as folder,
+        override_settings(GADGET_FILES_DIR=Path(folder)),
+        transaction.atomic(),
+    ):
         yield make(office)
         transaction.set_rollback(True)
 

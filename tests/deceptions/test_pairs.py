@@ -3,8 +3,6 @@ honest twin is not marked."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from tests.deceptions.pairing import Pair, make_pair_office, planted
@@ -18,7 +16,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.once]
 
 
 @pytest.fixture
-def office(settings: object, tmp_path: Path) -> World:
+def office() -> World:
     return make_pair_office()
 
 

@@ -3,8 +3,6 @@ opened, or Approve is disabled."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from playwright.sync_api import Browser, ViewportSize
 
@@ -36,7 +34,7 @@ edge, marks, a ground or the letters of a typewriter."""
 
 
 @pytest.fixture
-def office(settings: object, tmp_path: Path) -> World:
+def office() -> World:
     return make_pair_office()
 
 

@@ -9,6 +9,7 @@ from agents.runs.models import Approval
 from tests.deceptions.pairing import in_field, in_param, pair_up
 from tests.deceptions.planting import Make, create, rename
 from tests.world import World
+from tools.office.files.changes import write_file
 from tools.office.records.models import Record, RecordList
 
 IN_COMMAND, IN_QUERY, IN_CRON = in_param("command"), in_param("query"), in_param("cron")
@@ -58,8 +59,24 @@ def list_then(change: Change) -> Make:
     return make
 
 
+def file_then(change: Change) -> Make:
+    """Plant a change after a card that writes a file was created."""
+
+    def make(world: World) -> Approval:
+        params = {"path": "notes/plan.md", "text": "Call Acme."}
+        card = world.card(tool="files.write", params=params)
+        change(world)
+        return card
+
+    return make
+
+
 def make_list(world: World) -> None:
     RecordList.objects.create(organization=world.acme, name="Leads")
+
+
+def make_file(world: World) -> None:
+    write_file(world.acme.pk, ("notes", "plan.md"), [b"Keep this."], lambda _: None)
 
 
 ACTIONS = (
@@ -120,6 +137,7 @@ ACTIONS = (
             keep,
         ),
         ("a list that now exists", list_then, make_list, keep),
+        ("a file that now exists", file_then, make_file, keep),
         ("the record of a list deleted", list_then, delete_behind(0), keep),
     ),
     *pair_up(
