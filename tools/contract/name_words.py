@@ -34,9 +34,9 @@ RECIPIENT_WORDS = _split(
     "to cc bcc recipient recipients receiver receivers addressee payee beneficiary attendees"
 )
 """Names of params whose plain texts are recipients."""
+PHONE_WORDS = _split("phone phones mobile fax")
 WORDS = {
-    NamedThing.RECIPIENT: RECIPIENT_WORDS
-    | _split("contact email emails mail mails phone phones mobile fax"),
+    NamedThing.RECIPIENT: RECIPIENT_WORDS | PHONE_WORDS | _split("contact email emails mail mails"),
     NamedThing.ACCOUNT: _split("account accounts iban bic swift wallet bank routing sortcode"),
     NamedThing.DESTINATION: HOST_WORDS
     | FILE_WORDS
