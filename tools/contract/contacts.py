@@ -65,7 +65,7 @@ _RESERVED_BITS, _FEWEST_COLONS = 125, 7
 """IPv6 addresses without one of the first three bits, such as `1::2`, belong to no host; those
 without `::` have seven colons."""
 _PHONE = re.compile(
-    r"(?<![\w+.])(?:\+|00(?=[1-9]\d{0,2}[ (-]))(\d{1,3}\)?(?:[ /.-]{0,2}(?:\(\d{1,4}\) ?)?\d){6,14})"
+    r"(?<![\w+.])(?:\+|(?<!\d[ .-])00(?=[1-9]\d{0,2}[ (-]))(\d{1,3}\)?(?:[ /.-]{0,2}(?:\(\d{1,4}\) ?)?\d){6,14})"
     r"(?![\w.,]*\d)(?!\s?(?:[A-Z]{3}\b|[%$€£]))"
 )
 """A number in international form; with a currency after it, it is an amount."""
@@ -90,6 +90,12 @@ _TWO_HOSTS = re.compile(
     r"\.(?:(?:co|com|ac|gov|org|net|edu)\.[a-z]{2}|com|org|net|gov|edu)[.-](?:[\w-]+\.)+[\w-]+$"
 )
 """A host that begins with another host: `acme.com.other.example`, `acme.co.uk-login.example`."""
+_LINK = re.compile(
+    r"\[([^\[\]]{1,400})\]\(\s*<?([^\s)>]+)|<a\s[^<>]{0,400}?href\s*=\s*[\"']?([^\s\"'>]+)[^<>]{0,400}>([^<]{1,400})",
+    re.IGNORECASE,
+)
+"""A link in Markdown or HTML: its words and its address."""
+_WWW = re.compile(r"(?<![\w./@-])www\.(?=\w)", re.IGNORECASE)
 _PLAIN_IPV4 = 4
 _HIGHEST_BYTE = 255
 _DIGITS = re.compile(r"\d")
@@ -289,6 +295,7 @@ def find_false_addresses(text: str) -> Iterator[str]:
             yield f"{authority} leads to {host}"
         elif _ADDRESS_IN_NUMBERS.fullmatch(host) and not _is_plain_ipv4(host):
             yield f"{host} is an IP address in disguise"
+    yield from _find_false_links(text)
     readings = list(list_readings(text))
     known = set(_read_hosts(frozenset(), text)) if len(readings) > 1 else set()
     for host in dict.fromkeys(
@@ -299,6 +306,18 @@ def find_false_addresses(text: str) -> Iterator[str]:
     for contact_host in _read_hosts(frozenset(), text):
         if _TWO_HOSTS.search(contact_host):
             yield f"{contact_host} merely begins with another host's name"
+
+
+def _find_false_links(text: str) -> Iterator[str]:
+    """Explain each link in Markdown or HTML whose words are the address of another host."""
+    for found in _LINK.finditer(text):
+        words, target = (found[1], found[2]) if found[2] else (found[4], found[3])
+        shown, opened = (
+            [find_opened_host(one).removeprefix("www.") for one in _find_authorities(part)]
+            for part in (_WWW.sub(r"//\g<0>", words), target)
+        )
+        if shown and opened and not f".{opened[0]}".endswith(f".{shown[0]}"):
+            yield f"{shown[0]} leads to {opened[0]}"
 
 
 def _is_plain_ipv4(host: str) -> bool:

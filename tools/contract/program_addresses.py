@@ -19,8 +19,11 @@ _HOST_NAMES = (HOST_WORDS - {"website", "site"}) | {"ip", "proxy", "nameserver"}
 """Words of names of params in which a colon parts a host from a port or a folder."""
 _GAP = r"[\t\r\n]*"
 """What browsers leave out within a scheme."""
+_MEDIA = "(?<=data:)(?:image/(?!svg)|audio/|video/|font/)"
+"""The start of an address that contains an image, a sound or a font, which is ordinary."""
 _SCHEME = re.compile(
-    rf"[\x00-\x20]*([a-z](?:{_GAP}[a-z0-9+.-]){{1,40}}){_GAP}:(?=[^\s\d])(?!//|:)", re.IGNORECASE
+    rf"[\x00-\x20]*([a-z](?:{_GAP}[a-z0-9+.-]){{1,40}}){_GAP}:(?=[^\s\d])(?!//|:|{_MEDIA})",
+    re.IGNORECASE,
 )
 _LINK = re.compile(
     r"\]\(\s*<?|^ {0,3}\[[^\]\n]{1,200}\]:\s*<?(?=\S+\s*(?:[\"'(]|$))"
@@ -29,13 +32,13 @@ _LINK = re.compile(
 )
 """What comes before an address in Markdown and HTML."""
 _SCRIPT = re.compile(
-    rf"\b((?:[a-z]{_GAP}){{0,20}}{_GAP.join('script')}){_GAP}:(?=\S*[(=`])", re.IGNORECASE
-)
-_DATA = re.compile(
-    r"\b(data):(?!(?:image/(?!svg)|audio/|video/|font/))(?:[a-z]+/[\w.+-]+)?(?:;[\w.+=-]+)*,(?=\S)",
+    rf"\b((?:[a-z]{_GAP}){{0,20}}{_GAP.join('script')}){_GAP}:(?=[(=]|[^\s`]\S*[(=`])",
     re.IGNORECASE,
 )
-"""An address that contains its page. One with an image, a sound or a font is ordinary."""
+_DATA = re.compile(
+    rf"\b(data):(?!{_MEDIA})(?:[a-z]+/[\w.+-]+)?(?:;[\w.+=-]+)*,(?=\S)", re.IGNORECASE
+)
+"""An address that contains its page."""
 
 
 def find_programs(name: str, text: str) -> Iterator[str]:
