@@ -46,7 +46,7 @@ MAX_LABEL = 63
 PUNYCODE = "xn--"
 
 _EMAIL = re.compile(r"(?<![\w.+'-])[\w.+'-]{1,64}@(?:[\w-]{1,63}\.){1,10}[\w-]{2,63}")
-_AUTHORITY = r"((?:(?!\]\([^\s@)]*[/#?])[^\s/?#<>\"'\\])+)"
+_AUTHORITY = r"((?:(?!\]\([^\s@)]{0,40}[/#?])[^\s/?#<>\"'\\])+)"
 """The words of a Markdown link, before `](`, do not belong to its address."""
 _URL = re.compile(rf"\b[a-z][a-z0-9+.-]{{1,20}}:[/\\]{{2,}}{_AUTHORITY}", re.IGNORECASE)
 _SHORT_URL = re.compile(

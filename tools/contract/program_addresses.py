@@ -32,7 +32,7 @@ _LINK = re.compile(
 )
 """What comes before an address in Markdown and HTML."""
 _SCRIPT = re.compile(
-    rf"\b((?:[a-z]{_GAP}){{0,20}}{_GAP.join('script')}){_GAP}:(?=[(=]|[^\s`]\S*[(=`])",
+    rf"\b((?:[a-z]{_GAP}){{0,20}}{_GAP.join('script')}){_GAP}:(?=[(=]|[^\s`]\S{{0,400}}[(=`])",
     re.IGNORECASE,
 )
 _DATA = re.compile(

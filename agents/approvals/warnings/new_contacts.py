@@ -38,8 +38,9 @@ MAX_LENGTH = 20_000
 """The most characters of an approved card's params; cards with longer params are not read."""
 MAX_TOGETHER = 5_000
 """The most contacts in one query, because databases limit a query's size."""
-_LAST_DIGITS = 2
-"""The last digits by which records with a phone number are found, since it may be grouped."""
+_LAST_DIGITS, _LAST_JOINED_DIGITS = 2, 6
+"""The last digits by which records and texts with a phone number are found, as they are written in
+many ways."""
 _SEPARATORS = str.maketrans("", "", " .,/_-()")
 """Characters that may group an account or phone number."""
 USED = (ApprovalStatus.APPROVED, ApprovalStatus.CONSUMED)
@@ -159,7 +160,9 @@ def _find_approved(organization_id: int, wanted: Collection[_Key]) -> set[_Key]:
         if is_bank_code(key[1]):  # only the word before it tells that it is one
             word = re.compile(rf"\b{folded}\b")
             found |= {key for text in texts.values() if text and word.search(text)}
-        searched = joined if key in grouped else texts
+        if key[0] == PHONE:
+            folded = folded[-_LAST_JOINED_DIGITS:]
+        searched: Mapping[int, str | None] = joined if key in grouped else texts
         having = (pk for pk, text in searched.items() if text and folded in text)
         holding |= {pk: digests[pk] for pk in islice(having, MAX_READ)}
     return found | (_read_keys(organization_id, holding) if holding else set())
