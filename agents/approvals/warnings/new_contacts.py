@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 
 from django.db.models import Case, F, JSONField, TextField, Value, When
@@ -156,15 +155,17 @@ def _find_approved(organization_id: int, wanted: Collection[_Key]) -> set[_Key]:
     holding: dict[int, str] = {}
     found: set[_Key] = set()
     for key in wanted:
-        folded = key[1].casefold()
-        if is_bank_code(key[1]):  # only the word before it tells that it is one
-            word = re.compile(rf"\b{folded}\b")
-            found |= {key for text in texts.values() if text and word.search(text)}
-        if key[0] == PHONE:
-            folded = folded[-_LAST_JOINED_DIGITS:]
-        searched: Mapping[int, str | None] = joined if key in grouped else texts
-        having = (pk for pk, text in searched.items() if text and folded in text)
-        holding |= {pk: digests[pk] for pk in islice(having, MAX_READ)}
+        kind, value = key[0], key[1].casefold()
+        if kind == ACCOUNT and is_bank_code(key[1]):  # only the word before it tells that it is one
+            word = re.compile(rf"\b{value}\b")
+            if any(word.search(text) for text in texts.values() if text):
+                found.add(key)
+        searched: Mapping[int, str | None] = texts
+        if key in grouped:
+            searched, value = joined, value.translate(_SEPARATORS)
+        part = value[-_LAST_JOINED_DIGITS:] if kind == PHONE else value
+        having = [pk for pk, text in searched.items() if text and part in text]
+        holding |= {pk: digests[pk] for pk in having[:MAX_READ]}
     return found | (_read_keys(organization_id, holding) if holding else set())
 
 
