@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from django.db.models import Case, F, JSONField, TextField, Value, When
@@ -164,8 +165,8 @@ def _find_approved(organization_id: int, wanted: Collection[_Key]) -> set[_Key]:
         if key in grouped:
             searched, value = joined, value.translate(_SEPARATORS)
         part = value[-_LAST_JOINED_DIGITS:] if kind == PHONE else value
-        having = [pk for pk, text in searched.items() if text and part in text]
-        holding |= {pk: digests[pk] for pk in having[:MAX_READ]}
+        having = (pk for pk, text in searched.items() if text and part in text)
+        holding |= {pk: digests[pk] for pk in islice(having, MAX_READ)}
     return found | (_read_keys(organization_id, holding) if holding else set())
 
 
