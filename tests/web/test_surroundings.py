@@ -89,6 +89,26 @@ class TestNewContacts:
         self.approve(world, f"also {used}")
         assert self.find(world, notes="See https://else.org/y and www.else.org") == ""
 
+    @pytest.mark.parametrize(
+        ("used", "written"),
+        [
+            ("DE89 3704 0044 0532 0130 00", "DE89370400440532013000"),
+            ("+44 (0)20 7946 0000", "+44 20 79460000"),
+            ("our bank is DEUTDEFF", "SWIFT: DEUTDEFF"),
+        ],
+    )
+    def test_exclude_an_approved_number_in_other_groups(
+        self, world: World, used: str, written: str
+    ) -> None:
+        assert self.find(world, notes=f"to {written}")
+        self.approve(world, f"also {used}")
+        assert self.find(world, notes=f"to {written}") == ""
+
+    def test_exclude_the_phone_number_of_a_record(self, world: World) -> None:
+        Record.objects.filter(pk=world.records[1].pk).update(phone="+44 (0)20 7946 00 00")
+        assert self.find(world, notes="Call +44 20 7946 0000") == ""
+        assert "+442079460001" in self.find(world, notes="Call +44 20 7946 0001")
+
     def test_include_an_approved_address_beyond_the_number_of_addresses_that_are_read(
         self, world: World, monkeypatch: pytest.MonkeyPatch
     ) -> None:

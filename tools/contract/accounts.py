@@ -1,11 +1,14 @@
 """Account numbers in texts: IBANs, card numbers and wallets, distinguished from other numbers by
-their checksums."""
+their checksums, and others by the words before them."""
 
 from __future__ import annotations
 
 import hashlib
 import re
 from collections.abc import Iterator
+
+from tools.contract.host_endings import ENDINGS
+from tools.contract.name_words import WORDS, NamedThing
 
 _IBAN = re.compile(r"\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){3,7}(?: ?[A-Z0-9]{1,3})?\b")
 """An IBAN as banks print it, which counts even if its checksum is wrong."""
@@ -20,6 +23,19 @@ _WALLET = re.compile(
 """Wallets of Ethereum, Monero and Stellar, recognized by their length."""
 _ENS_NAME = re.compile(r"\b[\w-]{2,60}\.eth\b")
 _BECH32 = re.compile(r"\b(?=[a-z]{1,20}1)([a-z]{1,20})1([02-9ac-hj-np-z]{38,110})\b")
+_INVOICE = re.compile(r"\bln[a-z0-9]{1,20}?1[02-9ac-hj-np-z]{30,}\b", re.IGNORECASE)
+"""Invoices, offers and links of Lightning: an amount may stand before the separator."""
+_BANK_CODE = re.compile(r"[A-Z]{4}([A-Z]{2})[A-Z0-9]{2}(?:[A-Z0-9]{3})?")
+"""The code of a bank (BIC): four letters, its country, its place, and a branch."""
+_LABEL = re.compile(
+    rf"\b(?:({'|'.join(sorted(WORDS[NamedThing.ACCOUNT]))}|sort code)s?)\b"
+    r"[\s:#.=(-]{0,3}(?:[a-z]{2,6}\.?[\s:#.=(-]{1,3})?",
+    re.IGNORECASE,
+)
+"""A word that announces an account or a bank, and one short word after it: `account no. `."""
+_WORD = re.compile(r"\w+")
+_LABELED_NUMBER = re.compile(r"\d(?:-?\d){5,16}(?![\w-])")
+_DAY = re.compile(r"(?:19|20)\d\d(-?)[01]\d\1[0-3]\d|[0-3]\d-[0-3]\d-(?:\d\d){1,2}")
 _BASE_58_WORD = re.compile(r"\b[1-9A-HJ-NP-Za-km-z]{25,44}\b")
 _LONG_WORD = re.compile(r"[A-Za-z0-9]{13}")
 """Every wallet contains such a word."""
@@ -41,6 +57,7 @@ def find_accounts(text: str) -> Iterator[str]:
         yield from (found[0] for found in _ENS_NAME.finditer(text))
     if _LONG_WORD.search(text):
         yield from _find_wallets(text)
+    yield from _find_labeled(text)
     if not _MANY_DIGITS.search(text):
         return
     yield from (
@@ -57,8 +74,33 @@ def find_accounts(text: str) -> Iterator[str]:
             yield digits
 
 
+def is_bank_code(text: str) -> bool:
+    """Return True for a text that has the form of a bank's code (BIC)."""
+    found = _BANK_CODE.fullmatch(text)
+    return found is not None and found[1].lower() in ENDINGS
+
+
+def is_card_number(text: str) -> bool:
+    """Return True for a text that has the form of a card number, even with a wrong check digit."""
+    return _CARD.fullmatch(text) is not None
+
+
+def _find_labeled(text: str) -> Iterator[str]:
+    """Yield the numbers and bank codes that come directly after a word for them."""
+    for label in _LABEL.finditer(text):
+        word = label[1].lower()
+        number = _LABELED_NUMBER.match(text, label.end())
+        if number and (word.startswith("sort") or not _DAY.fullmatch(number[0])):
+            yield number[0]
+        elif word in ("bic", "swift"):
+            code = _WORD.match(text, label.end())
+            if code and is_bank_code(code[0]):
+                yield code[0]
+
+
 def _find_wallets(text: str) -> Iterator[str]:
     yield from (found[0] for found in _WALLET.finditer(text))
+    yield from (found[0] for found in _INVOICE.finditer(text))
     for found in _BECH32.finditer(text if text.islower() else text.lower()):
         if _has_bech32_checksum(found[1], found[2]):
             yield text[found.start() : found.end()]

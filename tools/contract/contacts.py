@@ -6,11 +6,12 @@ import re
 import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from ipaddress import IPv6Address
 from itertools import islice
 from typing import Any
 
 from tools.caches import cache_by_text
-from tools.contract.accounts import find_accounts
+from tools.contract.accounts import find_accounts, is_bank_code, is_card_number
 from tools.contract.host_endings import ENDINGS
 from tools.contract.look_alikes import (
     fold_characters,
@@ -21,19 +22,21 @@ from tools.contract.look_alikes import (
 from tools.contract.name_words import (
     FILE_WORDS,
     HOST_WORDS,
+    PHONE_WORDS,
     RECIPIENT_WORDS,
     WORDS,
     NamedThing,
     split_name,
 )
-from tools.contract.spelled_addresses import decode_escapes, list_readings
+from tools.contract.spelled_addresses import decode_escapes, has_false_separator, list_readings
 
-HOST, EMAIL, ACCOUNT, RECIPIENT, HANDLE = (
+HOST, EMAIL, ACCOUNT, RECIPIENT, HANDLE, PHONE = (
     "host",
     "email address",
     "account number",
     "recipient",
     "handle",
+    "phone number",
 )
 LOOKS_LIKE, ONE_APART = "looks like, but is not,", "differs by one character from"
 MAX_CONTACTS = 200
@@ -44,7 +47,8 @@ MAX_LABEL = 63
 PUNYCODE = "xn--"
 
 _EMAIL = re.compile(r"(?<![\w.+'-])[\w.+'-]{1,64}@(?:[\w-]{1,63}\.){1,10}[\w-]{2,63}")
-_AUTHORITY = r"([^\s/?#<>\"'\\]+)"
+_AUTHORITY = r"((?:(?!\]\([^\s@)]{0,40}[/#?])[^\s/?#<>\"'\\])+)"
+"""The words of a Markdown link, before `](`, do not belong to its address."""
 _URL = re.compile(rf"\b[a-z][a-z0-9+.-]{{1,20}}:[/\\]{{2,}}{_AUTHORITY}", re.IGNORECASE)
 _SHORT_URL = re.compile(
     rf"(?:\b(?:https?|wss?|ftp):[/\\]?|(?<![\w:/\\])[/\\]{{2}})(?![/\\]){_AUTHORITY}", re.IGNORECASE
@@ -54,7 +58,25 @@ _BARE_HOST = re.compile(r"(?<![\w@./\\%-])(?:[\w-]{1,63}\.){1,10}([\w-]{2,63})(?
 _SHARE = re.compile(r"(?:^|(?<=\s))\\\\([\w-]{1,63})(?=\\)")
 """The host of a Windows share: `\\\\host\\folder`."""
 _IPV4 = re.compile(r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?![\w.]*\w)")
+_IPV6 = re.compile(
+    r"(?<![\w:.])(?<!//\[)[0-9a-f]{0,4}(?::[0-9a-f]{0,4}){2,7}(?:\d{0,3}(?:\.\d{1,3}){3})?(?![\w:])",
+    re.IGNORECASE,
+)
+_RESERVED_BITS, _FEWEST_COLONS = 125, 7
+"""IPv6 addresses without one of the first three bits, such as `1::2`, belong to no host; those
+without `::` have seven colons."""
+_PHONE = re.compile(
+    r"(?<![\w+.])(?:\+|(?<!\d[ .-])00(?=[1-9]\d{0,2}[ (-]))(\d{1,3}\)?(?:[ /.-]{0,2}(?:\(\d{1,4}\) ?)?\d){6,14})"
+    r"(?![\w.,]*\d)(?!\s?(?:[A-Z]{3}\b|[%$€£]))"
+)
+"""A number in international form; with a currency after it, it is an amount."""
+_FEWEST_DIGITS, _MOST_DIGITS = 9, 15
+_NORTH_AMERICAN_DIGITS = 11
 _HANDLE = re.compile(r"(?<![\w@./\\])@([A-Za-z_][\w.]{2,31})(?![\w(/@])")
+_CRON_WORDS = frozenset(
+    ["@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly", "@reboot"]
+)
+"""Words that stand for a time in a table of cron."""
 _NAME_FIELDS = frozenset({"host", "hostname", "server"})
 """Fields whose value is a host even without a dot."""
 NAMELESS_FIELDS = frozenset({"id", "name", "value", "address", "number", "key"})
@@ -69,6 +91,12 @@ _TWO_HOSTS = re.compile(
     r"\.(?:(?:co|com|ac|gov|org|net|edu)\.[a-z]{2}|com|org|net|gov|edu)[.-](?:[\w-]+\.)+[\w-]+$"
 )
 """A host that begins with another host: `acme.com.other.example`, `acme.co.uk-login.example`."""
+_LINK = re.compile(
+    r"\[([^\[\]]{1,400})\]\(\s*<?([^\s)>]+)|<a\s[^<>]{0,400}?href\s*=\s*[\"']?([^\s\"'>]+)[^<>]{0,400}>([^<]{1,400})",
+    re.IGNORECASE,
+)
+"""A link in Markdown or HTML: its words and its address."""
+_WWW = re.compile(r"(?<![\w./@-])www\.(?=\w)", re.IGNORECASE)
 _PLAIN_IPV4 = 4
 _HIGHEST_BYTE = 255
 _DIGITS = re.compile(r"\d")
@@ -79,9 +107,9 @@ class Contact:
     """A place or person that a call may reach.
 
     Attributes:
-        kind: HOST, EMAIL, ACCOUNT, RECIPIENT or HANDLE.
-        value: as written, except that accounts have no spaces, and hosts and email addresses are in
-            lower case.
+        kind: HOST, EMAIL, ACCOUNT, RECIPIENT, HANDLE or PHONE.
+        value: as written, except that accounts and phone numbers have no spaces, and hosts and
+            email addresses are in lower case.
         field: the name of the field that holds it.
     """
 
@@ -133,16 +161,50 @@ def _read_contacts(field: str, text: str) -> Iterator[Contact]:
     for reading in list_readings(text):
         if "@" in reading:
             yield from (Contact(EMAIL, found.lower(), field) for found in _EMAIL.findall(reading))
-            yield from (Contact(HANDLE, f"@{name}", field) for name in _HANDLE.findall(reading))
+            if reading.strip() not in _CRON_WORDS:
+                yield from (Contact(HANDLE, f"@{name}", field) for name in _HANDLE.findall(reading))
         yield from (Contact(HOST, host, field) for host in _read_hosts(words, reading))
-    yield from (Contact(ACCOUNT, found, field) for found in find_accounts(fold_characters(text)))
-    plain = text.strip()
+    folded, plain = fold_characters(text), text.strip()
+    yield from (Contact(ACCOUNT, found, field) for found in find_accounts(folded))
+    yield from (Contact(PHONE, found, field) for found in _find_phones(folded, words))
     if not plain or len(plain) > MAX_NAME:
         return
-    if words & WORDS[NamedThing.ACCOUNT] and any(char.isdigit() for char in plain):
+    is_account = any(char.isdigit() for char in plain) or is_bank_code(plain)
+    is_card = "card" in words and is_card_number(folded.strip())
+    if is_card or (is_account and words & WORDS[NamedThing.ACCOUNT]):
         yield Contact(ACCOUNT, plain.replace(" ", ""), field)
     elif words & RECIPIENT_WORDS and "@" not in plain:
         yield Contact(RECIPIENT, plain, field)
+
+
+def _find_phones(text: str, words: frozenset[str]) -> Iterator[str]:
+    """Yield the international phone numbers in a text, unless it is the value of a phone's field.
+
+    A number that begins with +1 has exactly 11 digits.
+    """
+    if "+" not in text and "00" not in text:
+        return
+    for found in _PHONE.finditer(text):
+        digits = "".join(filter(str.isdecimal, found[1].replace("(0)", "")))
+        is_complete = (
+            len(digits) == _NORTH_AMERICAN_DIGITS
+            if digits[0] == "1"
+            else (digits[0] != "0" and _FEWEST_DIGITS <= len(digits) <= _MOST_DIGITS)
+        )
+        is_whole = bool(words & PHONE_WORDS) and found[0] == text.strip()
+        if is_complete and not is_whole:
+            yield f"+{digits}"
+
+
+def _find_ipv6(text: str) -> Iterator[str]:
+    for found in _IPV6.finditer(text) if "::" in text or text.count(":") >= _FEWEST_COLONS else ():
+        try:
+            address = IPv6Address(found[0])
+        except ValueError:
+            continue
+        has_digit = any(char.isdigit() for char in found[0])
+        if has_digit and (int(address) >> _RESERVED_BITS or address.ipv4_mapped):
+            yield str(address)
 
 
 def _read_hosts(words: frozenset[str], text: str) -> Iterator[str]:
@@ -153,6 +215,7 @@ def _read_hosts(words: frozenset[str], text: str) -> Iterator[str]:
     if words & HOST_WORDS and pattern.fullmatch(text.strip()):
         yield text.strip().lower()
         return
+    yield from _find_ipv6(text)
     if "." not in text or words & FILE_WORDS:
         return
     yield from (found[0] for found in _IPV4.finditer(text) if _is_plain_ipv4(found[0]))
@@ -223,7 +286,9 @@ def find_false_addresses(text: str) -> Iterator[str]:
     for authority in _find_authorities(text):
         host, written = find_opened_host(authority), authority.lower()
         name, sign, _ = decode_escapes(authority).rpartition("@")
-        if sign:
+        if has_false_separator(authority):
+            yield f"{authority} leads to different hosts in different programs"
+        elif sign:
             yield f"leads to {host}, not to {name.partition(':')[0]}"
         elif "%" in authority:
             yield f"{authority} hides the host {host} in escapes"
@@ -231,6 +296,7 @@ def find_false_addresses(text: str) -> Iterator[str]:
             yield f"{authority} leads to {host}"
         elif _ADDRESS_IN_NUMBERS.fullmatch(host) and not _is_plain_ipv4(host):
             yield f"{host} is an IP address in disguise"
+    yield from _find_false_links(text)
     readings = list(list_readings(text))
     known = set(_read_hosts(frozenset(), text)) if len(readings) > 1 else set()
     for host in dict.fromkeys(
@@ -241,6 +307,18 @@ def find_false_addresses(text: str) -> Iterator[str]:
     for contact_host in _read_hosts(frozenset(), text):
         if _TWO_HOSTS.search(contact_host):
             yield f"{contact_host} merely begins with another host's name"
+
+
+def _find_false_links(text: str) -> Iterator[str]:
+    """Explain each link in Markdown or HTML whose words are the address of another host."""
+    for found in _LINK.finditer(text):
+        words, target = (found[1], found[2]) if found[2] else (found[4], found[3])
+        shown, opened = (
+            [find_opened_host(one).removeprefix("www.") for one in _find_authorities(part)]
+            for part in (_WWW.sub(r"//\g<0>", words), target)
+        )
+        if shown and opened and not f".{opened[0]}".endswith(f".{shown[0]}"):
+            yield f"{shown[0]} leads to {opened[0]}"
 
 
 def _is_plain_ipv4(host: str) -> bool:

@@ -39,9 +39,9 @@ PERSON_WORDS = RECIPIENT_WORDS | _split(
     "approver approvers manager participant participants invitee invitees person people"
 )
 """Names of params whose plain texts are people."""
+PHONE_WORDS = _split("phone phones mobile fax")
 WORDS = {
-    NamedThing.RECIPIENT: RECIPIENT_WORDS
-    | _split("contact email emails mail mails phone phones mobile fax"),
+    NamedThing.RECIPIENT: RECIPIENT_WORDS | PHONE_WORDS | _split("contact email emails mail mails"),
     NamedThing.ACCOUNT: _split("account accounts iban bic swift wallet bank routing sortcode"),
     NamedThing.DESTINATION: HOST_WORDS
     | FILE_WORDS

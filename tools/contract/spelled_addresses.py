@@ -3,6 +3,7 @@ read as a browser or a person would."""
 
 from __future__ import annotations
 
+import base64
 import html
 import re
 import unicodedata
@@ -13,6 +14,7 @@ from tools.contract.confusables import TWINS
 from tools.contract.host_endings import ENDINGS
 
 PUNCTUATION = frozenset("./\\:?#@")
+_PARTING = PUNCTUATION - {"."}
 _DOTS = dict.fromkeys("\u3002\uff61\u00b7\u2022\u2027\u22c5\u30fb", ".")
 """Chinese and Japanese full stops, which browsers read as the dots of a host, and dots at
 mid-height."""
@@ -47,7 +49,7 @@ _ANY_AT = _build_bracketed(r"@|[^\W\d_]{2}|arroba|chez")
 _DOT = _build_bracketed(r"\.|[^\W\d_]{3,5}")
 _SPELLED_EMAIL = re.compile(rf"([\w.+-]{{1,64}}){_AT}({_LABEL}(?:(?:{_DOT}|\.){_LABEL}){{1,5}})")
 _SPELLED_THROUGHOUT = re.compile(rf"([\w.+-]{{1,64}}){_ANY_AT}({_LABEL}(?:{_DOT}{_LABEL}){{1,5}})")
-_SPACED_EMAIL = re.compile(rf"([\w.+-]{{1,64}})\s@\s({_LABEL}(?:\.{_LABEL}){{1,5}})")
+_SPACED_EMAIL = re.compile(rf"([\w.+-]{{1,64}})\s@\s({_LABEL}(?:(?:\.|\s\.\s){_LABEL}){{1,5}})")
 _SPELLED_HOST = re.compile(
     rf"\b(?:{_LABEL}(?:{_build_bracketed('[.]|dot')}{_LABEL}){{1,5}}|[\w-]{{4,63}}(?:\sdot\s{_LABEL}){{1,5}})",
     re.IGNORECASE,
@@ -56,7 +58,18 @@ _SPELLED_HOST = re.compile(
 _WORDS_FOR_EMAIL = re.compile(
     rf"\b([\w.+-]{{1,64}})\sat\s({_LABEL}(?:\sdot\s{_LABEL}){{1,5}})\b", re.IGNORECASE
 )
-_GAP = re.compile(rf"{_DOT}|\sdot\s", re.IGNORECASE)
+_SPACED_LETTERS = re.compile(
+    r"(?<!\w)\w(?P<gap>[^\w.@+]{1,3})[\w.@+](?:(?P=gap)[\w.@+]){4,250}(?!\w)"
+)
+"""A word whose letters all have the same gap between them."""
+_ADDRESS = re.compile(
+    rf"(?:[a-z][a-z0-9+.-]{{1,20}}:)?[/\\]{{2}}[!-~]+|(?:mailto:)?[\w.+-]{{1,64}}@{_LABEL}(?:\.{_LABEL})+"
+    rf"|(?:{_LABEL}\.){{1,5}}({_LABEL})(?:[:/?#][!-~]*)?",
+    re.ASCII | re.IGNORECASE,
+)
+_CODED = re.compile(r"(?<![\w+/-])[\w+/-]{12,4000}(?![\w+/-])", re.ASCII)
+_HEXADECIMAL = re.compile(r"(?:[0-9a-f]{2})+", re.IGNORECASE)
+_GAP = re.compile(rf"{_DOT}|\s(?:dot|\.)\s", re.IGNORECASE)
 
 
 def list_readings(text: str) -> Iterator[str]:
@@ -69,8 +82,15 @@ def list_readings(text: str) -> Iterator[str]:
     decoded = decode_escapes(_decode_code(plain))
     if decoded != plain:
         yield decoded
-    if spelled := " ".join(_find_spelled(decoded)):
-        yield spelled
+    hidden = (*_find_spelled(decoded), *_join_letters(decoded), *_decode_words(decoded))
+    if hidden:
+        yield " ".join(hidden)
+
+
+def has_false_separator(authority: str) -> bool:
+    """Return True if a character in an authority, the part of a web address before its path, passes
+    for a sign that would end it or part it, such as a fullwidth `#`."""
+    return bool(_PARTING & (set(replace_punctuation(authority)) - set(authority)))
 
 
 def replace_punctuation(text: str) -> str:
@@ -100,6 +120,37 @@ def decode_escapes(text: str) -> str:
             break
         text = unquote(text)
     return text
+
+
+def _join_letters(text: str) -> Iterator[str]:
+    """Yield the addresses whose letters have spaces or other gaps between them."""
+    for found in _SPACED_LETTERS.finditer(text):
+        joined = found[0].replace(found["gap"], "")
+        if _is_address(joined):
+            yield joined
+
+
+def _decode_words(text: str) -> Iterator[str]:
+    """Yield the addresses that are written in Base64 or as hexadecimal bytes."""
+    for found in _CODED.finditer(text):
+        word = found[0].replace("-", "+").replace("_", "/")
+        try:
+            raw = (
+                bytes.fromhex(word)
+                if _HEXADECIMAL.fullmatch(word)
+                else base64.b64decode(word + "=" * (-len(word) % 4))
+            )
+            decoded = raw.decode("ascii").strip()
+        except ValueError:
+            continue
+        if _is_address(decoded):
+            yield decoded
+
+
+def _is_address(text: str) -> bool:
+    """Return True if the whole text is a web address, an email address, or a public host."""
+    found = _ADDRESS.fullmatch(text)
+    return found is not None and (not found[1] or found[1].lower() in ENDINGS)
 
 
 def _find_spelled(text: str) -> Iterator[str]:

@@ -13,6 +13,7 @@ from agents.accounts.languages import get_languages
 from agents.approvals.warnings.folding import Folding, Signs, plan_folding
 from agents.approvals.warnings.imitations import find_imitation
 from agents.approvals.warnings.similar_names import CardNames, read_names
+from agents.approvals.warnings.upward_paths import find_detour
 from agents.platform.row_ids import parse_row_id_or_none
 from agents.runs.models import Approval, ApprovalKind
 from tools.caches import Cache
@@ -43,6 +44,7 @@ from tools.contract.hidden_characters import (
 from tools.contract.mixed_hosts import is_mixed_host
 from tools.contract.odd_letters import MIXED, find_odd_parts
 from tools.contract.outside_text import quote_text
+from tools.contract.program_addresses import find_programs
 from tools.registries.records import RECORD_STORE
 from tools.toolbox.asked_actions import NOT_RUN_HERE
 from tools.toolbox.provenance import Provenance, Sighting
@@ -337,6 +339,9 @@ def _inspect_text(field: str, text: str, languages: frozenset[str]) -> Iterator[
             detail = excerpt if is_mixed else f"{part.kind} in {excerpt}"
             yield ALPHABETS if is_mixed else LETTERS, where + detail
     yield from ((ADDRESS, where + detail) for detail in find_false_addresses(text))
+    yield from ((ADDRESS, where + detail) for detail in find_programs(field, text))
+    if detour := find_detour(field, text):
+        yield ADDRESS, f"{where}{quote_excerpt(text)} {detour}"
     if "." in text or not is_plain:
         yield from (
             (ADDRESS, f"{where}{one.value}")

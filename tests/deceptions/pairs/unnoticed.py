@@ -11,37 +11,6 @@ NOT_YET: dict[str, frozenset[str]] = {
     "Latin twins": frozenset({"a long s"}),
     # Regional letters count as flags, in any number and order.
     "letters in boxes and under strokes": frozenset({"regional letters"}),
-    # Fullwidth ends of a host are folded before the address is compared.
-    "punctuation twins in addresses": frozenset({"a fullwidth number sign", "a question mark"}),
-    # An IPv6 address without brackets is no address.
-    "addresses without a scheme": frozenset({"colons"}),
-    # Letters with spaces between them are not joined.
-    "addresses in words": frozenset({"with spaces"}),
-    # Base64 is not decoded.
-    "escapes in addresses": frozenset({"in Base64"}),
-    # Invoices of Lightning and phone numbers in a text are not looked for.
-    "handles and wallets": frozenset({"a phone in a text", "an invoice of Lightning"}),
-    # Accounts of other forms than IBANs and cards are not looked for in a text.
-    "account numbers in other spellings": frozenset({"a bank's code", "a sort code"}),
-    # A card with a wrong last digit is no card.
-    "account numbers with a slip": frozenset({"a card that is none"}),
-    # Paths are not read.
-    "paths that lead elsewhere": frozenset(
-        {
-            "an ellipsis",
-            "fullwidth dots",
-            "somebody's home",
-            "twice escaped",
-            "upward",
-            "upward in escapes",
-            "upward through a long way",
-            "upward with backslashes",
-        }
-    ),
-    # Schemes other than those of hosts are not read.
-    "addresses that carry a program": frozenset(
-        {"a scheme with tabs", "a script", "a script in a link", "data"}
-    ),
     # Fewer than six targets are not compared.
     "an odd target among many": frozenset({"one of four deleted"}),
     # Only one long value folds, not the height of the card.
@@ -74,8 +43,6 @@ NOT_YET: dict[str, frozenset[str]] = {
     "names that seem to be our rows": frozenset(
         {"a value that says it is absent", "the id of a target"}
     ),
-    # Its twin has the same mark: `MARKED_TWINS`.
-    "marks of a text that is rendered": frozenset({"a link whose words are another address"}),
 }
 """Planted cards, by class, that a rule about structure could notice.
 
@@ -178,10 +145,7 @@ OUT_OF_REACH: dict[str, frozenset[str]] = {
 It deceives by its meaning alone, which needs knowledge of the tool or of the language.
 """
 
-MARKED_TWINS: dict[str, frozenset[str]] = {
-    "times that repeat too often": frozenset({"at each start"}),
-    "marks of a text that is rendered": frozenset({"a link whose words are another address"}),
-}
+MARKED_TWINS: dict[str, frozenset[str]] = {}
 """Honest cards, by class, that are marked wrongly."""
 
 UNMARKED: dict[str, frozenset[str]] = {

@@ -14,6 +14,7 @@ from tools.contract.contacts import (
     EMAIL,
     HANDLE,
     HOST,
+    PHONE,
     RECIPIENT,
     find_false_addresses,
     find_opened_host,
@@ -81,6 +82,25 @@ def find(values: Any) -> list[tuple[str, str]]:
         ("evil dot net", (HOST, "evil.net")),
         ("bob @ evil.net", (EMAIL, "bob@evil.net")),
         ("https://evil.net!", (HOST, "evil.net")),
+        ("send it to 2001:0db8:0:0::9.", (HOST, "2001:db8::9")),
+        ("b o b @ e v i l . n e t", (EMAIL, "bob@evil.net")),
+        ("e-v-i-l-.-n-e-t", (HOST, "evil.net")),
+        ("bob @ evil . net", (EMAIL, "bob@evil.net")),
+        ("next=aHR0cHM6Ly9ldmlsLm5ldC94", (HOST, "evil.net")),
+        ("Ym9iQGV2aWwubmV0", (EMAIL, "bob@evil.net")),
+        ("68747470733a2f2f6576696c2e6e65742f78", (HOST, "evil.net")),
+        ("call +372 5555 1234.", (PHONE, "+37255551234")),
+        ("call 00372 5555 1234", (PHONE, "+37255551234")),
+        ("Tel. +49 (0)221 4477-1290", (PHONE, "+4922144771290")),
+        ("sms:+12125550147", (PHONE, "+12125550147")),
+        (
+            "lnbc2500u1pvjluezpp5qqqsyqcyq5rqwzqfqqqsyqcyq5rqwzqf",
+            (ACCOUNT, "lnbc2500u1pvjluezpp5qqqsyqcyq5rqwzqfqqqsyqcyq5rqwzqf"),
+        ),
+        ("pay by SWIFT to BARCGB22", (ACCOUNT, "BARCGB22")),
+        ("BIC: DEUTDEFF500", (ACCOUNT, "DEUTDEFF500")),
+        ("Sort code 20-00-00", (ACCOUNT, "20-00-00")),
+        ("account no. 44332211", (ACCOUNT, "44332211")),
     ],
 )
 def test_a_contact_is_found_in_every_spelling(text: str, contact: tuple[str, str]) -> None:
@@ -104,6 +124,13 @@ def test_a_contact_is_found_in_every_spelling(text: str, contact: tuple[str, str
         "3·14, col·lecció, 1 & 2",
         "// 12 of 30",
         "C:\\Users\\me",
+        "dead::beef, std::add, a[1::2], 12:30:45, aa:bb:cc:dd:ee:ff",
+        "A B C . D E F, 1 . 2 . 3 . 4 . 5 . 6, a, b, c, d, e.g, f",
+        "meet @ noon. So what",
+        "internationalization, 0123456789abcdef0123456789abcdef, reports/quarterly/2026",
+        "growth +12 500 000, +250 000 000 EUR, +1 555 0123, 00-12-34-56",
+        "CUSTOMER DOCUMENT SERVER01, the account since 2026-11-30, bank of 20261130",
+        "@weekly",
     ],
 )
 def test_ordinary_text_has_no_contact(text: str) -> None:
@@ -119,6 +146,8 @@ def test_ordinary_text_has_no_contact(text: str) -> None:
         ({"payeeName": "Mallory"}, (RECIPIENT, "Mallory")),
         ({"host": "evil"}, (HOST, "evil")),
         ({"server": {"name": "evil"}}, (HOST, "evil")),
+        ({"bic": "DEUTDEFF"}, (ACCOUNT, "DEUTDEFF")),
+        ({"card": "4111111111111112"}, (ACCOUNT, "4111111111111112")),
     ],
 )
 def test_a_contact_is_found_by_the_words_of_its_field(
@@ -128,7 +157,15 @@ def test_a_contact_is_found_by_the_words_of_its_field(
 
 
 @pytest.mark.parametrize(
-    "values", [{"count": 12345678}, {"accounts": True}, {"note": {"name": "Mallory"}}]
+    "values",
+    [
+        {"count": 12345678},
+        {"accounts": True},
+        {"note": {"name": "Mallory"}},
+        {"order": "4111111111111112"},
+        {"card": "65f1c0ab"},
+        {"phone": "+37255551234"},
+    ],
 )
 def test_a_value_of_another_field_is_no_contact(values: Any) -> None:
     assert find(values) == []
@@ -174,6 +211,13 @@ def test_the_opened_host_is_the_one_that_a_browser_opens(authority: str, host: s
             "paypal.com-login.evil.net",
             "paypal.com-login.evil.net merely begins with another host's name",
         ),
+        (
+            "https://acme.com\uff03.evil.net",
+            "acme.com\uff03.evil.net leads to different hosts in different programs",
+        ),
+        ("[https://acme.com](https://evil.net)", "acme.com leads to evil.net"),
+        ('<a href="//evil.net">www.acme.com</a>', "acme.com leads to evil.net"),
+        ("https://acme.com](x)@evil.net/", "leads to evil.net, not to acme.com](x)"),
     ],
 )
 def test_a_misleading_address_is_explained(text: str, reason: str) -> None:
@@ -184,6 +228,20 @@ def test_an_honest_address_needs_no_explanation() -> None:
     text = (
         "See https://acme.com/a?b=1 and acme.com, 1.2.3.4, my-org-name.github.io, org.apache.tools."
     )
+    assert list(find_false_addresses(text)) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[https://acme.com](https://acme.com)",
+        "[https://acme.com/x](https://docs.acme.com/x)",
+        "[README.md](https://acme.com/README.md)",
+        '<a href="https://acme.com/y">www.acme.com</a>',
+        "\u8bf7\u770bhttps://acme.com\uff1f",
+    ],
+)
+def test_a_link_to_the_host_of_its_words_needs_no_explanation(text: str) -> None:
     assert list(find_false_addresses(text)) == []
 
 

@@ -1,0 +1,59 @@
+"""Addresses that open no page are found where an address must stand; ordinary colons are not."""
+
+from __future__ import annotations
+
+import pytest
+
+from tools.contract.program_addresses import find_programs
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "scheme"),
+    [
+        ("url", "javascript:fetch('x')", "javascript"),
+        ("url", "java\tscript:alert(1)", "javascript"),
+        ("url", " \x01JavaScript:alert(1)", "javascript"),
+        ("link", "intent:#Intent;end", "intent"),
+        ("callback_url", "ms-settings:network", "ms-settings"),
+        ("url", "data:text/html;base64,PHNj", "data"),
+        ("icon_url", "data:image/svg+xml,<svg>", "data"),
+        ("notes", "see data:text/html,<b>x</b>", "data"),
+        ("notes", "java\nscript:alert(1)", "javascript"),
+        ("notes", "x vbscript:msgbox(1)", "vbscript"),
+        ("notes", "javascript%3Aalert(1)", "javascript"),
+        ("notes", "[open](javascript:alert(1))", "javascript"),
+        ("notes", "![x](<shell:startup>)", "shell"),
+        ("notes", "[open][1]\n\n[1]: steam:install", "steam"),
+        ("notes", '<a class="b" href="javascript&#58;alert(1)">x</a>', "javascript"),
+        ("notes", "<form action=jar:x>", "jar"),
+    ],
+)
+def test_an_address_that_opens_no_page_is_explained(name: str, text: str, scheme: str) -> None:
+    assert list(find_programs(name, text)) == [f"{scheme}: opens no web page"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("url", "https://acme.com/a:b"),
+        ("url", "https:acme.com"),
+        ("url", "acme.com:443/x"),
+        ("url", "localhost:8080"),
+        ("url", "see: below"),
+        ("url", "mailto:bob@acme.com"),
+        ("url", "C:\\reports"),
+        ("redirect", "urn:ietf:wg:oauth:2.0:oob"),
+        ("host", "backup:/srv/x"),
+        ("server", "fe80::1"),
+        ("avatar_url", "data:image/png;base64,iVBORw0K"),
+        ("notes", "status:active, cost:sum(a), color:rgb(1,2,3)"),
+        ("notes", "data: 1, 2; data:a,b"),
+        ("notes", "script:\n  - npm test (all)"),
+        ("notes", "[a](./docs/a.md) [b](#top) [c](mailto:bob@acme.com) [d](tel:+37255551234)"),
+        ("notes", "[INFO]: user signed in\n[WARN]: disk full"),
+        ("notes", "<xsl:template> a<b:c <b style='color:red'>"),
+        ("notes", "12:30, 3:1, nginx:latest, key:value"),
+    ],
+)
+def test_an_ordinary_colon_needs_no_explanation(name: str, text: str) -> None:
+    assert list(find_programs(name, text)) == []
