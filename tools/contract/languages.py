@@ -63,3 +63,15 @@ def find_main_script(text: str) -> str:
     """Find the script of most of the text's letters; empty without letters."""
     counts = count_scripts(text)
     return max(counts, key=lambda name: counts[name], default="")
+
+
+def may_be_east_asian(text: str, languages: Collection[str]) -> bool:
+    """Return True if one of the languages is Chinese, Japanese or Korean, or the text has letters
+    of theirs; fullwidth Latin letters and signs are ordinary there."""
+    return CJK in name_scripts(languages) or any(
+        char.isalpha() and name_script(char) == CJK and not _is_latin(char) for char in set(text)
+    )
+
+
+def _is_latin(char: str) -> bool:
+    return unicodedata.normalize("NFKC", char).isascii()

@@ -41,7 +41,9 @@ from tools.contract.hidden_characters import (
     remove_ordinary,
 )
 from tools.contract.mixed_hosts import is_mixed_host
+from tools.contract.name_words import NamedThing, find_named
 from tools.contract.odd_letters import MIXED, find_odd_parts
+from tools.contract.odd_signs import find_odd_amount
 from tools.registries.records import RECORD_STORE
 from tools.toolbox.asked_actions import NOT_RUN_HERE
 from tools.toolbox.provenance import Provenance, Sighting
@@ -329,12 +331,7 @@ def _inspect_text(field: str, text: str, languages: frozenset[str]) -> Iterator[
     if not is_plain:
         yield from ((HIDDEN, where + detail) for detail in _describe_hidden(text, languages))
     yield from ((SPACES, where + detail) for detail in _describe_spaces(text, is_plain=is_plain))
-    if not is_plain:
-        for part in find_odd_parts(text, languages):
-            excerpt = quote_excerpt(text[max(0, part.start - 10) : part.end + 10])
-            is_mixed = part.kind == MIXED
-            detail = excerpt if is_mixed else f"{part.kind} in {excerpt}"
-            yield ALPHABETS if is_mixed else LETTERS, where + detail
+    yield from ((kind, where + detail) for kind, detail in _describe_odd(field, text, languages))
     yield from ((ADDRESS, where + detail) for detail in find_false_addresses(text))
     if "." in text or not is_plain:
         yield from (
@@ -347,6 +344,18 @@ def _inspect_text(field: str, text: str, languages: frozenset[str]) -> Iterator[
         )
     if len(text) <= MAX_SHORT and (words := find_imitation(text)):
         yield IMITATION, f"{where}{quote_excerpt(words)}"
+
+
+def _describe_odd(field: str, text: str, languages: frozenset[str]) -> Iterator[tuple[str, str]]:
+    parts = find_odd_parts(text, languages)
+    for part in parts:
+        excerpt = quote_excerpt(text[max(0, part.start - 10) : part.end + 10])
+        if part.kind == MIXED:
+            yield ALPHABETS, excerpt
+        else:
+            yield LETTERS, f"{part.kind} in {excerpt}"
+    if not parts and find_named(field) == NamedThing.AMOUNT and find_odd_amount(text, languages):
+        yield LETTERS, f"letters or signs that are read as others in {quote_excerpt(text)}"
 
 
 def _describe_hidden(text: str, languages: frozenset[str]) -> Iterator[str]:
