@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import unicodedata
+from collections import Counter
 from collections.abc import Collection
 from functools import lru_cache
+
+from tools.caches import cache_by_text
 
 LATIN, CJK, ARABIC = "LATIN", "CJK", "ARABIC"
 SCRIPTS = {
@@ -52,13 +55,14 @@ def name_script(letter: str) -> str:
 def count_scripts(text: str) -> dict[str, int]:
     """Count the letters of each script."""
     counts: dict[str, int] = {}
-    for char in text:
+    for char, count in Counter(text).items():
         if char.isalpha():
             script = name_script(char)
-            counts[script] = counts.get(script, 0) + 1
+            counts[script] = counts.get(script, 0) + count
     return counts
 
 
+@cache_by_text
 def find_main_script(text: str) -> str:
     """Find the script of most of the text's letters; empty without letters."""
     counts = count_scripts(text)

@@ -57,7 +57,9 @@ _ENCLOSED_WORD = re.compile(f"[A-Za-z{_ENCLOSED}]+")
 _STRUCK_WORD = re.compile(f"(?:\\w(?:{STROKES.pattern}|[\u0332\u0333])+)+")
 _FIRST_REGIONAL = "\U0001f1e6"
 _REGIONAL_LETTERS = re.compile("[\U0001f1e6-\U0001f1ff]+")
-_FLAGS_WITHOUT_HOSTS = frozenset("bl bq cp dg ea eh ic mf ta um un xk".split())
+_FLAGS_WITHOUT_HOSTS = frozenset(
+    {"bl", "bq", "cp", "dg", "ea", "eh", "ic", "mf", "ta", "um", "un", "xk"}
+)
 """The flags of Unicode whose codes are no endings of hosts."""
 _FULLWIDTH = re.compile("[\uff21-\uff5a]+")
 SHORTEST_STYLED = 3
@@ -238,15 +240,14 @@ def _find_odd_letters(word: str, alphabets: frozenset[str]) -> frozenset[str]:
 def _find_disguised_letters(text: str, languages: Collection[str]) -> Iterator[OddPart]:
     """Find words with Latin letters that pass for other letters, and words with letters in circles
     or struck out."""
-    is_turkish = bool({"tr", "az"} & set(languages)) or _TURKISH.search(text) is not None
-    is_east_asian = may_be_east_asian(text, languages)
-    for found in WORD.finditer(text):
-        if found[0].isascii():
-            continue
-        letters = frozenset(filter(_is_rare_latin_twin, found[0]))
-        if not is_turkish:
-            letters |= DOTLESS & set(found[0])
-        if _is_styled(found[0]) and not (is_east_asian and _FULLWIDTH.fullmatch(found[0])):
+    characters = set(text)
+    twins = set(filter(_is_rare_latin_twin, characters))
+    if not ({"tr", "az"} & set(languages) or _TURKISH.search(text)):
+        twins |= DOTLESS & characters
+    styled = {char for char in characters - _ASCII if name_alphabet(char) == STYLED}
+    for found in WORD.finditer(text) if twins or styled else ():
+        letters = frozenset(twins.intersection(found[0]))
+        if styled.issuperset(found[0]) and _is_styled_word(found[0], text, languages):
             letters |= frozenset(found[0])
         if letters:
             yield OddPart(found.start(), found.end(), letters, DISGUISED)
@@ -262,13 +263,13 @@ def _find_disguised_letters(text: str, languages: Collection[str]) -> Iterator[O
         yield OddPart(found.start(), found.end(), letters, STRUCK)
 
 
-def _is_styled(word: str) -> bool:
-    """Return True for a word of letters in a style of their own, as in mathematics, where words are
-    shorter."""
+def _is_styled_word(word: str, text: str, languages: Collection[str]) -> bool:
+    """Return True if styled letters make a word; in mathematics, they are shorter. In East Asian
+    texts, fullwidth ones are ordinary."""
     return (
         len(word) >= SHORTEST_STYLED
-        and all(name_alphabet(char) == STYLED for char in word)
         and not any(unicodedata.category(char) == "Nl" for char in word)
+        and not (_FULLWIDTH.fullmatch(word) and may_be_east_asian(text, languages))
     )
 
 

@@ -18,7 +18,7 @@ ASCII, RAISED, ENCLOSED, LETTER, ROMAN, IDEOGRAPH = (
 )  # fmt: skip
 _STYLES = frozenset({RAISED, ENCLOSED, LETTER, ROMAN, IDEOGRAPH})
 DIGIT_SCRIPTS = {
-    **{"ARABIC-INDIC": ARABIC, "EXTENDED": ARABIC},
+    **dict.fromkeys(("ARABIC-INDIC", "EXTENDED"), ARABIC),
     **dict.fromkeys(("FULLWIDTH", "IDEOGRAPHIC", "HANGZHOU"), CJK),
 }
 """The scripts of digits whose Unicode names do not begin like those of the script's letters."""
@@ -132,21 +132,28 @@ def get_kind(char: str) -> str:
     if char.isdecimal():
         first = unicodedata.name(char).partition(" ")[0]
         return DIGIT_SCRIPTS.get(first, first)
-    name, value = unicodedata.name(char, ""), unicodedata.numeric(char, None)
+    value = unicodedata.numeric(char, None)
     if char.isalpha():
-        if value is not None and value < _TEN and name.startswith(CJK):
-            return IDEOGRAPH
-        is_other = unicodedata.bidirectional(char) == "L" and "LATIN" not in name
-        return LETTER if is_other and LOOKS.get(char) in _DIGIT_LOOKS else ""
-    if value is None:
-        return ""
-    form, first = unicodedata.decomposition(char), name.partition(" ")[0]
+        return _get_kind_of_letter(char, value)
+    return "" if value is None else _get_kind_of_numeral(char)
+
+
+def _get_kind_of_letter(char: str, value: float | None) -> str:
+    name = unicodedata.name(char, "")
+    if value is not None and value < _TEN and name.startswith(CJK):
+        return IDEOGRAPH
+    is_other = unicodedata.bidirectional(char) == "L" and "LATIN" not in name
+    return LETTER if is_other and LOOKS.get(char) in _DIGIT_LOOKS else ""
+
+
+def _get_kind_of_numeral(char: str) -> str:
+    name, form = unicodedata.name(char, ""), unicodedata.decomposition(char)
+    first = name.partition(" ")[0]
     if form.startswith(_RAISED_FORMS):
         return RAISED
     if "ROMAN NUMERAL" in name:
         return ROMAN
-    is_letter = unicodedata.category(char) == "Nl"
-    is_enclosed = not is_letter and (form or first in _ENCLOSED_NAMES)
+    is_enclosed = unicodedata.category(char) != "Nl" and (form or first in _ENCLOSED_NAMES)
     return ENCLOSED if is_enclosed else DIGIT_SCRIPTS.get(first, first)
 
 

@@ -1,5 +1,5 @@
-"""Signs that pass for others beside figures, and amounts whose letters and signs are read as figures
-and minus signs."""
+"""Signs that pass for others beside figures, and letters and signs that are read as figures and
+minus signs in amounts."""
 
 from __future__ import annotations
 
