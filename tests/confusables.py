@@ -26,6 +26,8 @@ _GROUPS = (
 TAIL = """)
 TWINS = {char: look for look, chars in _GROUPS for char in chars}
 \"\"\"Maps a character to the one to three ASCII characters that it looks like.\"\"\"
+CURRENCY_TWINS = frozenset({currencies})
+\"\"\"Letters and rarer signs that look like the sign of a currency.\"\"\"
 """
 DIRECTION_MARKS = re.compile("[\\u200e\\u200f]")
 STROKES = re.compile("[\\u0334-\\u0338]")
@@ -40,20 +42,49 @@ def render() -> str:
     for char, look in sorted(_list_twins(_load_prototypes()).items()):
         groups[look] = groups.get(look, "") + char
     rows = "".join(row for group in sorted(groups.items()) for row in _render_row(group))
-    return HEAD.format(package=PACKAGE, version=metadata.version(PACKAGE)) + rows + TAIL
+    head = HEAD.format(package=PACKAGE, version=metadata.version(PACKAGE))
+    twins = json.dumps("".join(_list_currency_twins()), ensure_ascii=False)
+    return head + rows + TAIL.replace("{currencies}", twins)
+
+
+def _load_table() -> dict[str, list[str]]:
+    """Load all pairs of texts that look alike."""
+    source = resources.files("confusable_homoglyphs") / "confusables.json"
+    table: dict[str, list[dict[str, str]]] = json.loads(source.read_text(encoding="utf-8"))
+    return {
+        DIRECTION_MARKS.sub("", char): [DIRECTION_MARKS.sub("", each["c"]) for each in others]
+        for char, others in table.items()
+    }
 
 
 def _load_prototypes() -> dict[str, str]:
     """Load, for each confusable character, the character or characters that stand for it."""
-    source = resources.files("confusable_homoglyphs") / "confusables.json"
-    table: dict[str, list[dict[str, str]]] = json.loads(source.read_text(encoding="utf-8"))
-    plain = {
-        DIRECTION_MARKS.sub("", char): [DIRECTION_MARKS.sub("", each["c"]) for each in others]
-        for char, others in table.items()
-    }
     return {
-        char: others[0] for char, others in plain.items() if len(char) == 1 and len(others) == 1
+        char: others[0]
+        for char, others in _load_table().items()
+        if len(char) == 1 and len(others) == 1
     }
+
+
+def _list_currency_twins() -> list[str]:
+    """List the letters that look like the sign of a currency, and signs that look like one with a
+    lower code."""
+    table = _load_table()
+    found: set[str] = set()
+    for sign in filter(_is_currency, table):
+        alike = {twin for form in table[sign] for twin in (form, *table.get(form, ()))}
+        found |= {
+            twin
+            for twin in alike
+            if len(twin) == 1
+            and not twin.isascii()
+            and (twin.isalpha() or (_is_currency(twin) and sign < twin))
+        }
+    return sorted(found)
+
+
+def _is_currency(text: str) -> bool:
+    return len(text) == 1 and unicodedata.category(text) == "Sc"
 
 
 def _list_twins(prototypes: dict[str, str]) -> dict[str, str]:

@@ -156,3 +156,5 @@ _GROUPS = (
 )
 TWINS = {char: look for look, chars in _GROUPS for char in chars}
 """Maps a character to the one to three ASCII characters that it looks like."""
+CURRENCY_TWINS = frozenset("ȼɎЄҞҰՔ₤ⲈꝀꞒ")
+"""Letters and rarer signs that look like the sign of a currency."""

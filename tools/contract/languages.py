@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import unicodedata
+from collections import Counter
 from collections.abc import Collection
 from functools import lru_cache
+
+from tools.caches import cache_by_text
 
 LATIN, CJK, ARABIC = "LATIN", "CJK", "ARABIC"
 SCRIPTS = {
@@ -52,14 +55,27 @@ def name_script(letter: str) -> str:
 def count_scripts(text: str) -> dict[str, int]:
     """Count the letters of each script."""
     counts: dict[str, int] = {}
-    for char in text:
+    for char, count in Counter(text).items():
         if char.isalpha():
             script = name_script(char)
-            counts[script] = counts.get(script, 0) + 1
+            counts[script] = counts.get(script, 0) + count
     return counts
 
 
+@cache_by_text
 def find_main_script(text: str) -> str:
     """Find the script of most of the text's letters; empty without letters."""
     counts = count_scripts(text)
     return max(counts, key=lambda name: counts[name], default="")
+
+
+def may_be_east_asian(text: str, languages: Collection[str]) -> bool:
+    """Return True if one of the languages is Chinese, Japanese or Korean, or the text has letters
+    of theirs; fullwidth Latin letters and signs are ordinary there."""
+    return CJK in name_scripts(languages) or any(
+        char.isalpha() and name_script(char) == CJK and not _is_latin(char) for char in set(text)
+    )
+
+
+def _is_latin(char: str) -> bool:
+    return unicodedata.normalize("NFKC", char).isascii()

@@ -100,12 +100,14 @@ def simplify_look(look: str) -> str:
 def is_one_apart(one: str, two: str) -> bool:
     """Return True if one insertion, deletion, replacement or swap of neighbors makes the texts the
     same."""
-    short, long = sorted((one, two), key=len)
+    short, long = (one, two) if len(one) <= len(two) else (two, one)
     if len(long) - len(short) > 1:
         return False
-    start = next(
-        (at for at, (a, b) in enumerate(zip(short, long, strict=False)) if a != b), len(short)
-    )
+    start = 0
+    for a, b in zip(short, long, strict=False):
+        if a != b:
+            break
+        start += 1
     if len(long) > len(short):
         return short[start:] == long[start + 1 :]
     is_swapped = (

@@ -12,16 +12,20 @@ from functools import lru_cache
 from itertools import groupby, islice
 
 from tools.caches import cache_by_text
+from tools.contract.host_endings import ENDINGS
+from tools.contract.languages import find_main_script, may_be_east_asian, name_scripts
 from tools.contract.look_alikes import LOOKS, SMALL_CAPITALS, STROKES
 from tools.contract.odd_numbers import find_odd_numbers
+from tools.contract.odd_signs import find_led_numbers, find_odd_signs
 
-KINDS = MIXED, DISGUISED, ENCLOSED, STRUCK, DIGITS, TURNED = (
+KINDS = MIXED, DISGUISED, ENCLOSED, STRUCK, DIGITS, TURNED, SIGNS = (
     "mixed alphabets",
     "letters in disguise",
     "letters in circles or boxes",
     "letters struck out",
     "digits of another kind",
     "letters that turn the order",
+    "signs of another kind",
 )
 MOST_PARTS = 500
 """The maximum number of parts of one kind that are found in one text; more would not help a reader.
@@ -50,7 +54,17 @@ _ROMAN_NUMBER = re.compile("M{0,4}(?:CM|CD|D?C{0,4})(?:XC|XL|L?X{0,4})(?:IX|IV|V
 _ENCLOSED = "Ⓐ-ⓩ⒜-⒵\U0001f110-\U0001f169\U0001f170-\U0001f189"
 _ENCLOSED_LETTER = re.compile(f"[{_ENCLOSED}]")
 _ENCLOSED_WORD = re.compile(f"[A-Za-z{_ENCLOSED}]+")
-_STRUCK_WORD = re.compile(f"(?:\\w(?:{STROKES.pattern})+)+")
+_STRUCK_WORD = re.compile(f"(?:\\w(?:{STROKES.pattern}|[\u0332\u0333])+)+")
+_FIRST_REGIONAL = "\U0001f1e6"
+_REGIONAL_LETTERS = re.compile("[\U0001f1e6-\U0001f1ff]+")
+_FLAGS_WITHOUT_HOSTS = frozenset(
+    {"bl", "bq", "cp", "dg", "ea", "eh", "ic", "mf", "ta", "um", "un", "xk"}
+)
+"""The flags of Unicode whose codes are no endings of hosts."""
+_FULLWIDTH = re.compile("[\uff21-\uff5a]+")
+SHORTEST_STYLED = 3
+"""The fewest letters of a word that is odd because it is wholly in bold, script or the like."""
+_DIGIT = re.compile(r"\d")
 _TOKEN = re.compile(r"\S+")
 _TURNED_NUMBERS = re.compile("(?<![\u0590-\u08ff])([\u0590-\u08ff]{1,40})[^\\S\n]{1,9}[0-9]{1,40}")
 _LAST_NUMBER = re.compile(r"[0-9][0-9.,]*[^0-9\n]*$")
@@ -70,7 +84,7 @@ class OddPart:
         start: where it begins.
         end: where it ends.
         letters: its odd characters.
-        kind: MIXED, DISGUISED, ENCLOSED, STRUCK, DIGITS or TURNED, as words for people.
+        kind: one of KINDS, as words for people.
     """
 
     start: int
@@ -85,14 +99,16 @@ def find_odd_parts(text: str, languages: Collection[str] = ()) -> list[OddPart]:
     Args:
         languages: codes of the languages in which the text may be written, such as `tr`.
     """
-    numbers = (OddPart(*number, DIGITS) for number in find_odd_numbers(text, languages))
+    digits = (*find_odd_numbers(text, languages), *find_led_numbers(text))
+    numbers = (OddPart(*number, DIGITS) for number in digits)
     searches = (
         (numbers,)
         if text.isascii()
         else (
-            _find_odd_words(text),
+            _find_odd_words(text, languages),
             _find_disguised_letters(text, languages),
             numbers,
+            (OddPart(*sign, SIGNS) for sign in find_odd_signs(text, languages)),
             _find_turned_parts(text, languages),
         )
     )
@@ -128,13 +144,37 @@ def passes_for_latin(word: str) -> bool:
     )
 
 
-def _find_odd_words(text: str) -> Iterator[OddPart]:
-    """Find words that mix alphabets, and words that imitate Latin ones among Latin words."""
-    if len({name_alphabet(char) for char in set(text)} - {""}) < 2:
+@cache_by_text
+def _nearly_passes_for_latin(word: str) -> bool:
+    """Return True if every letter resembles a Latin one, and most of them have a Latin twin."""
+    letters = [unicodedata.normalize("NFD", char)[0] for char in word if char.isalpha()]
+    twins = sum(passes_for_latin(char) for char in letters if char not in WEAK)
+    return (
+        len(_list_alphabets(word)) == 1
+        and len(letters) < 2 * twins
+        and all(LOOKS.get(char, "").isalpha() and not _is_right_to_left(char) for char in letters)
+    )
+
+
+def _find_odd_words(text: str, languages: Collection[str]) -> Iterator[OddPart]:
+    """Find words that mix alphabets, and words that imitate Latin ones, among Latin words or in a
+    name or code of their own."""
+    alphabets_of_text = {name_alphabet(char) for char in set(text)} - {""}
+    if not alphabets_of_text - {LATIN}:
         return
+    scripts = name_scripts(languages)
+    usual = {find_main_script(text), *scripts}
     words = [(found.start(), found.end(), found.group()) for found in WORD.finditer(text)]
-    is_among_latin = any(LATIN in _list_alphabets(word) for _, _, word in words)
-    honest = _list_honest_words([word for _, _, word in words])
+    plain = [word for _, _, word in words]
+    passing = [
+        passes_for_latin(word)
+        or (usual.isdisjoint(_list_alphabets(word)) and _nearly_passes_for_latin(word))
+        for word in plain
+    ]
+    may_pass = any(LATIN in _list_alphabets(word) for word in plain) or (
+        scripts.isdisjoint(alphabets_of_text) and _is_code_in_disguise(text, plain)
+    )
+    honest = _list_honest_words(plain, passing)
     for place, (start, end, word) in enumerate(words):
         if word.isascii():
             continue
@@ -145,23 +185,30 @@ def _find_odd_words(text: str) -> Iterator[OddPart]:
             # The same letter several times is a legal form, as in many names of Russian companies.
             has_letters_of_a_word = len(word) == 1 or len(set(word.casefold())) > 1
             is_disguised = _is_word_of_numerals(word) or (
-                is_among_latin
-                and has_letters_of_a_word
-                and passes_for_latin(word)
-                and place not in honest
+                may_pass and has_letters_of_a_word and passing[place] and place not in honest
             )
             letters = frozenset(word) if is_disguised else frozenset()
         if letters:
             yield OddPart(start, end, letters, MIXED)
 
 
-def _list_honest_words(words: Sequence[str]) -> frozenset[int]:
+def _is_code_in_disguise(text: str, words: Sequence[str]) -> bool:
+    """Return True if a text without Latin letters reads as a Latin name in capitals, or as a Latin
+    word with a number."""
+    return (
+        all(map(passes_for_latin, words))
+        and any(len(word) > 1 for word in words)
+        and (text.isupper() or (text != text.upper() and _DIGIT.search(text) is not None))
+    )
+
+
+def _list_honest_words(words: Sequence[str], passing: Sequence[bool]) -> frozenset[int]:
     """List the places of words that stand in a row of words of one alphabet, at least one of which
     cannot pass for Latin. Such a row is a name or a phrase in that alphabet."""
     honest: set[int] = set()
     for _, row in groupby(range(len(words)), key=lambda place: _list_alphabets(words[place])):
         places = list(row)
-        if not all(passes_for_latin(words[place]) for place in places):
+        if not all(passing[place] for place in places):
             honest.update(places)
     return frozenset(honest)
 
@@ -193,20 +240,44 @@ def _find_odd_letters(word: str, alphabets: frozenset[str]) -> frozenset[str]:
 def _find_disguised_letters(text: str, languages: Collection[str]) -> Iterator[OddPart]:
     """Find words with Latin letters that pass for other letters, and words with letters in circles
     or struck out."""
-    is_turkish = bool({"tr", "az"} & set(languages)) or _TURKISH.search(text) is not None
-    for found in WORD.finditer(text):
-        letters = frozenset(filter(_is_rare_latin_twin, found[0]))
-        if not is_turkish:
-            letters |= DOTLESS & set(found[0])
+    characters = set(text)
+    twins = set(filter(_is_rare_latin_twin, characters))
+    if not ({"tr", "az"} & set(languages) or _TURKISH.search(text)):
+        twins |= DOTLESS & characters
+    styled = {char for char in characters - _ASCII if name_alphabet(char) == STYLED}
+    for found in WORD.finditer(text) if twins or styled else ():
+        letters = frozenset(twins.intersection(found[0]))
+        if styled.issuperset(found[0]) and _is_styled_word(found[0], text, languages):
+            letters |= frozenset(found[0])
         if letters:
             yield OddPart(found.start(), found.end(), letters, DISGUISED)
     if _ENCLOSED_LETTER.search(text):
         for found in _ENCLOSED_WORD.finditer(text):
             if len(found[0]) > 1 and (odd := frozenset(found[0]) - _ASCII):
                 yield OddPart(found.start(), found.end(), odd, ENCLOSED)
+    for found in _REGIONAL_LETTERS.finditer(text):
+        if not _are_flags(found[0]):
+            yield OddPart(found.start(), found.end(), frozenset(found[0]), ENCLOSED)
     for found in _STRUCK_WORD.finditer(text):
         letters = frozenset(filter(str.isalnum, found[0]))
         yield OddPart(found.start(), found.end(), letters, STRUCK)
+
+
+def _is_styled_word(word: str, text: str, languages: Collection[str]) -> bool:
+    """Return True if styled letters make a word; in mathematics, they are shorter. In East Asian
+    texts, fullwidth ones are ordinary."""
+    return (
+        len(word) >= SHORTEST_STYLED
+        and not any(unicodedata.category(char) == "Nl" for char in word)
+        and not (_FULLWIDTH.fullmatch(word) and may_be_east_asian(text, languages))
+    )
+
+
+def _are_flags(letters: str) -> bool:
+    """Return True if the regional letters are the flags of countries, two letters for each."""
+    plain = "".join(chr(ord(char) - ord(_FIRST_REGIONAL) + ord("a")) for char in letters)
+    pairs = [plain[at : at + 2] for at in range(0, len(plain), 2)]
+    return all(pair in ENDINGS or pair in _FLAGS_WITHOUT_HOSTS for pair in pairs)
 
 
 _ASCII = frozenset(map(chr, range(128)))
@@ -214,9 +285,12 @@ _ASCII = frozenset(map(chr, range(128)))
 
 @lru_cache(maxsize=4096)
 def _is_rare_latin_twin(char: str) -> bool:
-    if char in LIGATURES:
+    if name_alphabet(char) != LATIN:
+        return False
+    plain = unicodedata.normalize("NFKC", char)
+    if char in LIGATURES or (plain != char and len(plain) == 1 and plain.isascii()):
         return True
-    is_rare = char >= FIRST_RARE_LATIN and name_alphabet(char) == LATIN
+    is_rare = char >= FIRST_RARE_LATIN
     return is_rare and len(LOOKS.get(char, "")) == 1
 
 

@@ -10,26 +10,34 @@ from collections.abc import Collection, Iterator
 from functools import lru_cache
 from itertools import pairwise
 
-from tools.contract.languages import find_main_script, name_scripts
+from tools.contract.languages import ARABIC, CJK, find_main_script, name_scripts
 from tools.contract.look_alikes import LOOKS
 
-ASCII, RAISED, ENCLOSED, LETTER = "ASCII", "RAISED", "ENCLOSED", "LETTER"
-DIGIT_SCRIPTS = {"ARABIC-INDIC": "ARABIC", "EXTENDED": "ARABIC", "FULLWIDTH": "CJK"}
+ASCII, RAISED, ENCLOSED, LETTER, ROMAN, IDEOGRAPH = (
+    "ASCII", "RAISED", "ENCLOSED", "LETTER", "ROMAN", "IDEOGRAPH"
+)  # fmt: skip
+_STYLES = frozenset({RAISED, ENCLOSED, LETTER, ROMAN, IDEOGRAPH})
+DIGIT_SCRIPTS = {
+    **dict.fromkeys(("ARABIC-INDIC", "EXTENDED"), ARABIC),
+    **dict.fromkeys(("FULLWIDTH", "IDEOGRAPHIC", "HANGZHOU"), CJK),
+}
 """The scripts of digits whose Unicode names do not begin like those of the script's letters."""
 _DIGIT_LOOKS = frozenset("0123456789OolI")
 _ZERO_LOOKS = frozenset("Oo")
 _FIGURE_LOOKS = frozenset("OoIl")
 _RAISED_FORMS = ("<super>", "<sub>", "<fraction>")
+_ENCLOSED_NAMES = frozenset({"CIRCLED", "NEGATIVE", "DOUBLE", "DINGBAT"})
 _LETTER_FIGURES = re.compile(
-    r"(?<![\w.,-])\d[\d.,]*+(?:[Oo][\dOoIl.,]*(?<=\d)|[Il][\dOoIl.,]*(?<=\d\d)|[Oo]{2,})(?![\w-])"
+    r"(?<![\w.,-])(?!0o[0-7]+\b)\d[\d.,]*+(?:[Oo][\dOoIl.,]*(?<=\d)|[Il][\dOoIl.,]*(?<=\d\d)|[Oo]{2,})(?![\w-])"
 )
 """A number with the letter O, I or l between its digits, such as `1l00`, or with several O at its
-end, such as `5OOO`. A single letter at the end is a unit, such as the litre."""
+end, such as `5OOO`. A single letter at the end is a unit, such as the litre; `0o755` is octal."""
 _KEYCAPS = re.compile("(?:[0-9]\ufe0f?\u20e3?){2,}")
 KEYCAP = "\u20e3"
 _SEPARATOR = re.compile(r"(?<=[0-9])[^\w\s!-~](?=[0-9])")
 _ORDINARY_SEPARATORS = frozenset("’‘‛′″‐‑‒–—−×÷∕⁄∶…·")
 _SEPARATOR_NAMES = frozenset({"COMMA", "STOP", "SEPARATOR"})
+_TEN = 10
 _SHORTEST_NUMBER = 3
 """A look-alike letter before fewer digits belongs to a name, as in the formula of oxygen."""
 
@@ -58,7 +66,7 @@ def find_odd_numbers(
             if KEYCAP in found[0]:
                 yield found.start(), found.end(), frozenset(KEYCAP)
     for found in _SEPARATOR.finditer(text):
-        if _passes_for_separator(found[0]) and not usual & {"CJK", "ARABIC"}:
+        if _passes_for_separator(found[0]) and not usual & {CJK, ARABIC}:
             yield found.start() - 1, found.end() + 1, frozenset(found[0])
 
 
@@ -69,7 +77,7 @@ def _find_odd_figures(text: str, start: int, end: int, usual: Collection[str]) -
         return frozenset()
     figures = [char for char in number if get_kind(char)]
     kinds = [get_kind(char) for char in figures]
-    scripts = set(kinds) - {RAISED, ENCLOSED, LETTER}
+    scripts = set(kinds) - _STYLES
     odd: set[str] = set()
     if len(scripts) > 1 or scripts - {ASCII, *usual}:
         odd.update(
@@ -82,6 +90,8 @@ def _find_odd_figures(text: str, start: int, end: int, usual: Collection[str]) -
         for (char, kind), following in pairwise(zip(figures, kinds, strict=True))
         if kind == RAISED and following[1] not in {RAISED, LETTER}
     )
+    if ROMAN in kinds or IDEOGRAPH in kinds:
+        odd.update(_find_numerals_among_digits(f"{number}{text[end : end + 1]}"))
     if scripts and LETTER in kinds and not _touches_letter(text, start, end):
         odd.update(_find_letters_for_digits(figures, kinds))
     return frozenset(odd)
@@ -99,29 +109,52 @@ def _find_letters_for_digits(figures: list[str], kinds: list[str]) -> Iterator[s
             yield char
 
 
+def _find_numerals_among_digits(number: str) -> Iterator[str]:
+    """Yield Roman numerals beside digits, and ideographs that end a number or stand between its
+    digits; the number comes with the character after it."""
+    for before, char, after in zip(f" {number}", number, f"{number[1:]} ", strict=False):
+        beside = {get_kind(before), get_kind(after)} - {"", ROMAN, RAISED}
+        is_digit = get_kind(before) == ASCII and (after.isdecimal() or not after.isalnum())
+        if (get_kind(char) == ROMAN and beside) or (get_kind(char) == IDEOGRAPH and is_digit):
+            yield char
+
+
 def _touches_letter(text: str, start: int, end: int) -> bool:
     return text[start - 1 : start].isalpha() or text[end : end + 1].isalpha()
 
 
 @lru_cache(maxsize=4096)
 def get_kind(char: str) -> str:
-    """Return the script of a digit, or RAISED, ENCLOSED or LETTER for what passes for a digit;
-    empty for every other character."""
+    """Return the script of a digit, or the style or kind of what passes for a digit; empty for
+    every other character."""
     if char.isascii():
         return ASCII if char.isdecimal() else ""
     if char.isdecimal():
         first = unicodedata.name(char).partition(" ")[0]
         return DIGIT_SCRIPTS.get(first, first)
+    value = unicodedata.numeric(char, None)
     if char.isalpha():
-        is_other = unicodedata.bidirectional(char) == "L" and "LATIN" not in unicodedata.name(
-            char, ""
-        )
-        return LETTER if is_other and LOOKS.get(char) in _DIGIT_LOOKS else ""
-    if unicodedata.numeric(char, None) is None:
-        return ""
-    if unicodedata.category(char) == "Nl":
-        return "CJK" if char == "〇" else ""
-    return RAISED if unicodedata.decomposition(char).startswith(_RAISED_FORMS) else ENCLOSED
+        return _get_kind_of_letter(char, value)
+    return "" if value is None else _get_kind_of_numeral(char)
+
+
+def _get_kind_of_letter(char: str, value: float | None) -> str:
+    name = unicodedata.name(char, "")
+    if value is not None and value < _TEN and name.startswith(CJK):
+        return IDEOGRAPH
+    is_other = unicodedata.bidirectional(char) == "L" and "LATIN" not in name
+    return LETTER if is_other and LOOKS.get(char) in _DIGIT_LOOKS else ""
+
+
+def _get_kind_of_numeral(char: str) -> str:
+    name, form = unicodedata.name(char, ""), unicodedata.decomposition(char)
+    first = name.partition(" ")[0]
+    if form.startswith(_RAISED_FORMS):
+        return RAISED
+    if "ROMAN NUMERAL" in name:
+        return ROMAN
+    is_enclosed = unicodedata.category(char) != "Nl" and (form or first in _ENCLOSED_NAMES)
+    return ENCLOSED if is_enclosed else DIGIT_SCRIPTS.get(first, first)
 
 
 @lru_cache(maxsize=1024)

@@ -110,7 +110,8 @@ def _decode_code(text: str) -> str:
         text = "".join(text.split())
     if text.isascii():
         return text
-    return "".join(char for char in text if unicodedata.category(char) != "Cf")
+    hidden = [ord(char) for char in set(text) if unicodedata.category(char) == "Cf"]
+    return text.translate(dict.fromkeys(hidden)) if hidden else text
 
 
 def decode_escapes(text: str) -> str:

@@ -42,7 +42,9 @@ from tools.contract.hidden_characters import (
     remove_ordinary,
 )
 from tools.contract.mixed_hosts import is_mixed_host
+from tools.contract.name_words import NamedThing, find_named
 from tools.contract.odd_letters import MIXED, find_odd_parts
+from tools.contract.odd_signs import find_odd_amount
 from tools.contract.outside_text import quote_text
 from tools.contract.program_addresses import find_programs
 from tools.registries.records import RECORD_STORE
@@ -71,6 +73,8 @@ the product's words are common."""
 _NATURAL_NO_BREAK = re.compile(
     r"(?<=[\d«])[\u00a0\u202f\u2007\u2009]|[\u00a0\u202f\u2009](?=[\d;:!?»%€$£°])"
 )
+_MAY_HIDE_HOST = re.compile(f"[%&\\\\]|{PUNYCODE}", re.IGNORECASE)
+"""What an ASCII text contains if one of its hosts may have other letters."""
 
 
 @dataclass(frozen=True)
@@ -332,27 +336,31 @@ def _inspect_text(field: str, text: str, languages: frozenset[str]) -> Iterator[
     if not is_plain:
         yield from ((HIDDEN, where + detail) for detail in _describe_hidden(text, languages))
     yield from ((SPACES, where + detail) for detail in _describe_spaces(text, is_plain=is_plain))
-    if not is_plain:
-        for part in find_odd_parts(text, languages):
-            excerpt = quote_excerpt(text[max(0, part.start - 10) : part.end + 10])
-            is_mixed = part.kind == MIXED
-            detail = excerpt if is_mixed else f"{part.kind} in {excerpt}"
-            yield ALPHABETS if is_mixed else LETTERS, where + detail
+    yield from ((kind, where + detail) for kind, detail in _describe_odd(field, text, languages))
     yield from ((ADDRESS, where + detail) for detail in find_false_addresses(text))
     yield from ((ADDRESS, where + detail) for detail in find_programs(field, text))
     if detour := find_detour(field, text):
         yield ADDRESS, f"{where}{quote_excerpt(text)} {detour}"
-    if "." in text or not is_plain:
+    if not is_plain or _MAY_HIDE_HOST.search(text):
+        contacts = list_contacts(text)
+        yield from ((ADDRESS, f"{where}{one.value}") for one in contacts if PUNYCODE in one.value)
         yield from (
-            (ADDRESS, f"{where}{one.value}")
-            for one in (list_contacts(text) if PUNYCODE in text.lower() else ())
-            if PUNYCODE in one.value
-        )
-        yield from (
-            (ALPHABETS, where + detail) for detail in _describe_mixed_hosts(text, languages)
+            (ALPHABETS, where + detail) for detail in _describe_mixed_hosts(contacts, languages)
         )
     if len(text) <= MAX_SHORT and (words := find_imitation(text)):
         yield IMITATION, f"{where}{quote_excerpt(words)}"
+
+
+def _describe_odd(field: str, text: str, languages: frozenset[str]) -> Iterator[tuple[str, str]]:
+    parts = find_odd_parts(text, languages)
+    for part in parts:
+        excerpt = quote_excerpt(text[max(0, part.start - 10) : part.end + 10])
+        if part.kind == MIXED:
+            yield ALPHABETS, excerpt
+        else:
+            yield LETTERS, f"{part.kind} in {excerpt}"
+    if not parts and find_named(field) == NamedThing.AMOUNT and find_odd_amount(text, languages):
+        yield LETTERS, f"letters or signs that are read as others in {quote_excerpt(text)}"
 
 
 def _describe_hidden(text: str, languages: frozenset[str]) -> Iterator[str]:
@@ -365,10 +373,11 @@ def _describe_hidden(text: str, languages: frozenset[str]) -> Iterator[str]:
 
 def _describe_spaces(text: str, *, is_plain: bool) -> Iterator[str]:
     if not is_plain:
-        odd = Counter(char for char in _NATURAL_NO_BREAK.sub("", text) if char in ODD_SPACES)
+        rest = "" if ODD_SPACES.isdisjoint(text) else _NATURAL_NO_BREAK.sub("", text)
         yield from (
             f"{name_character(char)} U+{ord(char):04X}, {_count_times(count)}"
-            for char, count in odd.items()
+            for char, count in Counter(rest).items()
+            if char in ODD_SPACES
         )
         if found := BLANK_LINES.search(text):
             yield f"{count_lines(found[0]):,} blank lines in a row"
@@ -380,8 +389,8 @@ def _describe_spaces(text: str, *, is_plain: bool) -> Iterator[str]:
             yield f"spaces at the {side} of {quote_excerpt(text.strip())}: {len(found[0]):,}"
 
 
-def _describe_mixed_hosts(text: str, languages: frozenset[str]) -> Iterator[str]:
-    for contact in list_contacts(text):
+def _describe_mixed_hosts(contacts: Sequence[Contact], languages: frozenset[str]) -> Iterator[str]:
+    for contact in contacts:
         host = decode_host(contact.value.rpartition("@")[2])
         if contact.kind in (HOST, EMAIL) and is_mixed_host(host, languages):
             yield quote_excerpt(host)

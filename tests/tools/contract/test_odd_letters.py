@@ -19,6 +19,7 @@ from tools.contract.odd_letters import (
     ENCLOSED,
     MIXED,
     MOST_PARTS,
+    SIGNS,
     STRUCK,
     TURNED,
     find_odd_parts,
@@ -82,6 +83,28 @@ def find(text: str, *languages: str) -> list[tuple[str, str]]:
         ("Сорос Corp", "Сорос", MIXED),
         ("pay Сорос now, срочно и быстро", "Сорос", MIXED),
         ("в Москве ask аррӏе Inc", "аррӏе", MIXED),
+        ("Асме Harbor", "Асме", MIXED),
+        ("АСМЕ", "АСМЕ", MIXED),
+        ("СОРА-2041", "СОРА", MIXED),
+        ("ΑΒΧ 2041", "ΑΒΧ", MIXED),
+        ("ſudo ls", "ſudo", DISGUISED),
+        ("Harbor 𝐂𝐥𝐨𝐮𝐝", "𝐂𝐥𝐨𝐮𝐝", DISGUISED),
+        ("Harbor ＣＬＯＵＤ", "ＣＬＯＵＤ", DISGUISED),
+        ("🇭🇦🇷🇧🇴🇷 Cloud", "🇭🇦🇷🇧🇴🇷", ENCLOSED),
+        ("to 🇧🇴🇧", "🇧🇴🇧", ENCLOSED),
+        ("pay h\u0332a\u0332rbor", "h\u0332a\u0332", STRUCK),
+        ("pay 1Ⅽ0 EUR", "1Ⅽ0", DIGITS),
+        ("pay 〡〢 EUR", "〡〢", DIGITS),
+        ("pay ፩፪ EUR", "፩፪", DIGITS),
+        ("account 5577991一", "5577991一", DIGITS),
+        ("pay €l00", "l00", DIGITS),
+        ("pay l00 EUR", "l00", DIGITS),
+        ("＄100", "＄", SIGNS),
+        ("pay 100 ￡", "￡", SIGNS),
+        ("₤100", "₤", SIGNS),
+        ("Є100", "Є", SIGNS),
+        ("💲100", "💲", SIGNS),
+        ("5％ off", "％", SIGNS),
     ],
 )
 def test_a_part_that_passes_for_another_is_found_with_its_kind(
@@ -115,6 +138,20 @@ def test_a_part_that_passes_for_another_is_found_with_its_kind(
         "COVID 2O, H2O2, 5O, 10l, 2 l50",
         "Contact: Вера Роса Иванова, Berlin",
         "1\ufe0f\u20e3 first 2\ufe0f\u20e3 second",
+        "Вера",
+        "В 2041",
+        "Тема: смета",
+        "𝑓(𝑥) ∈ ℝ",
+        "ＡＢＣ株式会社",
+        "🇩🇪🇫🇷 and 🇺🇳",
+        "Ⅱ.1, Louis ⅩⅣ",
+        "በ፲፱፻ ዓ.ም",
+        "10万円, 3千, 第1章",
+        "chmod 0o755, room I20, l10n, 10 l",
+        "$100, 100 €, £5, 5 %",
+        "￥１，０００ 円",
+        "Є 100 примірників",
+        "−5 °C",
     ],
 )
 def test_ordinary_letters_and_digits_of_many_languages_are_left_alone(text: str) -> None:
@@ -127,6 +164,10 @@ def test_letters_and_digits_of_the_given_languages_are_left_alone() -> None:
     assert find("۱۲۰۰ EUR") == [("۱۲۰۰", DIGITS)]
     assert find("۱۲۰۰ EUR", "fa") == []
     assert find("1۲00 EUR", "fa") == [("1۲00", DIGITS)]
+    assert find("ΑΒΧ 2041", "el") == find("Асме Harbor", "ru") == []
+    assert find("Сорос Corp", "ru") == [("Сорос", MIXED)]
+    assert find("ＡＢＣ 10％", "ja") == []
+    assert find("Є100", "uk") == []
 
 
 def test_the_number_of_parts_of_one_kind_in_a_text_is_limited() -> None:

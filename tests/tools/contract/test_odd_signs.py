@@ -1,0 +1,65 @@
+"""In an amount, letters and signs that are read as figures or as a minus are found."""
+
+# ruff: noqa: RUF001 - the tests are about such characters
+from __future__ import annotations
+
+import pytest
+
+from agents.approvals.warnings.card_reading import LETTERS, find_card_warnings
+from tests.world import make_world
+from tools.contract.odd_signs import find_odd_amount
+
+
+@pytest.mark.parametrize(
+    ("amount", "odd"),
+    [
+        ("1OO", "O"),
+        ("1O", "O"),
+        ("lOO", "lO"),
+        ("I,OOO.OO", "IO"),
+        ("l00 EUR", "l"),
+        ("EUR 1OO", "O"),
+        ("|00", "|"),
+        ("1Ø0", "Ø"),
+        ("ℓ00", "ℓ"),
+        ("−100", "−"),
+        ("–100", "–"),
+        ("100−", "−"),
+        ("(－100)", "－"),
+        ("€ −100", "−"),
+        ("⁻100", "⁻"),
+        ("➖100", "➖"),
+        ("ⅭⅭ", "Ⅽ"),
+        ("Ⅹ EUR", "Ⅹ"),
+    ],
+)
+def test_letters_and_signs_that_are_read_as_others_are_found(amount: str, odd: str) -> None:
+    assert find_odd_amount(amount, ()) == frozenset(odd)
+
+
+@pytest.mark.parametrize(
+    "amount",
+    [
+        *("100", "-100", "+5", "1,000.00", "1.000,00 €", "12\u202f000 €", "(100)", "USD 5"),
+        *("10 l", "10l", "100 kg", "10–20", "2026–12–01", "5 %", "O", "IOU", "Oil", "", "x" * 100),
+    ],
+)
+def test_ordinary_amounts_are_left_alone(amount: str) -> None:
+    assert not find_odd_amount(amount, ())
+
+
+def test_the_minus_sign_is_ordinary_where_a_language_is_written_with_it() -> None:
+    assert find_odd_amount("−100", {"sv"}) == frozenset()
+    assert find_odd_amount("–100", {"sv"}) == frozenset("–")
+    assert find_odd_amount("−1OO", {"sv"}) == frozenset("O")
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("value", ["l00", "−100", "ⅭⅭ"])
+def test_only_a_field_for_amounts_has_a_warning(value: str) -> None:
+    card = make_world().card()
+    kinds = []
+    for name in ("amount", "total_price", "model"):
+        card.params, card.digest = {name: value}, name + value
+        kinds.append([warning.kind for warning in find_card_warnings(card)])
+    assert kinds == [[LETTERS], [LETTERS], []]

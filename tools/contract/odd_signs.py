@@ -1,0 +1,121 @@
+"""Signs that pass for others beside figures, and letters and signs that are read as figures and
+minus signs in amounts."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Collection, Iterator
+from functools import lru_cache
+
+from tools.contract.confusables import CURRENCY_TWINS
+from tools.contract.languages import may_be_east_asian, name_script, name_scripts
+from tools.contract.look_alikes import LOOKS
+from tools.contract.odd_numbers import ROMAN, get_kind
+
+Found = tuple[int, int, frozenset[str]]
+MINUS = "\N{MINUS SIGN}"
+WRITTEN_WITH_MINUS = frozenset(
+    {"et", "eu", "fi", "fo", "gsw", "hr", "lt", "nb", "nn", "no", "rm", "se", "sl", "sv"}
+)
+"""Languages in which negative numbers have the sign U+2212, by Unicode's CLDR."""
+LONGEST_AMOUNT = 60
+_SIGNS = frozenset("+-")
+_STYLED_FORMS = ("<wide>", "<small>")
+_HEAVY = "HEAVY "
+_CURRENCIES = "".join(
+    char for char in map(chr, range(0x24, 0x10000)) if unicodedata.category(char) == "Sc"
+)
+_CURRENCY = rf"(?:[{_CURRENCIES}]|[A-Z]{{3}}(?![A-Za-z]))"
+_LETTERS = "OoIl|"
+"""The letters and the sign that are read as the figures 0 and 1."""
+_AMOUNT = re.compile(
+    rf"\(?[+-]?\s?{_CURRENCY}?\s?[+-]?(?P<figures>[\d{_LETTERS}][\d{_LETTERS}.,'\s]*?)"
+    rf"(?P<sign>[+-]?)(?P<unit>\s?l)?\s?(?:{_CURRENCY}|%)?\)?"
+)
+_BESIDE_CURRENCY = re.compile(
+    rf"(?:(?<=[{_CURRENCIES}])|(?<=[{_CURRENCIES}]\s))[OoIl][\dOoIl.,]*\d(?!\w)"
+    rf"|(?<![\w.,-])(?:[OoIl][\dOoIl.,]*\d(?=\s?[{_CURRENCIES}])|l\d[\dOoIl.,]*\d(?=\s[A-Z]{{3}}\b))"
+)
+"""A number that begins with a letter, beside a currency: `€l00`, `l00 EUR`."""
+
+
+def find_led_numbers(text: str) -> Iterator[Found]:
+    """Yield the numbers beside a currency that begin with a letter that is read as a figure."""
+    for found in _BESIDE_CURRENCY.finditer(text):
+        yield found.start(), found.end(), frozenset(found[0]) & frozenset(_LETTERS)
+
+
+def find_odd_signs(text: str, languages: Collection[str]) -> Iterator[Found]:
+    """Yield the signs beside figures that pass for others, such as a fullwidth dollar sign.
+
+    Args:
+        languages: codes of the languages in which such texts are ordinarily written, e.g. `ja`.
+    """
+    found = frozenset(filter(_passes_for_sign, set(text)))
+    scripts = name_scripts(languages)
+    letters = frozenset(char for char in found if char.isalpha())
+    signs = frozenset[str]() if may_be_east_asian(text, languages) else found - letters
+    letters = frozenset(char for char in letters if name_script(char) not in scripts)
+    if not signs and not letters:
+        return
+    any_sign, sign = (f"[{re.escape(''.join(sorted(each)))}]" for each in (signs | letters, signs))
+    beside = rf"(?<![^\W\d]){any_sign}(?=\d)|(?<=\d){any_sign}(?![^\W\d])"
+    if signs:
+        beside += rf"|{sign}(?=\s\d)|(?<=\d\s){sign}"
+    for match in re.finditer(beside, text):
+        yield match.start(), match.end(), frozenset(match[0])
+
+
+def find_odd_amount(text: str, languages: Collection[str]) -> frozenset[str]:
+    """Find the characters of an amount that are read as other figures or signs: Roman numerals,
+    letters such as the O, and dashes that pass for a minus. Empty if the text is no amount."""
+    if len(text) > LONGEST_AMOUNT:
+        return frozenset()
+    numerals = frozenset(char for char in text if get_kind(char) == ROMAN)
+    found = _AMOUNT.fullmatch("".join(map(_read_plainly, text.strip())))
+    if numerals or not found:
+        return numerals
+    usual = MINUS if WRITTEN_WITH_MINUS & set(languages) else ""
+    odd = {
+        char for char in text if not char.isascii() and _read_plainly(char) in {*_SIGNS, *_LETTERS}
+    }
+    odd -= set(usual)
+    figures = found["figures"]
+    if len(figures) > 1:
+        odd.update(char for char in text if char in _LETTERS and char in figures)
+    return frozenset(odd)
+
+
+@lru_cache(maxsize=4096)
+def _passes_for_sign(char: str) -> bool:
+    """Return True for a sign or letter that looks like another sign of a currency, of percent or
+    of arithmetic."""
+    if char.isascii():
+        return False
+    if char in CURRENCY_TWINS:
+        return True
+    plain = unicodedata.normalize("NFKC", char)
+    if unicodedata.decomposition(char).startswith(_STYLED_FORMS):
+        return plain == "%" or unicodedata.category(plain) in {"Sc", "Sm", "Pd"}
+    name = unicodedata.name(char, "")
+    return name.startswith(_HEAVY) and _is_currency(name.removeprefix(_HEAVY))
+
+
+def _is_currency(name: str) -> bool:
+    try:
+        return unicodedata.category(unicodedata.lookup(name)) == "Sc"
+    except KeyError:
+        return False
+
+
+@lru_cache(maxsize=4096)
+def _read_plainly(char: str) -> str:
+    """Return the figure, letter or sign as which a reader takes a character of an amount."""
+    if char.isascii():
+        return char
+    plain = unicodedata.normalize("NFKC", char)
+    if plain == MINUS or unicodedata.category(char) == "Pd":
+        return "-"
+    look = LOOKS.get(plain, plain)
+    return look if look in {*_SIGNS, *_LETTERS} else char
