@@ -96,15 +96,10 @@ def _find_rare_values(counts: Counter[str], total: int) -> set[str]:
     """Find the values that few targets have, if the field has only a few different values."""
     if not 1 < len(counts) <= MAX_VALUES or any(len(text) > MAX_TEXT for text in counts):
         return set()
-    if total < SHORT:
-        return (
-            set(counts) - {counts.most_common(1)[0][0]}
-            if max(counts.values()) == total - 1
-            else set()
-        )
-    rare = {text for text, count in counts.items() if count <= total * MAX_SHARE}
+    most = 1 if total < SHORT else total * MAX_SHARE
+    rare = {text for text, count in counts.items() if count <= most}
     others = sum(count for text, count in counts.items() if text not in rare)
-    return rare if total - others <= total * MAX_SHARE else set()
+    return rare if total - others <= most else set()
 
 
 def _find_rare_keys(targets: Sequence[dict[str, Any]], side: str) -> Iterator[tuple[str, str, str]]:
