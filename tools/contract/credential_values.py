@@ -16,15 +16,16 @@ from tools.contract.name_words import (
 
 MAX_READ = 20_000
 """Only this many characters of a text are read."""
+LONGEST_STAND_IN = 100
 SHORTEST_SECRET, SECRET_LENGTH, SECRET_CLASSES, MAX_WORD = 8, 20, 3, 1_000
 _TOKENS = re.compile(
-    r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY"
-    r"|\b(?:ssh-(?:rsa|dss|ed25519)|ecdsa-sha2-[\w-]+|sk-[\w-]+@openssh\.com) AAAA[\w+/]{12}"
-    r"|\beyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]+"
+    r"-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY"
+    r"|\b(?:ssh-(?:rsa|dss|ed25519)|ecdsa-sha2-[\w-]{1,40}|sk-[\w-]{1,40}@openssh\.com) AAAA[\w+/]{12}"
+    r"|\beyJ[\w-]{8,500}\.eyJ[\w-]{8}"
     r"|\b(?:gh[pousr]_|github_pat_|glpat-|xox[abeprs]-|shpat_|dop_v1_|npm_|hf_|pypi-|SG\.)[\w.-]{16}"
     r"|\b(?:[spr]k_(?:live|test)_|whsec_|sk-)[\w-]{16}|\bAIza[\w-]{30}|\b(?:AKIA|ASIA)[A-Z0-9]{16}\b"
     r"|\bAGE-SECRET-KEY-1\w{16}|\b(?:Bearer|Basic) (?=[\w+/.=-]*\d)[\w+/.=-]{16}"
-    r"|\b[a-z][a-z0-9+.-]*://[^\s:/?#@]*:[^\s/?#@]+@"
+    r"|\b[a-z][a-z0-9+.-]{1,20}://[^\s:/?#@]{0,99}:[^\s/?#@]{1,99}@"
 )
 """The forms of private and public keys, signed tokens, known services' tokens, HTTP headers, and
 addresses with a password."""
@@ -58,7 +59,8 @@ def _is_named(name: str, text: str) -> bool:
 def is_filled(text: str) -> bool:
     """Return True for a text that is neither empty, nor an address, nor a stand-in for a text."""
     plain = text.strip()
-    return bool(plain) and not _STAND_IN.fullmatch(plain) and not _ADDRESS.match(plain)
+    is_stand_in = len(plain) <= LONGEST_STAND_IN and _STAND_IN.fullmatch(plain)
+    return bool(plain) and not is_stand_in and not _ADDRESS.match(plain)
 
 
 @cache_by_text

@@ -190,7 +190,7 @@ def _find_emptied(
         value.name
         for target in targets
         for value in list_target_values(target)
-        if value.is_emptied or (_is_empty(value.after) and not _is_empty(value.before))
+        if _is_empty(value.after) and not _is_empty(value.before)
     )
     for name, count in counts.items():
         paths = [leaf.path for leaf in leaves if leaf.names[-1] == name and _is_empty(leaf.value)]
