@@ -52,7 +52,7 @@ def list_kinds(params: dict[str, Any], *targets: dict[str, Any], **more: Any) ->
             {"amount": 10, "order": {"amount": 90000}},
             [("twice", "amount: “10”; order.amount: “90000”")],
         ),
-        ({"dry_run": True, "dry-run": False}, [("twice", "dry_run: “true”; dry-run: “false”")]),
+        ({"dry_run": True, "dry-run": False}, [("twice", "dry_run: “yes”; dry-run: “no”")]),
         ({"password": "one2345", "Password": "two2345"}, [("twice", "password; Password")]),
     ],
 )

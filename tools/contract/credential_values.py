@@ -22,8 +22,9 @@ _TOKENS = re.compile(
     r"-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY"
     r"|\b(?:ssh-(?:rsa|dss|ed25519)|ecdsa-sha2-[\w-]{1,40}|sk-[\w-]{1,40}@openssh\.com) AAAA[\w+/]{12}"
     r"|\beyJ[\w-]{8,500}\.eyJ[\w-]{8}"
-    r"|\b(?:gh[pousr]_|github_pat_|glpat-|xox[abeprs]-|shpat_|dop_v1_|npm_|hf_|pypi-|SG\.)[\w.-]{16}"
-    r"|\b(?:[spr]k_(?:live|test)_|whsec_|sk-)[\w-]{16}|\bAIza[\w-]{30}|\b(?:AKIA|ASIA)[A-Z0-9]{16}\b"
+    r"|\b(?:gh[pousr]_|github_pat_|glpat-|xox[abeprs]-|shpat_|dop_v1_|npm_|hf_|pypi-|SG\.|[spr]k_(?:live|test)_|whsec_|sk-)"
+    r"(?=[\w.-]{0,60}\d)[\w.-]{16}"
+    r"|\bAIza[\w-]{30}|\b(?:AKIA|ASIA)[A-Z0-9]{16}\b"
     r"|\bAGE-SECRET-KEY-1\w{16}|\b(?:Bearer|Basic) (?=[\w+/.=-]*\d)[\w+/.=-]{16}"
     r"|\b[a-z][a-z0-9+.-]{1,20}://[^\s:/?#@]{0,99}:[^\s/?#@]{1,99}@"
 )

@@ -8,6 +8,7 @@ names, in any language, are judged by `param_naming`.
 import re
 import unicodedata
 from enum import StrEnum
+from functools import lru_cache
 
 from tools.caches import cache_by_text
 from tools.contract.look_alikes import fold_characters
@@ -64,6 +65,7 @@ _PASSWORD = _split(
     "motdepasse contrasena contrasenya senha palavrapasse katasandi matkhau claveacceso пароль лозинка "
     "κωδικοςπροσβασης 密码 密碼 口令 パスワード 暗証番号 비밀번호 암호 סיסמה كلمةالمرور كلمةالسر رمزعبور पासवर्ड รหัสผ่าน"
 )
+_ANY_PASSWORD = _PASSWORD_LAST | _PASSWORD
 _SECRET = _split("secret secrets apikey geheimnis segreto segredo secreto секрет 密钥 密鑰")
 _KEY = _SECRET | _split(
     "key keys privatekey secretkey accesskey token tokens accesstoken authtoken refreshtoken credential credentials "
@@ -131,7 +133,7 @@ def names_password(name: str) -> bool:
     words = _list_words(name)
     while words and (words[-1] in _AFTER or words[-1].isdecimal()):
         words = words[:-1]
-    return _is_at_end(words, _PASSWORD_LAST | _PASSWORD) or (
+    return _is_at_end(words, _ANY_PASSWORD) or (
         bool(words) and (words[0] in _PASSWORD or "".join(words).startswith(_LONG_PASSWORDS))
     )
 
@@ -181,15 +183,19 @@ _LONG_PASSWORDS = tuple(word for word in _PASSWORD if len(word) >= _SHORTEST_JOI
 def _is_at_end(words: tuple[str, ...], known: frozenset[str]) -> bool:
     """Return True if the last word is known, or the name without separators ends with a known word
     that is long or in another script."""
-    joined = "".join(words)
-    ends = tuple(word for word in known if len(word) >= _SHORTEST_JOINED or _needs_no_space(word))
-    return bool(words) and (words[-1] in known or joined.endswith(ends))
+    return bool(words) and (words[-1] in known or "".join(words).endswith(_list_ends(known)))
+
+
+@lru_cache
+def _list_ends(known: frozenset[str]) -> tuple[str, ...]:
+    return tuple(word for word in known if len(word) >= _SHORTEST_JOINED or _needs_no_space(word))
 
 
 def _needs_no_space(word: str) -> bool:
     return unicodedata.category(word[0]) == "Lo" and unicodedata.bidirectional(word[0]) == "L"
 
 
+@cache_by_text
 def _list_words(name: str) -> tuple[str, ...]:
     """List the words of a name, without accents on Latin letters, and in lower case."""
     plain = unicodedata.normalize("NFKC", name)

@@ -87,7 +87,7 @@ class _Leaf(NamedTuple):
 
 @dataclass
 class _Schema:
-    """What a tool's schema says about its params.
+    """A tool's schema, as far as it tells what values mean.
 
     Attributes:
         unset: the params whose null is the tool's own default.

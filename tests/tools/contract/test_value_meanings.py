@@ -74,6 +74,7 @@ def test_a_credential_is_found(name: str, value: Any) -> None:
         ("password", "https://acme.com/reset"),
         ("price", "price_1MoBy5LkdIwHu7ixZhnattbh"),
         ("note", "Our tokens begin with sk- or ghp_."),
+        *(("locale", "sk-something-in-slovak"), ("env", "npm_config_registry_url")),
         ("text", "Bearer of bad news and more"),
     ],
 )
