@@ -95,6 +95,7 @@ class TestTargets:
         "target",
         [
             SIDES | {"after": {"phone": "2", "domain": "b.com", "email": ""}},
+            SIDES | {"after": {"email": "b@acme.com"}},
             SIDES | {"after": {}},
             {"before": {}, "after": {"phone": "", "email": None}},
         ],

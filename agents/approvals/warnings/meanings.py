@@ -183,14 +183,17 @@ def _read(leaf: _Leaf, schema: _Schema) -> Meaning | None:
 def _find_emptied(
     targets: Sequence[Mapping[str, Any]], leaves: Iterable[_Leaf]
 ) -> Iterator[Meaning]:
-    """Find the fields that a change of targets empties."""
+    """Find the fields that a change of targets empties. One that `after` leaves out may stay as it
+    is."""
     if find_row_state(targets) != CHANGED:
         return
     counts = Counter(
         value.name
         for target in targets
         for value in list_target_values(target)
-        if _is_empty(value.after) and not _is_empty(value.before)
+        if value.name in (target.get("after") or {})
+        and _is_empty(value.after)
+        and not _is_empty(value.before)
     )
     for name, count in counts.items():
         paths = [leaf.path for leaf in leaves if leaf.names[-1] == name and _is_empty(leaf.value)]

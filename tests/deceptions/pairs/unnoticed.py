@@ -213,8 +213,6 @@ UNMARKED: dict[str, frozenset[str]] = {
 """Surfaces that show a value without its mark, by the state of the card and the sample."""
 
 APPROVED_IN_BULK: dict[str, frozenset[str]] = {
-    # A fact about the effect, not a mark: in ordinary cards, too, targets differ.
-    "an odd target among many": frozenset({"one of four deleted"}),
     # The call is asked again before it starts, unless a card of the same bulk made the list.
     "targets that are no longer what they were": frozenset({"a list that now exists"}),
 }
