@@ -24,7 +24,6 @@ TOOL = "sample.share"
 class Share(Echo):
     name = TOOL
     level = Level.WRITE
-    has_effect = True
 
     class Params(BaseModel):
         text: str
