@@ -25,8 +25,9 @@ from agents.approvals.warnings.card_marks import (
     WaitingCard,
     load_facts,
 )
-from agents.approvals.warnings.card_reading import read_card
+from agents.approvals.warnings.card_reading import LABELS, read_card
 from agents.approvals.warnings.individual_cards import find_individual_reasons
+from agents.approvals.warnings.meanings import MEANINGS, TWICE, Meaning
 from agents.employees.toolboxes import load_toolbox
 from agents.runs.engine.preapprover import AskingCard, Ended, PreapprovalObjection
 from agents.runs.models import Approval, ApprovalStatus, Run
@@ -41,11 +42,13 @@ from tools.contract.param_naming import ParamNaming
 from tools.schemas.param_paths import find_unset_params
 from tools.sources.external_tool import ExternalTool
 from tools.toolbox.approval_rules import RuledCard
+from tools.toolbox.grant_sources import EXACT, unpack
 from tools.toolbox.objections import Objection
 from tools.toolbox.provenance import Provenance
 from tools.toolbox.rule_matching import SchemaFacts
 from tools.toolbox.rulings import Ruling
 from tools.toolbox.standing_grants import (
+    OPEN_RULES,
     AskingCall,
     GrantTerms,
     find_end,
@@ -62,6 +65,8 @@ USED = (ApprovalStatus.APPROVED, ApprovalStatus.CONSUMED)
 ReadGrant = tuple[StandingGrant, GrantTerms]
 """A standing grant with its terms."""
 FROM_OUTSIDE = MARK_LABELS[OUTSIDE]
+OF_VALUES = frozenset({FROM_OUTSIDE, *(LABELS[kind] for kind in MEANINGS)})
+"""The warnings about single values, which conditions of a standing grant can settle."""
 NOT_AVAILABLE = "it was used up, had ended, or its owner could not approve this alone"
 READING = 3
 """The version of the comparison, stored with each call. Version 1 took every null as absent; until
@@ -189,8 +194,9 @@ def find_preapproval(asking: AskingCard, grants: Iterable[ReadGrant]) -> GrantPr
         rows[terms.pk][0] for terms in grants_for(call, (terms for _, terms in rows.values()))
     )
     warnings = find_warnings(asking) if fitting else ()
+    meanings = read_card(asking.card).meanings if warnings else ()
     warned = frozenset(
-        row.pk for row in fitting if _drop_explained(warnings, call, rows[row.pk][1])
+        row.pk for row in fitting if _drop_explained(warnings, meanings, call, rows[row.pk][1])
     )
     found = GrantPreapproval(
         call,
@@ -239,23 +245,34 @@ def find_warnings(asking: AskingCard) -> tuple[str, ...]:
     if not readings[waiting.pk].folding.folds_long:
         # The height of a card matters to people who read it, not to the conditions of a grant.
         warnings = tuple(each for each in warnings if each != MARK_LABELS[FOLDED])
-    if FROM_OUTSIDE not in warnings or card.standing_grant_id is None:
+    if OF_VALUES.isdisjoint(warnings) or card.standing_grant_id is None:
         return warnings
     rows = StandingGrant.objects.filter(
         organization_id=asking.run.organization_id, pk=card.standing_grant_id
     )
     for row, terms in _read_terms(rows.select_related("organization")):
-        return _drop_explained(warnings, build_call(asking, row.organization), terms)
+        meanings = readings[waiting.pk].meanings
+        return _drop_explained(warnings, meanings, build_call(asking, row.organization), terms)
     return warnings
 
 
 def _drop_explained(
-    warnings: tuple[str, ...], call: AskingCall, terms: GrantTerms
+    warnings: tuple[str, ...], meanings: Iterable[Meaning], call: AskingCall, terms: GrantTerms
 ) -> tuple[str, ...]:
-    """Drop the warning about values from outside if the grant fixes each of them or its origin."""
-    if FROM_OUTSIDE not in warnings or not is_explained(call, terms):
-        return warnings
-    return tuple(each for each in warnings if each != FROM_OUTSIDE)
+    """Drop the warnings about values that the grant fixes: from outside, and with a meaning.
+
+    Two values of one name need a condition on each.
+    """
+    limited = {each.param for each in terms.conditions if each.rule not in OPEN_RULES}
+    fixed = {each.param for each in terms.conditions if unpack(each).rule in EXACT}
+    left = {
+        LABELS[each.kind]
+        for each in meanings
+        if not each.is_fixed(limited if each.kind == TWICE else fixed)
+    }
+    if FROM_OUTSIDE in warnings and not is_explained(call, terms):
+        left.add(FROM_OUTSIDE)
+    return tuple(each for each in warnings if each not in OF_VALUES or each in left)
 
 
 def find_objection(asking: AskingCard) -> PreapprovalObjection | None:

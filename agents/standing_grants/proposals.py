@@ -15,7 +15,7 @@ from agents.runs.engine.preapprover import AskingCard
 from agents.runs.models import Approval, ApprovalKind, Run
 from agents.standing_grants.models import MAX_DAYS, MAX_USES
 from agents.standing_grants.preapprovals import (
-    FROM_OUTSIDE,
+    OF_VALUES,
     USED,
     build_call,
     find_default_nulls,
@@ -135,7 +135,7 @@ def find_need_of_decision(card: Approval, run: Run) -> Objection | None:
     asking = AskingCard(card, run, tool, read_causes(card.tool_call.judgment))
     if need := find_need_of_person(build_call(asking, card.organization)):
         return Objection(f"{need.why[:1].upper()}{need.why[1:]}.")
-    warnings = [each for each in find_warnings(asking) if each != FROM_OUTSIDE]
+    warnings = [each for each in find_warnings(asking) if each not in OF_VALUES]
     return Objection(f"This card carries a warning: {', '.join(warnings)}.") if warnings else None
 
 

@@ -164,6 +164,13 @@ class TestApprovalsOverRest:
         assert "New here" in refused["detail"]
         assert approve_in_bulk(world, card, seen_marks=["new"])["status"] == 200
 
+    def test_in_bulk_refuse_an_emptied_value_that_is_not_named_as_seen(self, world: World) -> None:
+        Record.objects.filter(pk=world.records[0].pk).update(phone="+1 555 0107")
+        card = update(world, phone="")
+        assert find_detail(card, "emptied") == "phone"
+        assert "Empties values" in approve_in_bulk(world, card)["detail"]
+        assert approve_in_bulk(world, card, seen_marks=["emptied"])["status"] == 200
+
     def test_in_bulk_accept_a_destination_that_is_known(self, world: World) -> None:
         Record.objects.create(organization=world.acme, name="X", email="ann@known.example")
         assert approve_in_bulk(world, update(world, email="ann@known.example"))["status"] == 200

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from agents.accounts.models.organization_languages import record_languages
+from agents.accounts.models.organization_versions import record_versions
 from agents.approvals.warnings.card_reading import find_card_warnings, read_card
 from agents.approvals.warnings.imitations import find_imitation
 from agents.runs.models import Approval, ApprovalKind, ToolCall
@@ -17,6 +18,7 @@ from agents.runs.models import Approval, ApprovalKind, ToolCall
 def _read_organization() -> None:
     """Record that the cards' organization, which is not in the database, was read."""
     record_languages(1, frozenset())
+    record_versions(1, 0)
 
 
 def make_card(

@@ -15,7 +15,7 @@ from agents.runs.models import Approval, ApprovalStatus
 from tests.features import feature
 from tests.world import World, change
 from tools.office.files.changes import write_file
-from tools.office.records.models import Record
+from tools.office.records.models import Record, RecordList
 
 pytestmark = pytest.mark.django_db
 
@@ -163,6 +163,17 @@ class TestStaleTargets:
         world.records[0].delete()
         assert "Acme Corp no longer exists" in read(world, card)
 
+    def test_a_list_that_was_new_and_now_exists_is_shown_before_the_decision(
+        self, world: World
+    ) -> None:
+        Grant.objects.create(employee=world.employee, tool="data.addToList")
+        params = {"list_name": "Leads", "record_ids": [str(world.records[0].pk)]}
+        card = world.card(tool="data.addToList", params=params)
+        RecordList.objects.create(organization=world.acme, name="Others")
+        assert "Cannot run as shown" not in read(world, card)
+        RecordList.objects.create(organization=world.acme, name="Leads")
+        assert "The target has changed since the request" in read(world, card)
+
     def test_a_changed_file_is_shown_before_the_decision(self, world: World) -> None:
         Grant.objects.create(employee=world.employee, tool="files.write")
         card = world.card(tool="files.write", params={"path": "a.md", "text": "new"})
@@ -195,8 +206,21 @@ class TestOutliers:
         assert order_outliers_first(targets)[0]["label"] == "C30"
         assert [one["label"] for one in order_outliers_first(targets)[1:3]] == ["C0", "C1"]
 
-    def test_are_not_reported_in_a_short_or_a_mixed_list(self) -> None:
-        assert summarize_outliers(self.targets(5)) == []
+    @pytest.mark.parametrize("count", [4, 5])
+    def test_of_a_short_list_are_a_single_one_that_differs_from_all_others(
+        self, count: int
+    ) -> None:
+        (summary,) = summarize_outliers(targets := self.targets(count))
+        assert [(value.value, value.count) for value in summary.values] == [
+            ("inactive", count - 1),
+            ("active", 1),
+        ]
+        assert order_outliers_first(targets)[0]["label"] == f"C{count // 2}"
+        targets[0]["before"] = {"status": "pending"}
+        assert summarize_outliers(targets) == []
+
+    def test_are_not_reported_in_a_very_short_or_a_mixed_list(self) -> None:
+        assert summarize_outliers(self.targets(3)) == []
         mixed = [{"id": str(n), "label": "", "before": {"status": "ab"[n % 2]}} for n in range(20)]
         assert summarize_outliers(mixed) == []
         assert order_outliers_first(mixed) == mixed

@@ -12,8 +12,17 @@ from typing import Any, NamedTuple
 from agents.accounts.languages import get_languages
 from agents.approvals.warnings.folding import Folding, Signs, plan_folding
 from agents.approvals.warnings.imitations import find_imitation
+from agents.approvals.warnings.meanings import (
+    CREDENTIAL,
+    EMPTIED,
+    TWICE,
+    UNLIMITED,
+    Meaning,
+    find_meanings,
+)
 from agents.approvals.warnings.similar_names import CardNames, read_names
 from agents.approvals.warnings.upward_paths import find_detour
+from agents.employees.toolboxes import load_toolbox
 from agents.platform.row_ids import parse_row_id_or_none
 from agents.runs.models import Approval, ApprovalKind
 from tools.caches import Cache
@@ -63,6 +72,10 @@ LABELS = {
     LIKENESS: "Almost the same",
     IMITATION: "Imitates Gadget",
     NAME: "Similar names",
+    UNLIMITED: "No limit",
+    EMPTIED: "Empties values",
+    CREDENTIAL: "Credential",
+    TWICE: "Two values for one name",
 }
 MAX_DETAILS = 3
 MAX_EXCERPT = 40
@@ -114,6 +127,8 @@ class CardReading:
         target_keys: a key for each target, the same on every card that affects this target.
         outside_destinations: the values from outside that name a recipient, a destination, an
             account, a right, an amount or a command, each with its place in the params.
+        meanings: the values that stand for all, empty something, are credentials, or differ from
+            another value of the same name.
         folding: what the card shows at once, and what it folds.
         names: the values that readers could take for a record's name.
         records: the records that the call affects.
@@ -128,6 +143,7 @@ class CardReading:
     contacts: tuple[Contact, ...]
     target_keys: frozenset[str]
     outside_destinations: tuple[str, ...] = ()
+    meanings: tuple[Meaning, ...] = ()
     folding: Folding = field(default_factory=Folding)
     names: CardNames = field(default_factory=CardNames)
     records: tuple[AffectedRecord, ...] = ()
@@ -271,6 +287,9 @@ def _read(approval: Approval, languages: frozenset[str]) -> CardReading:
     each_written = _list_written(targets, contacts)
     found.setdefault(LIKENESS, []).extend(_compare_contacts(targets, each_written))
     family, problem = get_family(approval), get_preview(approval).get("problem", "")
+    meanings = _find_meanings(approval, [] if problem else targets)
+    for each in meanings:
+        found.setdefault(each.kind, []).append(each.detail)
     outside = _list_outside(approval)
     named = {
         place.rpartition(".")[2]
@@ -278,7 +297,7 @@ def _read(approval: Approval, languages: frozenset[str]) -> CardReading:
             *(contact.field for contact in contacts),
             *(sighting.param for sighting in outside),
         )
-    }
+    }.union(*(each.names for each in meanings))
     return CardReading(
         warnings=tuple(build_card_warning(kind, found[kind]) for kind in LABELS if found.get(kind)),
         contacts=contacts,
@@ -288,6 +307,7 @@ def _read(approval: Approval, languages: frozenset[str]) -> CardReading:
         outside_destinations=tuple(
             f"{each.path}: {quote_excerpt(each.value)}" for each in outside if each.stands_out
         ),
+        meanings=meanings,
         folding=plan_folding(
             approval.sentence,
             [] if problem else targets,
@@ -301,6 +321,14 @@ def _read(approval: Approval, languages: frozenset[str]) -> CardReading:
         runs_elsewhere=problem == NOT_RUN_HERE,
         is_done=is_done(get_preview(approval)),
     )
+
+
+def _find_meanings(approval: Approval, targets: list[dict[str, Any]]) -> tuple[Meaning, ...]:
+    if not isinstance(approval.params, dict):
+        return ()  # somebody changed the database
+    call = approval.tool_call
+    tool = load_toolbox(approval.organization_id).get_called_tool(call.tool, call.version)
+    return tuple(find_meanings(approval.params, targets, tool))
 
 
 def _list_written(

@@ -6,7 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from tools.contract.credential_values import may_be_secret
 from tools.contract.name_words import NamedThing, find_named
+from tools.contract.wide_values import stands_for_all
 
 CHANGED, CREATED, DELETED, REQUESTED = "", "created", "deleted", "requested"
 """The kinds of values: with both sides, with one, or the values of a request."""
@@ -15,7 +17,6 @@ EMPTY: tuple[Any, ...] = (None, "", [], {})
 MAX_DEPTH = 6
 MAX_LEAVES = 400
 """The most values of one param that are listed one by one; further ones are shown as JSON."""
-SHORTEST_SECRET, SECRET_LENGTH, SECRET_CLASSES, MAX_READ = 8, 20, 3, 1_000
 FAR_LARGER = 10
 
 
@@ -129,35 +130,17 @@ def must_be_read(value: NamedValue, kind: str) -> bool:
     """
     return (
         any(find_named(name) != NamedThing.NOTHING for name in value.name.split(PATH_SEPARATOR))
-        or _may_be_secret(value.current)
+        or may_be_secret(value.current)
         or _is_any(value.after)
         or (kind == REQUESTED and value.after in EMPTY)
         or (kind == CHANGED and (value.is_emptied or _is_wider(value.before, value.after)))
     )
 
 
-def _may_be_secret(value: Any) -> bool:
-    """Return True for one long word of letters and digits, or a shorter one of several kinds of
-    characters, as passwords and tokens are."""
-    if not isinstance(value, str) or len(value) < SHORTEST_SECRET:
-        return False
-    word = value[:MAX_READ].removeprefix("Bearer ")
-    if any(char.isspace() for char in word):
-        return value.startswith("-----BEGIN ")
-    kinds = {
-        "upper" if char.isupper() else "digit" if char.isdigit() else
-        "lower" if char.isalpha() else "other"
-        for char in word
-    }  # fmt: skip
-    return "digit" in kinds and (
-        len(kinds) >= SECRET_CLASSES or (len(word) >= SECRET_LENGTH and len(kinds) > 1)
-    )
-
-
 def _is_any(value: Any) -> bool:
     """Return True for a wildcard, alone or as the entry of a list."""
     entries = value if isinstance(value, list) else [value]
-    return any(isinstance(one, str) and one.strip() in ("*", "**") for one in entries)
+    return any(isinstance(one, str) and stands_for_all(one) for one in entries)
 
 
 def _is_wider(before: Any, after: Any) -> bool:

@@ -8,8 +8,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-MIN_TARGETS = 6
-"""The shortest list of targets that gets a summary; people read shorter lists completely."""
+MIN_TARGETS = 4
+"""The shortest list of targets that gets a summary."""
+SHORT = 6
+"""In a list with fewer targets, a single one is odd if all others agree."""
 MAX_VALUES = 8
 MAX_SHARE = 0.2
 MAX_NAMED = 5
@@ -94,9 +96,10 @@ def _find_rare_values(counts: Counter[str], total: int) -> set[str]:
     """Find the values that few targets have, if the field has only a few different values."""
     if not 1 < len(counts) <= MAX_VALUES or any(len(text) > MAX_TEXT for text in counts):
         return set()
-    rare = {text for text, count in counts.items() if count <= total * MAX_SHARE}
+    most = 1 if total < SHORT else total * MAX_SHARE
+    rare = {text for text, count in counts.items() if count <= most}
     others = sum(count for text, count in counts.items() if text not in rare)
-    return rare if total - others <= total * MAX_SHARE else set()
+    return rare if total - others <= most else set()
 
 
 def _find_rare_keys(targets: Sequence[dict[str, Any]], side: str) -> Iterator[tuple[str, str, str]]:

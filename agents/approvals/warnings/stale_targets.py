@@ -6,7 +6,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from agents.approvals.unstarted_cards import compute_effect_now
-from agents.approvals.warnings.card_reading import get_family, read_card
+from agents.approvals.warnings.card_reading import (
+    MAX_COMPARED,
+    get_family,
+    get_targets,
+    is_about_records,
+    read_card,
+)
 from agents.approvals.warnings.current_records import RecordState, describe_problems
 from agents.employees.toolboxes import load_toolbox
 from agents.runs.engine.cards import compute_digest
@@ -20,7 +26,8 @@ data."""
 
 def find_staleness(card: Approval, records: Mapping[int, RecordState]) -> str | None:
     """Return the reason why the card's call could not start as shown; None if it could."""
-    return describe_problems(read_card(card).records, records) or find_local_staleness(card)
+    problems = describe_problems(read_card(card).records, records)
+    return problems or (_compare_effect(card) if _tells_fact(card) else find_local_staleness(card))
 
 
 def find_tool_staleness(call: ToolCall, tool: Tool | None) -> str | None:
@@ -37,8 +44,20 @@ def find_tool_staleness(call: ToolCall, tool: Tool | None) -> str | None:
 def find_local_staleness(card: Approval) -> str | None:
     """Compute the effect of a local tool's call again, and return the reason why the call could not
     start as shown. Return None if it could, or if the tool is not local."""
-    if get_family(card) not in LOCAL:
-        return None
+    return _compare_effect(card) if get_family(card) in LOCAL else None
+
+
+def _tells_fact(card: Approval) -> bool:
+    """Return True if the card of a change of records tells a fact about something else, such as a
+    list that is new: a yes or no that is no value of the record."""
+    return is_about_records(card) and any(
+        isinstance(value, bool) and name not in (target.get("before") or {})
+        for target in get_targets(card)[:MAX_COMPARED]
+        for name, value in (target.get("after") or {}).items()
+    )
+
+
+def _compare_effect(card: Approval) -> str | None:
     effect = compute_effect_now(card)
     if isinstance(effect, ToolError):
         return effect.message.rstrip(".")
