@@ -38,7 +38,7 @@ from agents.runs.models import (
 from agents.runs.models.run import ASK_REQUEST_PREFIX
 from tools.contract import Level, Preview, canonical_json
 from tools.contract.canonical import fingerprint, storable_json
-from tools.contract.sentences import format_name, sanitize
+from tools.contract.sentences import format_name, quote_whole, sanitize
 from tools.toolbox.asked_actions import NOT_RUN_HERE, AskedAction
 from tools.toolbox.value_readings import fold_name
 
@@ -223,7 +223,7 @@ def _describe(key: AgentKey, asked: AskedRequest) -> str:
     }
     pairs = ", ".join(f"{name}: {value}" for name, value in values.items())
     shown = sanitize(pairs, MAX_HEADLINE)
-    about = f" ({shown})" if shown else ""
+    about = f" ({quote_whole(shown)})" if shown else ""
     return f"Run {format_name(asked.action)}{about}, asked by {format_name(key.name)}"
 
 

@@ -59,7 +59,7 @@ def test_a_value_that_almost_equals_a_members_is_described(
     named: World, field: str, value: str, other: str
 ) -> None:
     (text, *_) = find(named, **{field: value})
-    assert text.startswith(value)
+    assert text.startswith(f"“{value}”")
     assert text.endswith(", a member")
     assert other in text
 
@@ -83,7 +83,7 @@ def test_short_names_at_the_same_host_are_not_alike(named: World) -> None:
     user.save()
     assert find(named, to="anna@acme.com") == []
     assert find(named, to="ann@acme.co") == [
-        "ann@acme.co differs by one character from ann@acme.com, a member"
+        "“ann@acme.co” differs by one character from “ann@acme.com”, a member"
     ]
 
 
@@ -99,7 +99,7 @@ def test_a_member_of_another_organization_is_not_found(named: World) -> None:
 def test_the_card_and_the_list_show_the_likeness(named: World) -> None:
     card = call(payee="Jonathan Smiht")(named)
     client = named.client("approver")
-    assert "Jonathan Smith, a member" in client.get(f"/approvals/{card.pk}/card/").content.decode()
+    assert "“Jonathan Smith”</bdi>, a member" in client.get(f"/approvals/{card.pk}/card/").content.decode()
     assert '<b class="odd">Almost the same' in client.get("/approvals/").content.decode()
 
 

@@ -42,6 +42,7 @@ from tools.contract.hidden_characters import (
 )
 from tools.contract.mixed_hosts import is_mixed_host
 from tools.contract.odd_letters import MIXED, find_odd_parts
+from tools.contract.outside_text import quote_excerpt
 from tools.registries.records import RECORD_STORE
 from tools.toolbox.asked_actions import NOT_RUN_HERE
 from tools.toolbox.provenance import Provenance, Sighting
@@ -60,7 +61,6 @@ LABELS = {
     NAME: "Similar names",
 }
 MAX_DETAILS = 3
-MAX_EXCERPT = 40
 MAX_COMPARED = 50
 MAX_SHORT = 200
 """The most characters of a short value. Longer values are prose, in which surrounding spaces and
@@ -77,7 +77,7 @@ class CardWarning:
     Attributes:
         kind: one of the keys of `LABELS`.
         label: a few words for lists.
-        detail: the signs and their places, as the card shows them.
+        detail: the signs and their places, with every word of others in quotation marks.
     """
 
     kind: str
@@ -201,14 +201,6 @@ def add_details(
     return tuple(build_card_warning(kind, found[kind]) for kind in LABELS if kind in found)
 
 
-def quote_excerpt(text: str, longest: int = MAX_EXCERPT) -> str:
-    """Quote a text on one line; of a long text, only the start and the end are kept."""
-    line = " ".join(text.split(" ")).replace("\n", " ")
-    if len(line) > longest:
-        line = f"{line[: longest * 2 // 3]}…{line[-(longest // 3) :]}"
-    return f"“{line}”"
-
-
 def get_family(approval: Approval) -> str:
     """Return the first part of the tool's name, which names the kind of its targets: `data`,
     `files`."""
@@ -279,7 +271,9 @@ def _read(approval: Approval, languages: frozenset[str]) -> CardReading:
             f"{family} {each.get('id') or each.get('label')}" for each in targets
         ),
         outside_destinations=tuple(
-            f"{each.path}: {quote_excerpt(each.value)}" for each in outside if each.stands_out
+            f"{_name_place(each.path)}{quote_excerpt(each.value)}"
+            for each in outside
+            if each.stands_out
         ),
         folding=plan_folding(
             approval.sentence,
@@ -324,7 +318,7 @@ def _list_records(
 
 
 def _inspect_text(field: str, text: str, languages: frozenset[str]) -> Iterator[tuple[str, str]]:
-    where = f"{field}: " if field else ""
+    where = _name_place(field)
     is_plain = text.isascii() and text.isprintable()
     if not is_plain:
         yield from ((HIDDEN, where + detail) for detail in _describe_hidden(text, languages))
@@ -338,7 +332,7 @@ def _inspect_text(field: str, text: str, languages: frozenset[str]) -> Iterator[
     yield from ((ADDRESS, where + detail) for detail in find_false_addresses(text))
     if "." in text or not is_plain:
         yield from (
-            (ADDRESS, f"{where}{one.value}")
+            (ADDRESS, f"{where}{quote_excerpt(one.value)}")
             for one in (list_contacts(text) if PUNYCODE in text.lower() else ())
             if PUNYCODE in one.value
         )
@@ -347,6 +341,10 @@ def _inspect_text(field: str, text: str, languages: frozenset[str]) -> Iterator[
         )
     if len(text) <= MAX_SHORT and (words := find_imitation(text)):
         yield IMITATION, f"{where}{quote_excerpt(words)}"
+
+
+def _name_place(field: str) -> str:
+    return f"in {quote_excerpt(field)}: " if field else ""
 
 
 def _describe_hidden(text: str, languages: frozenset[str]) -> Iterator[str]:
@@ -405,14 +403,14 @@ def compare_contacts(written: Sequence[Contact], current: Sequence[Contact]) -> 
         host = "" if alike else _find_host(contact)
         for other in hosts if host and host not in known else ():
             if other and (likeness := describe_likeness(decode_host(host), decode_host(other))):
-                yield f"{host} {likeness} {other}"
+                yield f"{quote_excerpt(host)} {likeness} {quote_excerpt(other)}"
 
 
 def _list_alike(contact: Contact, others: Sequence[str]) -> Iterator[str]:
     for other in others:
         likeness = describe_likeness(contact.value, other, is_number=contact.kind == ACCOUNT)
         if likeness and (contact.kind == ACCOUNT or likeness.startswith("looks")):
-            yield f"{contact.value} {likeness} {other}"
+            yield f"{quote_excerpt(contact.value)} {likeness} {quote_excerpt(other)}"
 
 
 def _find_host(contact: Contact) -> str:

@@ -14,6 +14,7 @@ from agents.accounts.models import Membership
 from agents.runs.models import Approval, ApprovalStatus
 from tools.caches import Cache
 from tools.contract.contacts import EMAIL, HOST, MAX_CONTACTS, Contact, list_contacts, walk_texts
+from tools.contract.outside_text import quote_excerpt
 from tools.registries.records import RECORD_STORE
 
 MAX_CHECKED = 20
@@ -52,8 +53,8 @@ class NewContacts:
 
     @property
     def text(self) -> str:
-        """The contacts in words: `host new.example, 2 more contacts not checked`."""
-        parts = [f"{contact.kind} {contact.value}" for contact in self.contacts]
+        """The contacts in words: `host “new.example”, 2 more contacts not checked`."""
+        parts = [f"{contact.kind} {quote_excerpt(contact.value)}" for contact in self.contacts]
         if self.unchecked:
             word = "contact" if self.unchecked == 1 else "contacts"
             least = "at least " if self.is_cut else ""

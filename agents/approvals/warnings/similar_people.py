@@ -16,6 +16,7 @@ from tools.contract.name_likeness import (
     compute_keys,
     is_one_letter_apart,
 )
+from tools.contract.outside_text import quote_excerpt
 
 MAX_MEMBERS = 2_000
 MAX_SIMILAR = 5
@@ -47,9 +48,9 @@ class _Members:
             return
         for name in sorted({name for key in one.keys for name in self.by_key.get(key, ())}):
             if compute_look(name) == one.look:
-                yield f"{one.value} looks like, but is not, {name}{A_MEMBER}"
+                yield f"{quote_excerpt(one.value)} looks like, but is not, {quote_excerpt(name)}{A_MEMBER}"
             elif is_one_letter_apart(one.value, name):
-                yield f"{one.value} differs by one character from {name}{A_MEMBER}"
+                yield f"{quote_excerpt(one.value)} differs by one character from {quote_excerpt(name)}{A_MEMBER}"
 
     def describe_contact(self, contact: Contact) -> Iterator[str]:
         """Describe the members' addresses or user names that a contact resembles."""
@@ -59,7 +60,8 @@ class _Members:
         for member in self.members:
             other = member.email if contact.kind == EMAIL else member.username
             if other and _is_alike(contact.kind, value, other):
-                yield f"{value} {describe_likeness(value, other)} {other}{A_MEMBER}"
+                likeness = describe_likeness(value, other)
+                yield f"{quote_excerpt(value)} {likeness} {quote_excerpt(other)}{A_MEMBER}"
 
 
 def find_similar_people(

@@ -168,13 +168,13 @@ def render_sentence(text: str, ids: Mapping[str, str] | None = None) -> SafeStri
         ids: the id of each name that may occur in the sentence.
     """
     parts = BOLD.split(f"{text}**" if text.count("**") % 2 else text)
-    rendered = [_render_words(part) for part in parts]
+    rendered = [render_words(part) for part in parts]
     rendered[1::2] = [render_chip(name, (ids or {}).get(name, "")) for name in parts[1::2]]
     return SafeString("".join(rendered))
 
 
-def _render_words(text: str) -> str:
-    """Render a part of a sentence between its names."""
+def render_words(text: str) -> str:
+    """Render words of Gadget's own, with the values in “quotes” set apart."""
     pieces = QUOTED.split(text)
     shown: list[str] = [render_text(piece, keep="") for piece in pieces]
     shown[1::2] = [f'<bdi class="quoted">{piece}</bdi>' for piece in shown[1::2]]

@@ -78,7 +78,7 @@ class TestOpenCardOfAnApi:
         self, workshop: Workshop, api: Api, source: Source, run: Run
     ) -> None:
         first = workshop.card(run)
-        assert first.sentence == f"Send: POST /contacts at {api.url.removeprefix('http://')}"
+        assert first.sentence == f"Send: “POST /contacts” at “{api.url.removeprefix('http://')}”"
         describe_otherwise(api)
         read(source)
         workshop.approve(first)

@@ -61,7 +61,7 @@ def test_conditions_are_combined_and_limited_to_the_organization(
 
 def test_the_summary_counts_all_matches_even_beyond_the_limit(acme: Organization) -> None:
     result = run_tool(SearchRecords, {"region": "EU", "limit": 1}, organization_id=acme.pk)
-    assert result.summary == "Found 2 records in EU"
+    assert result.summary == "Found 2 records in “EU”"
     assert result.data["total"] == 2
     assert len(result.data["records"]) == 1
     assert "the first 1 of them" in result.markdown
