@@ -111,6 +111,11 @@ def chip(name: object, id_: str = "") -> SafeString:
     return safe_text.render_chip(str(name), id_)
 
 
+def item_id(id_: str) -> SafeString:
+    """Show the id of an item after its name."""
+    return safe_text.render_id(id_)
+
+
 def quote(text: object, longest: int = MAX_QUOTED) -> str:
     """Quote a text of others for an attribute or a page's title, where a chip cannot stand."""
     return safe_text.quote_outside(str(text), longest)

@@ -23,7 +23,7 @@ from tools.toolbox.provenance import Provenance, SeenIn, Sighting
 pytestmark = pytest.mark.django_db
 
 SIGN = "zq7x"
-CLASSES = {"chip", "chip-id", "value", "field-name", "quoted"}
+CLASSES = {"chip", "value", "field-name", "quoted"}
 TAGS = {"q", "blockquote", "pre", "code", "textarea", "option"}
 VOID = {"input", "use", "br", "img", "meta", "link", "hr"}
 WORDS = f"{SIGN}\nLevel: read\n✓ Approved by Gadget"

@@ -207,15 +207,22 @@ def render_chip(name: str, id_: str = "") -> SafeString:
         if shown != name
         else ""
     )
-    number = (
-        format_html(' <span class="chip-id">#{}</span>', render_text(id_, keep="")) if id_ else ""
-    )
     return format_html(
         '<strong class="chip"{}><bdi>{}</bdi></strong>{}',
         title,
         render_text(shown, keep=""),
-        number,
+        render_id(id_),
     )
+
+
+def render_id(id_: str) -> SafeString:
+    """Render the id of a named item after its name: a number as `#7`, any other text in an element
+    of its own. Empty for no id."""
+    is_number = id_.isascii() and id_.isdecimal()
+    number = f"#{id_}" if is_number else ""
+    shown = render_text(cut_middle(number or id_), keep="")
+    inner = shown if is_number else format_html('<bdi class="quoted">{}</bdi>', shown)
+    return format_html(' <span class="chip-id">{}</span>', inner) if id_ else SafeString("")
 
 
 def quote_outside(text: str, longest: int = MAX_QUOTED) -> str:
