@@ -99,7 +99,10 @@ def test_a_member_of_another_organization_is_not_found(named: World) -> None:
 def test_the_card_and_the_list_show_the_likeness(named: World) -> None:
     card = call(payee="Jonathan Smiht")(named)
     client = named.client("approver")
-    assert "“Jonathan Smith”</bdi>, a member" in client.get(f"/approvals/{card.pk}/card/").content.decode()
+    assert (
+        "“Jonathan Smith”</bdi>, a member"
+        in client.get(f"/approvals/{card.pk}/card/").content.decode()
+    )
     assert '<b class="odd">Almost the same' in client.get("/approvals/").content.decode()
 
 

@@ -41,9 +41,9 @@ ADD = "crm.addContact"
 NAME = {"type": "string", "description": "Of the contact"}
 
 REASONS = {
-    "gone": "no longer exists: crm no longer describes it",
+    "gone": "no longer exists: “crm” no longer describes it",
     "left": "There is no tool 'crm.addContact'",
-    "off": "an admin has switched off crm",
+    "off": "an admin has switched off “crm”",
     "deleted": "There is no tool 'crm.addContact'",
 }
 

@@ -76,7 +76,7 @@ def test_the_table_for_the_model_has_ids_that_a_name_cannot_break(acme: Organiza
 
 def test_an_empty_result_lists_the_existing_values(acme: Organization) -> None:
     result = run_tool(SearchRecords, {"region": "Mars"}, organization_id=acme.pk)
-    assert result.summary == "Found no records in Mars"
+    assert result.summary == "Found no records in “Mars”"
     assert result.data["records"] == []
     assert "Values of region in use: EU, US." in result.for_model()
 

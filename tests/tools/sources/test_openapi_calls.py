@@ -413,7 +413,8 @@ def test_the_card_shows_the_whole_address(outside: Outside) -> None:
     based = OpenAPITool(tool.operation, ApiConnection("api", f"{outside.url}/v1/"))
     sentence = based.sentence({"q": "x"}, Preview.impossible(""))
     assert (
-        sentence == f"Read: “GET /v1/api?action=deleteAll” at “{outside.url.removeprefix('http://')}”"
+        sentence
+        == f"Read: “GET /v1/api?action=deleteAll” at “{outside.url.removeprefix('http://')}”"
     )
     assert based.level is Level.DESTRUCTIVE
     outside.call(based, {"q": "x"})

@@ -157,7 +157,7 @@ class OpenAPITool(ExternalTool):
         return params
 
     def sentence(self, params: Mapping[str, Any], preview: Preview) -> str:
-        """Describe the call and the fixed query: `Delete: “DELETE /v1/pets/7” at “api.example.com”`."""
+        """Describe the call and the fixed query: `Read: “GET /v1/pets/7” at “api.example.com”`."""
         verb = _VERBS.get(self.operation.method, "Send")
         request = quote_whole(self._describe_request(build_request(self.operation, params)))
         return f"{verb}: {request} at {quote_whole(self.connection.server)}"
