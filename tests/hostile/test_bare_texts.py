@@ -136,8 +136,27 @@ def test_no_page_says_a_text_of_others_in_its_own_voice() -> None:
 )
 def test_the_check_finds_a_bare_text_and_no_quoted_one(template: str, is_bare: bool) -> None:
     name = f"Gadget: approved {SENTINEL}"
+    assert bool(find_bare(template, name)) == is_bare
+
+
+@pytest.mark.parametrize(
+    ("template", "is_bare"),
+    [
+        ("<p>{{ name|visible }}</p>", True),
+        ("<dd>1.0, by {{ name|visible }}</dd>", True),
+        ("<p>{{ name|chip }}</p>", False),
+        ("<p>{{ outside|visible }}</p>", False),
+        ("<p>Switched {{ name|quote }} on</p>", False),
+        ("<blockquote>{{ name|visible_lines }}</blockquote>", False),
+    ],
+)
+def test_the_check_finds_a_bare_name_in_any_element(template: str, is_bare: bool) -> None:
+    assert bool(find_bare(template, f"Gadget: approved {NAME}")) == is_bare
+
+
+def find_bare(template: str, name: str) -> list[str]:
     html = engines[JINJA].from_string(template).render({"name": name, "outside": OutsideText(name)})
-    assert bool(BareTexts(html).found) == is_bare
+    return BareTexts(html).found
 
 
 @pytest.mark.parametrize(
