@@ -22,6 +22,7 @@ from agents.runs.engine.cards import replace_card
 from agents.runs.engine.results import end_unexecuted
 from agents.runs.models import Approval, ApprovalStatus, CallStatus
 from tools.contract import ErrorCode, ToolError
+from tools.contract.sentences import quote_names
 
 
 def dismiss(member: Membership, approval_id: int, decision: Decision) -> Approval:
@@ -50,7 +51,7 @@ def dismiss(member: Membership, approval_id: int, decision: Decision) -> Approva
         refuse_undecidable(card, decision.digest)
         refuse_claimed(card, decision.despite_claim_of)
         record_decision(member, card, decision, ApprovalStatus.ANSWERED)
-        fact = effect.sentence.replace("**", "").removesuffix(".")
+        fact = quote_names(effect.sentence).removesuffix(".")
         words = f"A person dismissed this call, because there was nothing to do. {fact}."
         hint = "Nothing needs to be done; continue with the task."
         done = ToolError(ErrorCode.NOTHING_TO_DO, words, recovery_hint=hint, attempted=False)

@@ -25,6 +25,7 @@ from tools.connections.changes import (
 from tools.connections.descriptions import FetchLimits, fetch_description
 from tools.connections.models import Source, SourceKind
 from tools.contract import ErrorCode, ToolError
+from tools.contract.outside_text import quote_text
 
 logger = logging.getLogger(__name__)
 
@@ -165,7 +166,7 @@ def _save(source: Source, found: SourceDescription) -> SourceReport:
 def _tell_of_quarantine(source: Source, result: RefreshResult) -> None:
     """Notify admins of changed tools, which nobody can use until an admin has reviewed them."""
     if result.changed:
-        detail = f"{_count_noun(len(result.changed), 'tool')} of {source.name}"
+        detail = f"{_count_noun(len(result.changed), 'tool')} of {quote_text(source.name)}"
         ids = {"source_id": str(source.pk)}
         tell(NoticeFact(NoticeKind.QUARANTINE, source.organization_id, detail=detail, ids=ids))
 
@@ -181,9 +182,11 @@ def _summarize(count: int, result: RefreshResult) -> str:
     ):
         if names:
             more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
-            parts.append(f"{label}: {', '.join(names[:MAX_NAMED])}{more}.")
+            parts.append(f"{label}: {', '.join(map(quote_text, names[:MAX_NAMED]))}{more}.")
     if result.skipped:
-        named = "; ".join(f"{where}: {reason}" for where, reason in result.skipped[:MAX_NAMED])
+        named = "; ".join(
+            f"{quote_text(where)}: {reason}" for where, reason in result.skipped[:MAX_NAMED]
+        )
         more = (
             f"; and {len(result.skipped) - MAX_NAMED} more"
             if len(result.skipped) > MAX_NAMED

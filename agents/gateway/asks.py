@@ -38,7 +38,8 @@ from agents.runs.models import (
 from agents.runs.models.run import ASK_REQUEST_PREFIX
 from tools.contract import Level, Preview, canonical_json
 from tools.contract.canonical import fingerprint, storable_json
-from tools.contract.sentences import format_name, sanitize
+from tools.contract.outside_text import quote_text
+from tools.contract.sentences import format_name, quote_whole, sanitize
 from tools.toolbox.asked_actions import NOT_RUN_HERE, AskedAction
 from tools.toolbox.value_readings import fold_name
 
@@ -204,7 +205,7 @@ def _find_level(key: AgentKey, asked: AskedRequest) -> Level:
     """
     rules = ActionRules.load(key.employee.organization_id, asked.action)
     if rules.stop is not None:
-        raise Forbidden(f"{asked.action} was stopped by {rules.stop.stopped_by}")
+        raise Forbidden(f"{quote_text(asked.action)} was stopped by {rules.stop.stopped_by}")
     if rules.level is None or not rules.has_level:
         return Level.DESTRUCTIVE
     return max(Level(asked.level), rules.level, key=lambda level: level.rank)
@@ -223,7 +224,7 @@ def _describe(key: AgentKey, asked: AskedRequest) -> str:
     }
     pairs = ", ".join(f"{name}: {value}" for name, value in values.items())
     shown = sanitize(pairs, MAX_HEADLINE)
-    about = f" ({shown})" if shown else ""
+    about = f" ({quote_whole(shown)})" if shown else ""
     return f"Run {format_name(asked.action)}{about}, asked by {format_name(key.name)}"
 
 

@@ -12,6 +12,7 @@ from dataclasses import replace
 from agents.platform.refusals import Invalid
 from agents.runs.models import CallStatus, ToolCall
 from tools.contract import Tool
+from tools.contract.outside_text import quote_text
 from tools.schemas.param_paths import find_closed_object
 from tools.schemas.result_paths import list_schema_paths, list_value_paths
 from tools.toolbox.conditions import Condition
@@ -99,13 +100,13 @@ def _check_field(
     if found is None or not is_same_source(found, tool):
         raise Invalid(
             "conditions",
-            f"{source.tool} is no tool of the same connection as {tool.name}, so its results"
-            " cannot be used.",
+            f"{quote_text(source.tool)} is no tool of the same connection as {quote_text(tool.name)},"
+            " so its results cannot be used.",
         )
     if source.path not in list_fields(organization_id, found):
         raise Invalid(
             "conditions",
-            f"Results of {source.tool} have no field {source.path!r}, neither in its schema nor"
+            f"Results of {quote_text(source.tool)} have no field {source.path!r}, neither in its schema nor"
             " in recorded calls.",
         )
 
@@ -117,11 +118,11 @@ def _check_where(source: ValueSource, find_tool: FindTool) -> None:
     for condition in source.where:
         param = condition.param
         if param.partition(".")[0] not in known or find_closed_object(tool.schema, param):
-            raise Invalid("conditions", f"{source.tool} has no parameter {param!r}.")
+            raise Invalid("conditions", f"{quote_text(source.tool)} has no parameter {param!r}.")
         if not is_fixing(condition):
             raise Invalid(
                 "conditions",
-                f"{param} of {source.tool} must be fixed, typed by a person, or come from a"
+                f"{quote_text(param)} of {quote_text(source.tool)} must be fixed, typed by a person, or come from a"
                 " result.",
             )
     missing = set(tool.schema.get("required", ())) - {
@@ -129,5 +130,7 @@ def _check_where(source: ValueSource, find_tool: FindTool) -> None:
     }
     if missing:
         raise Invalid(
-            "conditions", f"{min(missing)} of {source.tool} needs a condition: every call has it."
+            "conditions",
+            f"{quote_text(min(missing))} of {quote_text(source.tool)} needs a condition:"
+            " every call has it.",
         )

@@ -31,6 +31,8 @@ FILTERS = (
     template_filters.sentence,
     template_filters.chip,
     template_filters.field_name,
+    template_filters.item_id,
+    template_filters.quoted_words,
     template_filters.quote,
     template_filters.is_cut,
     template_filters.tool_words,

@@ -96,6 +96,11 @@ def sentence(value: str, ids: Mapping[str, str] | None = None) -> SafeString:
     return safe_text.render_sentence(value, ids)
 
 
+def quoted_words(text: str) -> SafeString:
+    """Show words of Gadget's own, with the words of others in “quotes” set apart."""
+    return SafeString(safe_text.render_words(text))
+
+
 def field_name(name: object) -> SafeString:
     """Render the name of a value, set off from our own words."""
     return safe_text.render_field_name(str(name))
@@ -104,6 +109,11 @@ def field_name(name: object) -> SafeString:
 def chip(name: object, id_: str = "") -> SafeString:
     """Render a name as a chip, set off from our own words, with its id."""
     return safe_text.render_chip(str(name), id_)
+
+
+def item_id(id_: str) -> SafeString:
+    """Show the id of an item after its name."""
+    return safe_text.render_id(id_)
 
 
 def quote(text: object, longest: int = MAX_QUOTED) -> str:

@@ -105,7 +105,7 @@ class TestSourceWithoutBaseAddress:
         outside.replies.append(Reply(500))
         save(pets, base_url="")
         organization = Organization.objects.get(pk=pets.organization_id)
-        told = "pets.listPets cannot be used: pets has no address for its operations."
+        told = "“pets.listPets” cannot be used: “pets” has no address for its operations."
         assert load_toolbox(organization.pk).policy.withheld["pets.listPets"] == told
         Source.objects.update(problem="")
         listed = text_of(admin.get(address(Source, "list")))

@@ -57,10 +57,10 @@ class TestMarks:
         card = update(world, email="ann@new.example", notes=MIXED)
         bring_from_outside(card, "changes.email", "ann@new.example")
         assert find_kinds(card) == ["alphabets", "name", "outside", "new"]
-        assert find_detail(card, "alphabets") == f"notes: “{MIXED}”"
+        assert find_detail(card, "alphabets") == f"in “notes”: “{MIXED}”"
         assert find_detail(card, "name") == "“Acme Corp” looks like the record “Acrne Corp”"
-        assert find_detail(card, "outside") == "changes.email: “ann@new.example”"
-        assert find_detail(card, "new").startswith("email address ann@new.example")
+        assert find_detail(card, "outside") == "in “changes.email”: “ann@new.example”"
+        assert find_detail(card, "new").startswith("email address “ann@new.example”")
 
     def test_name_other_cards_on_the_same_target_and_values_unlike_those_of_other_cards(
         self, world: World
@@ -70,7 +70,7 @@ class TestMarks:
             for email in (*(f"p{number}@acme.com" for number in range(4)), "p9@other.example")
         ]
         assert find_detail(cards[0], "conflict").startswith(f"card {cards[1].pk}, ")
-        assert find_detail(cards[4], "odd") == "email: different domain"
+        assert find_detail(cards[4], "odd") == "different domain in “email”"
         assert "odd" not in find_kinds(cards[0])
 
     def test_of_a_decided_card_are_those_of_its_sealed_content(self, world: World) -> None:

@@ -51,15 +51,15 @@ def list_kinds(params: dict[str, Any], *targets: dict[str, Any]) -> list[str]:
 @pytest.mark.parametrize(
     ("value", "kind", "detail"),
     [
-        ("a\u200bb\u200bc", "hidden", "x: zero width space U+200B, 2 times"),
-        ("a" + "\u0301" * 12, "hidden", "x: 12 combining marks on one letter"),
-        ("a\u00a0b", "spaces", "x: no-break space U+00A0, once"),
-        ("a\n\n\n\n\n\nb", "spaces", "x: 5 blank lines in a row"),
-        (f"a{' ' * 40}b", "spaces", "x: 40 spaces in a row"),
-        ("ada  ", "spaces", "x: spaces at the end of “ada”: 2"),
-        ("Аcme", "alphabets", "x: “Аcme”"),
-        ("https://a.com@evil.net/", "address", "x: leads to evil.net, not to a.com"),
-        ("Approved by Ada", "imitation", "x: “Approved by”"),
+        ("a\u200bb\u200bc", "hidden", "in “x”: zero width space U+200B, 2 times"),
+        ("a" + "\u0301" * 12, "hidden", "in “x”: 12 combining marks on one letter"),
+        ("a\u00a0b", "spaces", "in “x”: no-break space U+00A0, once"),
+        ("a\n\n\n\n\n\nb", "spaces", "in “x”: 5 blank lines in a row"),
+        (f"a{' ' * 40}b", "spaces", "in “x”: 40 spaces in a row"),
+        ("ada  ", "spaces", "in “x”: spaces at the end of “ada”: 2"),
+        ("Аcme", "alphabets", "in “x”: “Аcme”"),
+        ("https://a.com@evil.net/", "address", "in “x”: leads to “evil.net”, not to “a.com”"),
+        ("Approved by Ada", "imitation", "in “x”: “Approved by”"),
     ],
 )
 def test_a_deceptive_value_has_its_warning(value: str, kind: str, detail: str) -> None:

@@ -179,7 +179,8 @@ class TestDismissing:
         assert (run.status, statuses(run)) == (RunStatus.SUCCEEDED, [CallStatus.REJECTED])
         message = model.requests[-1]["messages"][-1]["content"]
         assert (
-            "there was nothing to do. Nothing to change: Acme already has these values." in message
+            "there was nothing to do. Nothing to change: “Acme” already has these values."
+            in message
         )
         assert calls(run)[0].attempts == 0
         assert AuditEntry.objects.get(action="card_dismissed").subject == f"approval:{card.pk}"

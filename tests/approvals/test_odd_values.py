@@ -94,4 +94,4 @@ def test_the_reason_names_the_param_without_its_path() -> None:
     params = [{"values.email": f"{name}@acme.example"} for name in "abc"] + [
         {"values.email": "d@evil.example"}
     ]
-    assert find_oddities(params)[-1] == "email: different domain"
+    assert find_oddities(params)[-1] == "different domain in “email”"

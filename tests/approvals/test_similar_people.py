@@ -60,7 +60,7 @@ def test_a_value_that_almost_equals_a_members_is_described(
     named: World, field: str, value: str, other: str
 ) -> None:
     (text, *_) = find(named, **{field: value})
-    assert text.startswith(f"“{value}” ")
+    assert text.startswith(f"“{value}”")
     assert text.endswith(", a member")
     assert other in text
 
@@ -102,7 +102,8 @@ def test_the_card_and_the_list_show_the_likeness(named: World) -> None:
     card = call(payee="Jonathan Smiht")(named)
     client = named.client("approver")
     assert (
-        "“Jonathan Smith”, a member" in client.get(f"/approvals/{card.pk}/card/").content.decode()
+        "“Jonathan Smith”</bdi>, a member"
+        in client.get(f"/approvals/{card.pk}/card/").content.decode()
     )
     assert '<b class="odd">Almost the same' in client.get("/approvals/").content.decode()
 

@@ -153,17 +153,17 @@ class TestADriftedCard:
         [
             (
                 rename,
-                "Update record **Evil**: status active → inactive",
+                "Update record **Evil**: status “active” → “inactive”",
                 ("target", "Acme Corp", "Evil"),
             ),
             (
                 set_phone,
-                "Update record **Acme Corp**: status active → inactive",
+                "Update record **Acme Corp**: status “active” → “inactive”",
                 ("other values", "not shown", "changed meanwhile"),
             ),
             (
                 delete,
-                "No longer possible: Update record **{pk}**: status inactive",
+                "No longer possible: Update record **{pk}**: status “inactive”",
                 ("effect", "shown on the earlier card", "no longer possible"),
             ),
         ],
@@ -201,7 +201,7 @@ class TestADriftedCard:
         else:
             assert replace_unstarted_card(card.pk, "The approval was not used in time.")
         new = workshop.card(card.run)
-        assert (new.params, new.sentence) == ({"name": "A"}, 'Use probe.effect: {"name":"A"}')
+        assert (new.params, new.sentence) == ({"name": "A"}, 'Use probe.effect: “{"name":"A"}”')
         assert ("name", "a", "A") in list_rows(card, new)
         workshop.approve(new)
         assert statuses(workshop.drive(card.run)) == [CallStatus.SUCCEEDED]

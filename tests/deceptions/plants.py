@@ -59,7 +59,7 @@ PLANTS = (
     Plant("hosts in other letters", "punycode in a text", call(text="See https://xn--80ak6aa92e.com/"), sees="аррӏе"),
     Plant("hosts in other letters", "in an email address", update(email="ann@аcme.com"), sees="аcme.com"),
     Plant("addresses that lead elsewhere", "a name before @", call(url="https://acme.com@evil.net/"), sees="evil.net"),
-    Plant("addresses that lead elsewhere", "numbers", call(url="http://2130706433/x"), sees="leads to 127.0.0.1"),
+    Plant("addresses that lead elsewhere", "numbers", call(url="http://2130706433/x"), sees="“127.0.0.1”"),
     Plant("addresses that lead elsewhere", "a host in a host", call(url="https://acme.com.evil.net/"), sees="begins"),
     Plant("addresses that lead elsewhere", "escapes", call(url="https://evil%2enet/"), sees="escapes"),
     Plant("a domain one character off", "a letter less", update(domain="acm.com"), sees="by one character"),

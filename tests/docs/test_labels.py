@@ -23,7 +23,6 @@ OTHERS = frozenset(
         "Morgan, Office manager",
         "Sam, Security tester",
         "SyntaxError",
-        "Update record …: status active → inactive",
     }
 )
 """Labels of libraries and of Python, a name of the benchmark, and texts that are composed of

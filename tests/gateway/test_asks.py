@@ -198,14 +198,14 @@ class TestAnAsk:
         first = workshop.card(ask(key, params={"version": "1.4.2", "hosts": ["a", "b"]}).run)
         assert (
             first.sentence
-            == 'Run **deploy.production** (version: 1.4.2, hosts: ["a","b"]), asked by **Laptop**'
+            == 'Run **deploy.production** (“version: 1.4.2, hosts: ["a","b"]”), asked by **Laptop**'
         )
         inner = workshop.card(
             ask(key, params={"tool": "Bash", "input": {"command": "make deploy"}}).run
         )
         assert (
             inner.sentence
-            == "Run **deploy.production** (command: make deploy, tool: Bash), asked by **Laptop**"
+            == "Run **deploy.production** (“command: make deploy, tool: Bash”), asked by **Laptop**"
         )
         second = workshop.card(ask(key, params={"text": "x\n" * 1_000}).run)
         assert len(second.sentence) < 220

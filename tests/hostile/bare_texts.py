@@ -1,5 +1,5 @@
-"""Find texts of others that stand bare where a page speaks in Gadget's own name: in headings,
-buttons, labels, titles and accessible names."""
+"""Find texts of others that stand bare: any text where a page speaks in Gadget's own name, in
+headings, buttons, labels, titles and accessible names, and names that others chose anywhere."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ from tests.hostile.world import Words
 
 SENTINEL = "zq7"
 """A part of every text of others, and of nothing else."""
+NAME = "zq8"
+"""A part of the names that others chose for their tools, sources, actions, audiences and effects,
+and of the tasks of triggers: it is never bare, wherever it stands."""
 OWN_VOICE = frozenset(
     {"h1", "h2", "h3", "h4", "h5", "h6", "button", "title", "summary", "label", "legend", "caption"}
 )
@@ -39,7 +42,7 @@ class Sentinels(Words):
 
 @dataclass
 class BareTexts(HTMLParser):
-    """The places of a page in which a text with the sentinel stands bare."""
+    """The places of a page in which a text with a sentinel stands bare."""
 
     html: str
     found: list[str] = field(default_factory=list)
@@ -66,14 +69,16 @@ class BareTexts(HTMLParser):
                 pass
 
     def handle_data(self, data: str) -> None:
-        own = next((tag for tag, _ in reversed(self._open) if tag in OWN_VOICE), "")
-        if own and not self._is_apart:
-            self._check(f"<{own}>", data)
+        tags = [tag for tag, _ in reversed(self._open)]
+        own = next((tag for tag in tags if tag in OWN_VOICE), "")
+        if not self._is_apart and (own or NAME in data):
+            self._check(f"<{own or tags[0]}>", data)
 
     @property
     def _is_apart(self) -> bool:
         return any(is_apart for _, is_apart in self._open)
 
     def _check(self, place: str, text: str) -> None:
-        if SENTINEL in QUOTED.sub("", text):
+        bare = QUOTED.sub("", text)
+        if SENTINEL in bare or NAME in bare:
             self.found.append(f"{place} {' '.join(text.split())[:120]}")

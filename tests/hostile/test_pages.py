@@ -20,15 +20,17 @@ from tests.hostile.pages import Reading, Shape, strange, tells
 from tests.hostile.work import add_work
 from tests.hostile.world import IN_ALL, OF_LINES, HostileWorld, Words, make_hostile_world
 from tests.source_tree import ROOT
+from tools.contract.outside_text import cut_middle
 
 pytestmark = [pytest.mark.django_db, pytest.mark.once]
 
 HARMLESS_PAGES = 9
 """The number of pages of each kind that are read with harmless text."""
 GRANTS_ON_A_PAGE = 40
-IN_A_ROW = 26
-"""The smallest number of characters that a row of the inbox shows of a card's text; the card itself
-shows all."""
+IN_A_ROW = cut_middle("x" * OF_LINES).index("…")
+"""The characters that a row of the inbox shows of a text's start. Four texts are longer than a row,
+which shows them as the name in a sentence, and a chip cuts a name in its middle; the card itself
+shows all of them."""
 
 
 def test_there_are_more_than_300_different_strings() -> None:

@@ -121,7 +121,7 @@ def test_an_odd_card_is_listed_first_and_not_selected_with_its_group(
     )
     visitor = in_the_inbox(visit)
     expect(rows(visitor).first).to_have_attribute("data-row", str(odd.pk))
-    expect(rows(visitor).first).to_contain_text("email: different domain")
+    expect(rows(visitor).first).to_contain_text("different domain in “email”")
     press(visitor, "j Shift+X")
     expect(visitor.page.locator("[data-bulk]")).to_contain_text("3 selected")
     expect(visitor.page.locator("[data-announcer]")).to_have_text(
@@ -166,7 +166,7 @@ def test_a_new_odd_card_without_a_heading_has_its_sentence_and_is_not_selected(
     await_group(office, ["a@acme.example", "b@acme.example"])
     visitor = in_the_inbox(visit)
     _, odd = await_group(office, ["c@acme.example", "d@acrne.example"])
-    expect(row(visitor, odd)).to_contain_text("email: different domain")
+    expect(row(visitor, odd)).to_contain_text("different domain in “email”")
     expect(row(visitor, odd).locator(".line")).to_have_count(1)
     expect(row(visitor, odd).locator(".line")).to_contain_text("Update")
     press(visitor, "Shift+X")

@@ -67,7 +67,7 @@ def test_the_summary_lists_shared_values_differences_and_odd_cards(
     named = summary(visitor).locator("[data-bulk-odd]")
     expect(named).to_be_visible()
     expect(named).to_contain_text("4@acrne.example")
-    expect(named).to_contain_text("email: different domain")
+    expect(named).to_contain_text("different domain in “email”")
     sent = list[Request]()
     visitor.page.on(
         "request", lambda request: sent.append(request) if DECIDE.search(request.url) else None

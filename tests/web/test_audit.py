@@ -96,13 +96,13 @@ def test_entries_name_actor_action_and_linked_subject(world: World) -> None:
     for part in (
         f'denied a card: <a href="/approvals/{card.pk}/">card {card.pk}: Update record',
         f'<a href="/employees/{world.employee.pk}/">employee Dana</a>',
-        f'cancelled a run: <a href="/runs/{run.pk}/">run {run.pk}: Set the phone',
-        f'started a call: <a href="{build_line_url(run.pk, call.pk)}">data.updateRecord in run {run.pk}</a>',
-        "changed a member&#x27;s role: membership 7: ada in Acme",
+        f'cancelled a run: <a href="/runs/{run.pk}/">run {run.pk}: “Set the phone',
+        f'started a call: <a href="{build_line_url(run.pk, call.pk)}">“data.updateRecord” in run {run.pk}</a>',
+        "changed a member&#x27;s role: membership 7: “ada in Acme”",
         "ended a standing grant: standing grant 12",
         "The tool has changed.",
         "something new: odd subject",
-        "created a trigger: trigger 7: New issues",
+        "created a trigger: trigger 7: “New issues”",
         "<td>standing grant 7</td>",
         "It is &lt;new&gt;.",
     ):

@@ -78,7 +78,7 @@ def test_an_admin_simulates_the_form_and_saves_nothing(world: World) -> None:
     shown = " ".join(response.content.decode().split())
     assert response.status_code == 200
     assert f"approve calls to {UPDATE} with a standing grant" in shown
-    assert "<b>record_id</b> any value" in shown
+    assert '<bdi class="field-name">record_id</bdi> any value' in shown
     assert "Save policy draft" in shown
     assert not StandingGrant.objects.exists()
 

@@ -247,10 +247,13 @@ class TestGroupsOfCards:
             for n, d in enumerate(domains)
         ]
         html = page(world.client("approver"), sort=sort)
-        assert re.findall(r'data-row="(\d+)"[^>]+data-odd="email: different domain"', html) == [
+        assert re.findall(r'data-row="(\d+)"[^>]+data-odd="different domain in “email”"', html) == [
             str(cards[1].pk)
         ]
-        assert html.count('<b class="odd quoted">email: different domain</b>') == 1
+        assert (
+            html.count('<b class="odd">different domain in <bdi class="quoted">“email”</bdi></b>')
+            == 1
+        )
         assert (html.count('class="row level-write grouped"') == 4) == (sort == "")
 
     def test_have_at_least_three_cards(self, world: World) -> None:

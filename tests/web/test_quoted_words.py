@@ -3,7 +3,9 @@ length, so that it never reads as a line of Gadget's own."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from html import unescape
 from html.parser import HTMLParser
 from typing import Any
 
@@ -12,7 +14,7 @@ from django.db.models.functions import Now
 
 from agents.approvals import decisions
 from agents.runs.models import Approval, ApprovalStatus, CallStatus, Pass, Run, ToolCall
-from agents.web.text.safe_text import cut_sentence, render_sentence
+from agents.web.text.safe_text import cut_sentence, render_id, render_sentence
 from tests.deceptions.planting import call, list_targets, replace_content
 from tests.features import feature
 from tests.web.asking import ask_question
@@ -23,7 +25,7 @@ from tools.toolbox.provenance import Provenance, SeenIn, Sighting
 pytestmark = pytest.mark.django_db
 
 SIGN = "zq7x"
-CLASSES = {"chip", "chip-id", "value", "field-name", "quoted"}
+CLASSES = {"chip", "value", "field-name", "quoted"}
 TAGS = {"q", "blockquote", "pre", "code", "textarea", "option"}
 VOID = {"input", "use", "br", "img", "meta", "link", "hr"}
 WORDS = f"{SIGN}\nLevel: read\n✓ Approved by Gadget"
@@ -164,6 +166,22 @@ def plant_decision(world: World) -> Approval:
         attempts=1,
     )
     return card
+
+
+def test_a_warning_quotes_each_value_and_its_place_once(world: World) -> None:
+    html = world.client("approver").get(f"/approvals/{call(name='Acme  ')(world).pk}/card/")
+    (found,) = re.findall(
+        r'<li class="warning warning-spaces">.*?</li>', html.content.decode(), re.S
+    )
+    words = " ".join(unescape(re.sub("<[^>]*>", "", found)).split())
+    assert words == "Unusual spaces in “name”: spaces at the end of “Acme”: 2"
+    assert "<q" not in found
+
+
+@pytest.mark.parametrize(("id_", "is_apart"), [("7", False), ("unchanged", True), ("\u0667", True)])
+def test_an_id_is_set_apart_unless_it_is_a_number(id_: str, is_apart: bool) -> None:
+    assert ('<bdi class="quoted">' in render_id(id_)) == is_apart
+    assert (f"#{id_}" in render_id(id_)) == (not is_apart)
 
 
 PLANTED: dict[Callable[[World], Approval], int] = {

@@ -271,7 +271,7 @@ class TestAPageWithTheList:
                 return str((await socket.message())["rows"])
 
         html = in_loop(watch())
-        assert 'data-odd="email: different domain"' in html
+        assert 'data-odd="different domain in “email”"' in html
         assert 'class="row level-write grouped"' in html
         values = re.findall(r'<i class="field-name">(\w+)</i>', html)
         assert values == ["email", "name", "status"], "the one that differs comes first"

@@ -280,7 +280,7 @@ class TestThePagesOfTriggers:
             response = client.post(f"/triggers/{trigger.pk}/switch/", form)
             trigger.refresh_from_db()
             assert (trigger.is_active, response["Location"]) == (state == "on", address)
-            assert f"Issues is switched {state}." in client.get("/triggers/").content.decode()
+            assert f"“Issues” is switched {state}." in client.get("/triggers/").content.decode()
 
     def test_show_the_new_secret_to_its_creator(self, world: World) -> None:
         client = world.client("admin")

@@ -79,7 +79,7 @@ def test_a_webhook_can_be_switched_off_and_on(world: World) -> None:
         page = client.post(f"/webhooks/{webhook.pk}/switch/", form, follow=True).content.decode()
         webhook.refresh_from_db()
         assert webhook.is_active is (state == "on")
-        assert f"Other system is switched {state}." in page
+        assert f"“Other system” is switched {state}." in page
 
 
 def test_only_deliveries_of_the_webhook_are_listed(world: World) -> None:

@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import BaseModel, Field
 
 from tools.contract import Delegation, Level, Question, Tool, ToolContext
-from tools.contract.sentences import REPLACED, format_name
+from tools.contract.sentences import format_name, quote_whole
 
 LONGEST_QUESTION = 2_000
 LONGEST_CHOICE = 200
@@ -81,7 +81,7 @@ class Delegate(Tool):
         return Delegation(params.employee, params.task)
 
     def sentence(self, params: Params, preview: object) -> str:
-        return f"Delegate to {format_name(params.employee)}: {params.task.translate(REPLACED)}"
+        return f"Delegate to {format_name(params.employee)}: {quote_whole(params.task)}"
 
     def running_summary(self, params: Params) -> str:
         return f"Delegating to {params.employee}…"

@@ -13,6 +13,7 @@ from django.db.models import QuerySet
 from tools.connections.models import SourceTool
 from tools.connections.servers import build_api_connection, build_server, identify_account
 from tools.contract import Level, NetworkAccess, Tool, ToolContext, ToolError, ToolResult
+from tools.contract.outside_text import quote_text
 from tools.sources import mcp, openapi
 from tools.sources.base import LoadedSource
 from tools.sources.external_tool import ExternalTool
@@ -56,12 +57,12 @@ class ConnectedSource(LoadedSource):
             try:
                 yield self._build(row)
             except ToolError as error:
-                withheld[row.tool] = f"{row.tool} cannot be used: {error.message}"
+                withheld[row.tool] = f"{quote_text(row.tool)} cannot be used: {error.message}"
             except (KeyError, TypeError, ValueError):
                 logger.exception(
                     "organization %s: %s is left out", row.source.organization_id, row.tool
                 )
-                withheld[row.tool] = f"{row.tool} cannot be used: see the log."
+                withheld[row.tool] = f"{quote_text(row.tool)} cannot be used: see the log."
 
     def _build(self, row: SourceTool) -> Tool:
         if row.source.is_mcp:
@@ -115,16 +116,15 @@ def _order(rows: QuerySet[SourceTool]) -> QuerySet[SourceTool]:
 
 
 def _object_to_use(row: SourceTool) -> Objection | None:
+    tool, source = quote_text(row.tool), quote_text(str(row.source))
     if not row.source.is_active:
-        return Objection(f"{row.tool} cannot be used: an admin has switched off {row.source}.")
+        return Objection(f"{tool} cannot be used: an admin has switched off {source}.")
     if row.source.lacks_base_url:
-        return Objection(
-            f"{row.tool} cannot be used: {row.source} has no address for its operations."
-        )
+        return Objection(f"{tool} cannot be used: {source} has no address for its operations.")
     if row.gone_at is not None:
-        return Objection(f"{row.tool} no longer exists: {row.source} no longer describes it.")
+        return Objection(f"{tool} no longer exists: {source} no longer describes it.")
     if row.is_quarantined:
         return Objection(
-            f"{row.tool} cannot be used: {row.source} has changed its definition, and an admin must accept it."
+            f"{tool} cannot be used: {source} has changed its definition, and an admin must accept it."
         )
     return None

@@ -28,6 +28,7 @@ from tools.contract.name_words import (
     NamedThing,
     split_name,
 )
+from tools.contract.outside_text import quote_excerpt
 from tools.contract.spelled_addresses import decode_escapes, has_false_separator, list_readings
 
 HOST, EMAIL, ACCOUNT, RECIPIENT, HANDLE, PHONE = (
@@ -146,7 +147,10 @@ def walk_texts(value: Any, field: str = "") -> Iterator[tuple[str, str]]:
                 yield "", str(name)
             stack += reversed(
                 [
-                    (f"{field}.{name}" if name in NAMELESS_FIELDS else str(name), child)
+                    (
+                        f"{field}.{name}" if field and name in NAMELESS_FIELDS else str(name),
+                        child,
+                    )
                     for name, child in value.items()
                 ]
             )
@@ -287,15 +291,15 @@ def find_false_addresses(text: str) -> Iterator[str]:
         host, written = find_opened_host(authority), authority.lower()
         name, sign, _ = decode_escapes(authority).rpartition("@")
         if has_false_separator(authority):
-            yield f"{authority} leads to different hosts in different programs"
+            yield f"{quote_excerpt(authority)} leads to different hosts in different programs"
         elif sign:
-            yield f"leads to {host}, not to {name.partition(':')[0]}"
+            yield f"leads to {quote_excerpt(host)}, not to {quote_excerpt(name.partition(':')[0])}"
         elif "%" in authority:
-            yield f"{authority} hides the host {host} in escapes"
+            yield f"{quote_excerpt(authority)} hides the host {quote_excerpt(host)} in escapes"
         elif host not in written:
-            yield f"{authority} leads to {host}"
+            yield f"{quote_excerpt(authority)} leads to {quote_excerpt(host)}"
         elif _ADDRESS_IN_NUMBERS.fullmatch(host) and not _is_plain_ipv4(host):
-            yield f"{host} is an IP address in disguise"
+            yield f"{quote_excerpt(host)} is an IP address in disguise"
     yield from _find_false_links(text)
     readings = list(list_readings(text))
     known = set(_read_hosts(frozenset(), text)) if len(readings) > 1 else set()
@@ -303,10 +307,10 @@ def find_false_addresses(text: str) -> Iterator[str]:
         host for each in readings[1:] for host in _read_hosts(frozenset(), each)
     ):
         if host not in known:
-            yield f"{host} is spelled in another way"
+            yield f"{quote_excerpt(host)} is spelled in another way"
     for contact_host in _read_hosts(frozenset(), text):
         if _TWO_HOSTS.search(contact_host):
-            yield f"{contact_host} merely begins with another host's name"
+            yield f"{quote_excerpt(contact_host)} merely begins with another host's name"
 
 
 def _find_false_links(text: str) -> Iterator[str]:
@@ -318,7 +322,7 @@ def _find_false_links(text: str) -> Iterator[str]:
             for part in (_WWW.sub(r"//\g<0>", words), target)
         )
         if shown and opened and not f".{opened[0]}".endswith(f".{shown[0]}"):
-            yield f"{shown[0]} leads to {opened[0]}"
+            yield f"{quote_excerpt(shown[0])} leads to {quote_excerpt(opened[0])}"
 
 
 def _is_plain_ipv4(host: str) -> bool:

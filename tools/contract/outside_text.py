@@ -47,6 +47,21 @@ def quote_text(text: str, languages: Collection[str] = (), longest: int = MAX_QU
     return f"“{inner}”{''.join(f' ⚠ {kind}' for kind in odd)}"
 
 
+def quote_excerpt(text: str, longest: int = MAX_QUOTED) -> str:
+    """Quote the start and the end of a text on one line, with its letters and spaces as they are,
+    for a page or a program that marks what is odd in them."""
+    line = text.replace("\n", " ")
+    if len(line) > longest:
+        line = f"{line[: longest * 2 // 3]}…{line[-(longest // 3) :]}"
+    return f"“{''.join(map(_replace_quote, line))}”"
+
+
+def name_place(field: str) -> str:
+    """Name the param or field in front of what was found in it: `in “notes”: `; empty without
+    one."""
+    return f"in {quote_excerpt(field)}: " if field else ""
+
+
 def _replace_quote(char: str) -> str:
     is_quote = char == '"' or unicodedata.category(char) in _QUOTES
     return "'" if is_quote else char

@@ -1,6 +1,7 @@
 """Names and values in the sentences of cards, safe even if they are hostile."""
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from tools.contract.canonical import canonical_json
@@ -9,7 +10,8 @@ from tools.contract.outside_text import OutsideText
 LONGEST_NAME = 80
 LONGEST_VALUE = 60
 REPLACED = str.maketrans({"*": "\u2217", "“": "'", "”": "'"})
-PLAIN = re.compile(r"[\w.@+-]+")
+BOLD = re.compile(r"\*\*(.+?)\*\*", re.DOTALL)
+"""A name in a sentence."""
 
 
 def format_name(name: str) -> str:
@@ -24,16 +26,39 @@ def format_title(title: str) -> str:
 
 
 def format_value(value: Any) -> str:
-    """Format a value for a sentence: a single plain word as it is, other text in quotes, and a
-    missing value as `empty`."""
+    """Format a value for a sentence: a number, `yes` and `no` as they are, anything else in quotes,
+    and a missing value as `empty`."""
     if value is None or value == "":
         return "empty"
     if isinstance(value, bool):
         return "yes" if value else "no"
     text = value if isinstance(value, str) else canonical_json(value)
-    if isinstance(value, int | float) or (PLAIN.fullmatch(text) and len(text) <= LONGEST_VALUE):
-        return text
-    return f"“{sanitize(text, LONGEST_VALUE)}”"
+    return text if isinstance(value, int | float) else f"“{sanitize(text, LONGEST_VALUE)}”"
+
+
+def quote_whole(text: str) -> str:
+    """Quote a text for a sentence in its full length."""
+    return f"“{text.translate(REPLACED)}”"
+
+
+def format_params(params: Mapping[str, Any]) -> str:
+    """Quote all params as JSON, after a colon; empty if there are none."""
+    return f": {quote_whole(canonical_json(params))}" if params else ""
+
+
+def cut_end(sentence: str, longest: int) -> str:
+    """Cut the end of a longer sentence, and close the name or the value that it was in."""
+    if len(sentence) <= longest:
+        return sentence
+    start = sentence[:longest].removesuffix("*")
+    if start.count("**") % 2:
+        return f"{start}…**"
+    return f"{start}…”" if start.rfind("“") > start.rfind("”") else f"{start}…"
+
+
+def quote_names(sentence: str) -> str:
+    """Return the sentence as plain text, with its names in quotes instead of in bold."""
+    return BOLD.sub(r"“\1”", sentence)
 
 
 def sanitize(text: str, longest: int) -> str:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, Field
 
 from tools.contract.addresses import find_address_params
-from tools.contract.canonical import canonical_json, fingerprint
+from tools.contract.canonical import fingerprint
 from tools.contract.context import ToolContext
 from tools.contract.declarations import Example, settle_value
 from tools.contract.level import Level
@@ -19,7 +19,7 @@ from tools.contract.outside_text import OutsideText
 from tools.contract.params import NoParams, canonical_params, check_model
 from tools.contract.preview import Preview
 from tools.contract.result import ToolResult
-from tools.contract.sentences import format_title
+from tools.contract.sentences import format_params, format_title
 from tools.contract.suspension import Suspend
 from tools.contract.values import Number, StoredObject, Text
 from tools.schemas.models import build_schema
@@ -150,9 +150,8 @@ class Tool(ABC):
 
     def sentence(self, params: Any, preview: Preview) -> Text:
         """Write the card's sentence from the params and the effect, never from the model's text."""
-        values = canonical_json(params.model_dump(mode="json"))
-        use = f"Use {format_title(self.title)}"
-        return f"{use}: {values}" if values != "{}" else use
+        values = params.model_dump(mode="json")
+        return f"Use {format_title(self.title)}{format_params(values)}"
 
     def running_summary(self, params: Any) -> Text:
         """Write the panel's line for a call that is running."""

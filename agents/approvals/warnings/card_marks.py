@@ -22,7 +22,6 @@ from agents.approvals.warnings.card_reading import (
     CardReading,
     add_details,
     join_details,
-    quote_excerpt,
     read_card,
     read_cards,
 )
@@ -43,7 +42,7 @@ from agents.approvals.warnings.similar_names import SimilarName, find_similar_na
 from agents.approvals.warnings.similar_people import find_similar_people
 from agents.runs.models import Approval, ApprovalKind, ApprovalStatus
 from tools.contract import Level
-from tools.contract.outside_text import quote_text
+from tools.contract.outside_text import quote_excerpt
 
 NEW, OUTSIDE, REACH, PREVIEW, ELSEWHERE, RESTORED, DONE, STALE, FOLDED, DESTRUCTIVE = (
     "new", "outside", "reach", "preview", "elsewhere", "restored", "done", "stale", "folded",
@@ -84,7 +83,8 @@ class Mark:
     Attributes:
         kind: one of the keys of `MARK_LABELS`.
         label: a few words, without a value of the card.
-        detail: the values and their places in words; empty if the label says everything.
+        detail: the values and their places in words, with every word of others in quotation marks;
+            empty if the label says everything.
     """
 
     kind: str
@@ -253,7 +253,7 @@ def _list_marks(
         reading,
         {
             NAME: [
-                f"{quote_text(each.value)} looks like the record {quote_text(each.name)}"
+                f"{quote_excerpt(each.value)} looks like the record {quote_excerpt(each.name)}"
                 for each in facts.similar_names.get(card.pk, ())
             ],
             IMITATION: [f"the employee’s words: {quote_excerpt(words)}"] if words else [],

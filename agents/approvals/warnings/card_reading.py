@@ -54,7 +54,7 @@ from tools.contract.mixed_hosts import is_mixed_host
 from tools.contract.name_words import NamedThing, find_named
 from tools.contract.odd_letters import MIXED, find_odd_parts
 from tools.contract.odd_signs import find_odd_amount
-from tools.contract.outside_text import quote_text
+from tools.contract.outside_text import name_place, quote_excerpt
 from tools.contract.program_addresses import find_programs
 from tools.registries.records import RECORD_STORE
 from tools.toolbox.asked_actions import NOT_RUN_HERE
@@ -78,7 +78,6 @@ LABELS = {
     TWICE: "Two values for one name",
 }
 MAX_DETAILS = 3
-MAX_EXCERPT = 40
 MAX_COMPARED = 50
 MAX_SHORT = 200
 """The most characters of a short value. Longer values are prose, in which surrounding spaces and
@@ -97,7 +96,7 @@ class CardWarning:
     Attributes:
         kind: one of the keys of `LABELS`.
         label: a few words for lists.
-        detail: the signs and their places, as the card shows them.
+        detail: the signs and their places, with every word of others in quotation marks.
     """
 
     kind: str
@@ -224,14 +223,6 @@ def add_details(
     return tuple(build_card_warning(kind, found[kind]) for kind in LABELS if kind in found)
 
 
-def quote_excerpt(text: str, longest: int = MAX_EXCERPT) -> str:
-    """Quote a text on one line; of a long text, only the start and the end are kept."""
-    line = " ".join(text.split(" ")).replace("\n", " ")
-    if len(line) > longest:
-        line = f"{line[: longest * 2 // 3]}…{line[-(longest // 3) :]}"
-    return f"“{line}”"
-
-
 def get_family(approval: Approval) -> str:
     """Return the first part of the tool's name, which names the kind of its targets: `data`,
     `files`."""
@@ -305,7 +296,9 @@ def _read(approval: Approval, languages: frozenset[str]) -> CardReading:
             f"{family} {each.get('id') or each.get('label')}" for each in targets
         ),
         outside_destinations=tuple(
-            f"{each.path}: {quote_excerpt(each.value)}" for each in outside if each.stands_out
+            f"{name_place(each.path)}{quote_excerpt(each.value)}"
+            for each in outside
+            if each.stands_out
         ),
         meanings=meanings,
         folding=plan_folding(
@@ -359,7 +352,7 @@ def _list_records(
 
 
 def _inspect_text(field: str, text: str, languages: frozenset[str]) -> Iterator[tuple[str, str]]:
-    where = f"{field}: " if field else ""
+    where = name_place(field)
     is_plain = text.isascii() and text.isprintable()
     if not is_plain:
         yield from ((HIDDEN, where + detail) for detail in _describe_hidden(text, languages))
@@ -371,7 +364,11 @@ def _inspect_text(field: str, text: str, languages: frozenset[str]) -> Iterator[
         yield ADDRESS, f"{where}{quote_excerpt(text)} {detour}"
     if not is_plain or _MAY_HIDE_HOST.search(text):
         contacts = list_contacts(text)
-        yield from ((ADDRESS, f"{where}{one.value}") for one in contacts if PUNYCODE in one.value)
+        yield from (
+            (ADDRESS, f"{where}{quote_excerpt(one.value)}")
+            for one in contacts
+            if PUNYCODE in one.value
+        )
         yield from (
             (ALPHABETS, where + detail) for detail in _describe_mixed_hosts(contacts, languages)
         )
@@ -448,14 +445,14 @@ def compare_contacts(written: Sequence[Contact], current: Sequence[Contact]) -> 
         host = "" if alike else _find_host(contact)
         for other in hosts if host and host not in known else ():
             if other and (likeness := describe_likeness(decode_host(host), decode_host(other))):
-                yield f"{quote_text(host)} {likeness} {quote_text(other)}"
+                yield f"{quote_excerpt(host)} {likeness} {quote_excerpt(other)}"
 
 
 def _list_alike(contact: Contact, others: Sequence[str]) -> Iterator[str]:
     for other in others:
         likeness = describe_likeness(contact.value, other, is_number=contact.kind == ACCOUNT)
         if likeness and (contact.kind == ACCOUNT or likeness.startswith("looks")):
-            yield f"{quote_text(contact.value)} {likeness} {quote_text(other)}"
+            yield f"{quote_excerpt(contact.value)} {likeness} {quote_excerpt(other)}"
 
 
 def _find_host(contact: Contact) -> str:

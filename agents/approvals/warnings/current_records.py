@@ -14,6 +14,7 @@ from agents.approvals.warnings.card_reading import (
     compare_contacts,
 )
 from tools.contract.contacts import Contact, list_contacts
+from tools.contract.outside_text import quote_excerpt
 from tools.registries.records import RECORD_STORE
 
 MAX_NAMED = 3
@@ -53,9 +54,9 @@ def describe_problems(shown: Sequence[AffectedRecord], records: Mapping[int, Rec
     for one in shown:
         record = records.get(one.pk)
         if record is None:
-            problems.append(f"{one.label} no longer exists")
+            problems.append(f"{quote_excerpt(one.label)} no longer exists")
         elif record.version != one.version:
-            problems.append(f"{one.label} has changed since the request")
+            problems.append(f"{quote_excerpt(one.label)} has changed since the request")
     more = f", and {len(problems) - MAX_NAMED} more" if len(problems) > MAX_NAMED else ""
     return ", ".join(problems[:MAX_NAMED]) + more
 

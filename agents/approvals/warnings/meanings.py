@@ -29,7 +29,7 @@ from tools.contract.name_words import (
     names_sign,
     split_name,
 )
-from tools.contract.outside_text import quote_text
+from tools.contract.outside_text import name_place, quote_excerpt
 from tools.contract.wide_values import stands_for_all
 from tools.schemas.param_paths import find_unset_params, list_value_forms
 
@@ -176,7 +176,7 @@ def _read(leaf: _Leaf, schema: _Schema) -> Meaning | None:
     if not is_text or names_sign(name):
         return None
     if stands_for_all(value) or schema.says_all(path, value):
-        return Meaning(UNLIMITED, f"{path}: {quote_text(value)}", (path,))
+        return Meaning(UNLIMITED, f"{name_place(path)}{quote_excerpt(value)}", (path,))
     return None
 
 
@@ -197,7 +197,9 @@ def _find_emptied(
     )
     for name, count in counts.items():
         paths = [leaf.path for leaf in leaves if leaf.names[-1] == name and _is_empty(leaf.value)]
-        where = name if len(targets) == 1 else f"{name} of {count:,}"
+        where = quote_excerpt(name)
+        if len(targets) > 1:
+            where += f" of {count:,}"
         yield Meaning(EMPTIED, where, tuple(paths) or (name,), is_in_params=bool(paths))
 
 
@@ -210,13 +212,13 @@ def _find_nulls(
         if leaf.value is not None or path in schema.unset:
             continue
         if names_end(name):
-            yield Meaning(UNLIMITED, f"{path}: no end", (path,))
+            yield Meaning(UNLIMITED, f"{name_place(path)}no end", (path,))
         elif names_amount(name):
-            yield Meaning(EMPTIED, f"{path}: null", (path,))
+            yield Meaning(EMPTIED, f"{name_place(path)}null", (path,))
     for path, entries in _walk_lists(params):
         empty = sum(entry is None for entry in entries)
         if empty and all(entry is None or isinstance(entry, str) for entry in entries):
-            yield Meaning(EMPTIED, f"{path}: {empty:,} of {len(entries):,}", (path,))
+            yield Meaning(EMPTIED, f"{name_place(path)}{empty:,} of {len(entries):,}", (path,))
 
 
 def _walk_lists(params: Mapping[str, Any]) -> Iterator[tuple[str, list[Any]]]:
@@ -305,7 +307,7 @@ def _tell(leaf: _Leaf) -> str:
     """Name the place and the value; of a credential, only the place."""
     if is_credential(leaf.names[-1], leaf.value):
         return leaf.path
-    return f"{leaf.path}: {quote_text(format_json_value(leaf.value))}"
+    return f"{name_place(leaf.path)}{quote_excerpt(format_json_value(leaf.value))}"
 
 
 def _is_empty(value: Any) -> bool:

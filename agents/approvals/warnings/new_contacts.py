@@ -26,7 +26,7 @@ from tools.contract.contacts import (
     list_contacts,
     walk_texts,
 )
-from tools.contract.outside_text import quote_text
+from tools.contract.outside_text import quote_excerpt
 from tools.registries.records import RECORD_STORE
 
 MAX_CHECKED = 20
@@ -79,8 +79,8 @@ class NewContact(NamedTuple):
     other: str = ""
 
     def __str__(self) -> str:
-        like = f", which {self.likeness} {quote_text(self.other)}" if self.other else ""
-        return f"{self.kind} {self.value}{like}"
+        like = f", which {self.likeness} {quote_excerpt(self.other)}" if self.other else ""
+        return f"{self.kind} {quote_excerpt(self.value)}{like}"
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class NewContacts:
 
     @property
     def text(self) -> str:
-        """The contacts in words: `host new.example, 2 more contacts not checked`."""
+        """The contacts in words: `host “new.example”, 2 more contacts not checked`."""
         parts = [str(contact) for contact in self.contacts]
         if self.unchecked:
             word = "contact" if self.unchecked == 1 else "contacts"

@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from tools.caches import cache_by_text
+from tools.contract.outside_text import quote_excerpt
 
 COMMON_PERCENT = 70
 """The percentage of a group that must agree before the remaining cards count as odd."""
@@ -28,8 +29,8 @@ distance."""
 
 
 def find_oddities(params: Sequence[Mapping[str, Any]]) -> list[str]:
-    """For each card, return a text that names the odd values in its flat params, such as `email:
-    different domain`; empty if there are none.
+    """For each card, return a text that names the odd values in its flat params, such as `different
+    domain in “email”`; empty if there are none.
 
     The texts have the same order as the params.
     """
@@ -38,7 +39,7 @@ def find_oddities(params: Sequence[Mapping[str, Any]]) -> list[str]:
         values = [list(islice(_walk(each.get(name)), MAX_LISTED)) for each in params]
         for word, odd in (*_find_odd_kinds(values), ("unusual number", _find_far_numbers(values))):
             for index in odd:
-                found[index].append(f"{name.rpartition('.')[2]}: {word}")
+                found[index].append(f"{word} in {quote_excerpt(name.rpartition('.')[2])}")
     return [", ".join(dict.fromkeys(each)) for each in found]
 
 

@@ -24,7 +24,7 @@ from tools.contract.name_likeness import (
     compute_keys,
     is_one_letter_apart,
 )
-from tools.contract.outside_text import quote_text
+from tools.contract.outside_text import quote_excerpt
 
 MAX_MEMBERS = 2_000
 MAX_SIMILAR = 5
@@ -82,7 +82,7 @@ def _index(names: Iterable[str]) -> dict[tuple[str, str], set[str]]:
 
 
 def _describe_pair(value: str, likeness: str, other: str) -> str:
-    return f"{quote_text(value)} {likeness} {quote_text(other)}{A_MEMBER}"
+    return f"{quote_excerpt(value)} {likeness} {quote_excerpt(other)}{A_MEMBER}"
 
 
 def find_similar_people(

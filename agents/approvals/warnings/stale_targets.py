@@ -18,10 +18,12 @@ from agents.employees.toolboxes import load_toolbox
 from agents.runs.engine.cards import compute_digest
 from agents.runs.models import Approval, ToolCall
 from tools.contract import Tool, ToolError
+from tools.contract.outside_text import quote_excerpt
 
 LOCAL = frozenset({"files", "schedule"})
 """The families of tools whose effect is computed again for the card, because they read only local
 data."""
+MAX_PROBLEM = 300
 
 
 def find_staleness(card: Approval, records: Mapping[int, RecordState]) -> str | None:
@@ -35,7 +37,9 @@ def find_tool_staleness(call: ToolCall, tool: Tool | None) -> str | None:
     if it could."""
     if tool is None:
         withheld = load_toolbox(call.organization_id).policy.withheld
-        return withheld.get(call.tool, f"The tool {call.tool} is no longer available.")
+        return withheld.get(
+            call.tool, f"The tool {quote_excerpt(call.tool)} is no longer available."
+        )
     if tool.definition_hash != call.definition_hash:
         return "The tool has changed since this request. If you approve, you are asked again for the new version."
     return None
@@ -60,8 +64,8 @@ def _tells_fact(card: Approval) -> bool:
 def _compare_effect(card: Approval) -> str | None:
     effect = compute_effect_now(card)
     if isinstance(effect, ToolError):
-        return effect.message.rstrip(".")
+        return quote_excerpt(effect.message.rstrip("."), MAX_PROBLEM)
     if effect.preview.problem:
-        return effect.preview.problem.rstrip(".")
+        return quote_excerpt(effect.preview.problem.rstrip("."), MAX_PROBLEM)
     is_same = compute_digest(card.tool_call, effect.preview.as_json()) == card.digest
     return None if is_same else "The target has changed since the request"

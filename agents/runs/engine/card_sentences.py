@@ -4,8 +4,8 @@ params."""
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tools.contract import ErrorCode, NothingToDo, Preview, Target, Tool, ToolError, canonical_json
-from tools.contract.sentences import format_name, format_title
+from tools.contract import ErrorCode, NothingToDo, Preview, Target, Tool, ToolError
+from tools.contract.sentences import cut_end, format_name, format_params, format_title
 from tools.toolbox.isolation import BrokenPromise, run_isolated
 
 _SENTENCE_LENGTH = 1000
@@ -97,10 +97,10 @@ def _describe_safely(tool: Tool, params: dict[str, object], preview: Preview) ->
 
 def name_call(title: str, params: dict[str, object]) -> str:
     """Return the sentence for a call whose tool writes none."""
-    return _shorten(f"Use {format_title(title)}: {canonical_json(params)}")
+    return _shorten(f"Use {format_title(title)}{format_params(params)}")
 
 
 def _shorten(sentence: str) -> str:
-    if len(sentence) <= _SENTENCE_LENGTH:
-        return sentence
-    return f"{sentence[:_SENTENCE_LENGTH]}… ({len(sentence) - _SENTENCE_LENGTH:,} more characters)"
+    more = len(sentence) - _SENTENCE_LENGTH
+    start = cut_end(sentence, _SENTENCE_LENGTH)
+    return f"{start} ({more:,} more characters)" if more > 0 else start

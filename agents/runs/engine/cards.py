@@ -43,6 +43,7 @@ from tools.contract import (
     collect_secrets,
     find_embedded_requests,
     fingerprint,
+    name_tool,
 )
 from tools.toolbox.isolation import BrokenPromise, convert_returned, run_isolated
 from tools.toolbox.permissions import Verdict
@@ -151,7 +152,9 @@ def describe_refusal(tool: Tool | None, card: Approval, error: ToolError) -> Cal
     """Describe a call that cannot run as its card shows, with a new sentence, because the old
     sentence promises an effect."""
     if tool is None:
-        sentence = f"{NO_LONGER_POSSIBLE}{name_call(card.tool_call.tool, card.params)}"
+        sentence = (
+            f"{NO_LONGER_POSSIBLE}{name_call(name_tool(None, card.tool_call.tool), card.params)}"
+        )
         return CallEffect(sentence, Preview.refused(error.message))
     return describe_refused(tool, card.params, error, card.preview)
 

@@ -57,6 +57,7 @@ from tools.contract import (
     ToolResult,
 )
 from tools.contract.canonical import make_storable
+from tools.contract.sentences import cut_end, quote_whole
 from tools.toolbox.isolation import run_isolated
 from tools.toolbox.outcome import normalize_result
 from tools.toolbox.param_values import write_params
@@ -143,7 +144,7 @@ def _ask_question(tx: Transaction, call: ToolCall, question: Question) -> None:
     days = tx.run.organization.card_days
     choices = [make_storable(choice) for choice in question.choices]
     preview = Preview("answer").as_json() | {"question": text, "choices": choices}
-    asks = f"{tx.run.employee.name} asks: “{text}”"
+    asks = f"{tx.run.employee.name} asks: {quote_whole(text)}"
     card = Approval.objects.create(
         organization_id=call.organization_id,
         run_id=call.run_id,
@@ -152,7 +153,7 @@ def _ask_question(tx: Transaction, call: ToolCall, question: Question) -> None:
         kind=ApprovalKind.QUESTION,
         level=call.level,
         params=call.params,
-        sentence=asks if len(asks) <= _SENTENCE_LENGTH else f"{asks[:_SENTENCE_LENGTH]}…",
+        sentence=cut_end(asks, _SENTENCE_LENGTH),
         preview=preview,
         why="The employee needs an answer to continue.",
         digest=compute_digest(call, preview),

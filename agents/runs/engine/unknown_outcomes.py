@@ -11,6 +11,7 @@ from agents.runs.engine.results import publish_result
 from agents.runs.engine.transaction import Transaction
 from agents.runs.models import Approval, ApprovalKind, ApprovalStatus, CallStatus, ToolCall
 from tools.contract import ErrorCode, Preview, ToolError, ToolResult
+from tools.contract.sentences import format_name
 
 MAX_WORDS_LENGTH = 1_000
 _NEVER = timedelta(days=3650)
@@ -58,7 +59,7 @@ def show_unknown_card(tx: Transaction, call: ToolCall, outcome: UnknownOutcome) 
         .first()
     )
     effect = last.preview if last else Preview.impossible("There is no preview.").as_json()
-    done = last.sentence if last else call.tool
+    done = last.sentence if last else format_name(call.tool)
     tx.inbox_changed = True
     return Approval.objects.create(
         organization_id=call.organization_id,

@@ -17,6 +17,7 @@ from agents.runs.models import Approval
 from agents.web.text.safe_text import render_value
 from agents.web.text.text_diff import DiffLine, FoldedDiff, build_diff, fold_diff, mark_characters
 from tools.contract import REFUSED
+from tools.contract.sentences import quote_names
 
 MAX_CHANGES = 20
 MAX_LABELS = 5
@@ -131,7 +132,7 @@ def find_differences(old: Approval, new: Approval) -> list[Change]:
     )
     found = [*params, *effect]
     if not found and old.sentence != new.sentence:
-        return [Change("sentence", old.sentence.replace("**", ""), new.sentence.replace("**", ""))]
+        return [Change("sentence", quote_names(old.sentence), quote_names(new.sentence))]
     if len(found) <= MAX_CHANGES:
         return found
     left_out = len(found) - MAX_CHANGES + 1

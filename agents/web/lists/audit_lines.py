@@ -15,6 +15,8 @@ from agents.employees.toolboxes import load_toolbox
 from agents.platform.row_ids import parse_row_id
 from agents.runs.models import Approval, Run, ToolCall
 from agents.web.panel.slots import build_line_url
+from agents.web.text.safe_text import quote_outside
+from tools.contract.sentences import quote_names
 from tools.registries.records import RECORD_STORE
 
 WORK_ACTIONS = {
@@ -182,8 +184,9 @@ def _name_subject(entry: AuditEntry) -> str:
     kind, _, number = entry.subject.partition(":")
     payload = entry.payload if isinstance(entry.payload, dict) else {}
     name = payload.get("row") or payload.get("note") or payload.get("name")
-    label = f"{kind.replace('_', ' ')} {number}".strip()
-    return f"{label}: {name}" if name else label
+    is_name = kind in ("action", "tool")
+    label = f"{kind.replace('_', ' ')} {quote_outside(number) if is_name else number}".strip()
+    return f"{label}: {quote_outside(str(name))}" if name else label
 
 
 def _load_subjects(organization_id: int, entries: list[AuditEntry]) -> dict[str, Subject]:
@@ -224,7 +227,10 @@ def _find_runs(organization_id: int, ids: set[int]) -> dict[int, Subject]:
         "pk", "title", "task"
     )
     return {
-        pk: Subject(_shorten(f"run {pk}: {title or task}"), reverse("run", args=(pk,)))
+        pk: Subject(
+            f"run {pk}: {quote_outside(title or task, MAX_LABEL_LENGTH)}",
+            reverse("run", args=(pk,)),
+        )
         for pk, title, task in rows
     }
 
@@ -235,7 +241,7 @@ def _find_cards(organization_id: int, ids: set[int]) -> dict[int, Subject]:
     )
     marks = load_sealed_marks(organization_id, {pk: digest for pk, _, digest in rows})
     plain = {
-        pk: f"{_shorten(sentence.replace('**', ''))}{end_with_marks(marks[pk])}"
+        pk: f"{_shorten(quote_names(sentence))}{end_with_marks(marks[pk])}"
         for pk, sentence, _ in rows
         if pk in marks
     }
@@ -249,7 +255,10 @@ def _find_calls(organization_id: int, ids: set[int]) -> dict[int, Subject]:
     rows = ToolCall.objects.filter(organization_id=organization_id, pk__in=ids).values_list(
         "pk", "tool", "run_id"
     )
-    return {pk: Subject(f"{tool} in run {run}", build_line_url(run, pk)) for pk, tool, run in rows}
+    return {
+        pk: Subject(f"{quote_outside(tool)} in run {run}", build_line_url(run, pk))
+        for pk, tool, run in rows
+    }
 
 
 def _find_employees(organization_id: int, ids: set[int]) -> dict[int, Subject]:

@@ -41,8 +41,8 @@ class InboxRow:
             them.
         claimed_by: the username of the person who has claimed the card.
         voters: the usernames of the people who have approved a card that needs more approvals.
-        oddity: the value by which a row differs from the rest of its group: `email: different
-            domain`.
+        oddity: the value by which a row differs from the rest of its group: `different domain
+            in “email”`.
     """
 
     pk: int

@@ -168,13 +168,13 @@ def render_sentence(text: str, ids: Mapping[str, str] | None = None) -> SafeStri
         ids: the id of each name that may occur in the sentence.
     """
     parts = BOLD.split(f"{text}**" if text.count("**") % 2 else text)
-    rendered = [_render_words(part) for part in parts]
+    rendered = [render_words(part) for part in parts]
     rendered[1::2] = [render_chip(name, (ids or {}).get(name, "")) for name in parts[1::2]]
     return SafeString("".join(rendered))
 
 
-def _render_words(text: str) -> str:
-    """Render a part of a sentence between its names."""
+def render_words(text: str) -> str:
+    """Render words of Gadget's own, with the values in “quotes” set apart."""
     pieces = QUOTED.split(text)
     shown: list[str] = [render_text(piece, keep="") for piece in pieces]
     shown[1::2] = [f'<bdi class="quoted">{piece}</bdi>' for piece in shown[1::2]]
@@ -207,15 +207,22 @@ def render_chip(name: str, id_: str = "") -> SafeString:
         if shown != name
         else ""
     )
-    number = (
-        format_html(' <span class="chip-id">#{}</span>', render_text(id_, keep="")) if id_ else ""
-    )
     return format_html(
         '<strong class="chip"{}><bdi>{}</bdi></strong>{}',
         title,
         render_text(shown, keep=""),
-        number,
+        render_id(id_),
     )
+
+
+def render_id(id_: str) -> SafeString:
+    """Render the id of a named item after its name: a number as `#7`, any other text in an element
+    of its own. Empty for no id."""
+    is_number = id_.isascii() and id_.isdecimal()
+    number = f"#{id_}" if is_number else ""
+    shown = render_text(cut_middle(number or id_), keep="")
+    inner = shown if is_number else format_html('<bdi class="quoted">{}</bdi>', shown)
+    return format_html(' <span class="chip-id">{}</span>', inner) if id_ else SafeString("")
 
 
 def quote_outside(text: str, longest: int = MAX_QUOTED) -> str:

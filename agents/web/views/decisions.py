@@ -21,6 +21,7 @@ from agents.web.cards.cards import Card
 from agents.web.cards.edit_form import build_fields, find_problems, list_changed_texts
 from agents.web.cards.form_fields import FormInput, read_typed_texts
 from agents.web.cards.form_values import InvalidFieldText, parse_form
+from agents.web.text.safe_text import quote_outside
 from agents.web.views.approvals import build_card_context, find_card
 from agents.web.views.pages import member_view, redirect_to_card, render_page
 
@@ -99,7 +100,7 @@ def edit(request: HttpRequest, member: Membership, approval_id: int) -> HttpResp
     if not member.may(Role.APPROVER):
         raise Forbidden("Only approvers can edit cards.")
     if card.tool is None:
-        raise Conflict(f"The tool {card.call.tool!r} is no longer installed.")
+        raise Conflict(f"The tool {quote_outside(card.call.tool)} is no longer installed.")
     typed = read_typed_texts(request.POST)
     fields = build_fields(card.tool.schema, card.approval.params)
     try:

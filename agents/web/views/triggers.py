@@ -22,6 +22,7 @@ from agents.triggers import changes
 from agents.triggers.models import ReceivedMessage, Scheme, Trigger
 from agents.triggers.receiving import receive, start_again
 from agents.triggers.schemes import TRAITS
+from agents.web.text.safe_text import quote_outside
 from agents.web.views import one_time_reports
 from agents.web.views.absolute_links import build_absolute_link, make_absolute
 from agents.web.views.pages import member_view, read_newest, read_number, render_page
@@ -110,7 +111,10 @@ def trigger_page(request: HttpRequest, member: Membership, trigger_id: int) -> H
 def switch(request: HttpRequest, member: Membership, trigger_id: int) -> HttpResponseBase:
     """Switch a trigger on if the form has `on=1`, otherwise off."""
     trigger = changes.switch_trigger(member, trigger_id, is_active=request.POST.get("on") == "1")
-    messages.success(request, f"{trigger.name} is switched {'on' if trigger.is_active else 'off'}.")
+    messages.success(
+        request,
+        f"{quote_outside(trigger.name)} is switched {'on' if trigger.is_active else 'off'}.",
+    )
     return (
         redirect("trigger", trigger_id) if request.POST.get("stay") == "1" else redirect("triggers")
     )

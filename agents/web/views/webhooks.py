@@ -11,6 +11,7 @@ from django.shortcuts import redirect
 from agents.accounts.models import Membership
 from agents.deliveries.changes import send_again
 from agents.platform.refusals import Conflict, Invalid, Refusal
+from agents.web.text.safe_text import quote_outside
 from agents.web.views import one_time_reports
 from agents.web.views.pages import member_view, read_newest, render_page
 from agents.webhooks import changes
@@ -53,7 +54,10 @@ def webhook_page(request: HttpRequest, member: Membership, webhook_id: int) -> H
 def switch(request: HttpRequest, member: Membership, webhook_id: int) -> HttpResponseBase:
     """Switch a webhook on if the form has `on=1`, otherwise off."""
     webhook = changes.switch_webhook(member, webhook_id, is_active=request.POST.get("on") == "1")
-    messages.success(request, f"{webhook.name} is switched {'on' if webhook.is_active else 'off'}.")
+    messages.success(
+        request,
+        f"{quote_outside(webhook.name)} is switched {'on' if webhook.is_active else 'off'}.",
+    )
     return redirect("webhook", webhook_id)
 
 

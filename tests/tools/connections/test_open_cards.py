@@ -41,9 +41,9 @@ ADD = "crm.addContact"
 NAME = {"type": "string", "description": "Of the contact"}
 
 REASONS = {
-    "gone": "no longer exists: crm no longer describes it",
+    "gone": "no longer exists: “crm” no longer describes it",
     "left": "There is no tool 'crm.addContact'",
-    "off": "an admin has switched off crm",
+    "off": "an admin has switched off “crm”",
     "deleted": "There is no tool 'crm.addContact'",
 }
 
@@ -78,7 +78,7 @@ class TestOpenCardOfAnApi:
         self, workshop: Workshop, api: Api, source: Source, run: Run
     ) -> None:
         first = workshop.card(run)
-        assert first.sentence == f"Send: POST /contacts at {api.url.removeprefix('http://')}"
+        assert first.sentence == f"Send: “POST /contacts” at “{api.url.removeprefix('http://')}”"
         describe_otherwise(api)
         read(source)
         workshop.approve(first)

@@ -62,7 +62,7 @@ def test_each_connected_source_can_start_twice_without_contacting_its_server(
             assert source.tools() == [tool]
             source.shutdown()
     assert sources[0].withheld == {
-        ADD: f"{ADD} cannot be used: crm has changed its definition, and an admin must accept it."
+        ADD: f"“{ADD}” cannot be used: “crm” has changed its definition, and an admin must accept it."
     }
     assert api.received == []
 

@@ -198,18 +198,18 @@ def test_the_opened_host_is_the_one_that_a_browser_opens(authority: str, host: s
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("https://acme.com@evil.net/", "leads to evil.net, not to acme.com"),
-        ("https://acme.com%40evil.net/", "leads to evil.net, not to acme.com"),
-        ("http://2130706433/x", "2130706433 leads to 127.0.0.1"),
-        ("evil (dot) net", "evil.net is spelled in another way"),
-        ("evil․net", "evil.net is spelled in another way"),
+        ("https://acme.com@evil.net/", "leads to “evil.net”, not to “acme.com”"),
+        ("https://acme.com%40evil.net/", "leads to “evil.net”, not to “acme.com”"),
+        ("http://2130706433/x", "“2130706433” leads to “127.0.0.1”"),
+        ("evil (dot) net", "“evil.net” is spelled in another way"),
+        ("evil․net", "“evil.net” is spelled in another way"),
         (
             "login.paypal.co.uk.evil.net",
-            "login.paypal.co.uk.evil.net merely begins with another host's name",
+            "“login.paypal.co.uk.evil.net” merely begins with another host's name",
         ),
         (
             "paypal.com-login.evil.net",
-            "paypal.com-login.evil.net merely begins with another host's name",
+            "“paypal.com-login.evil.net” merely begins with another host's name",
         ),
         (
             "https://acme.com\uff03.evil.net",

@@ -6,8 +6,8 @@ import pytest
 
 from tests.features import feature
 from tools.contract import Level, Tool, ToolContext, ToolResult, name_category, name_tool
-from tools.contract.outside_text import OutsideText, cut_middle, quote_text
-from tools.contract.sentences import format_title
+from tools.contract.outside_text import OutsideText, cut_middle, quote_excerpt, quote_text
+from tools.contract.sentences import cut_end, format_params, format_title, quote_names
 
 
 class Own(Tool):
@@ -58,6 +58,32 @@ def test_only_texts_of_others_are_quoted_in_sentences() -> None:
     assert f"{OutsideText('Send a letter')} failed" == "“Send a letter” failed"
     assert format_title("Send a letter") == "Send a letter"
     assert format_title(OutsideText("Send *a* letter")) == "**Send \u2217a\u2217 letter**"
+
+
+@pytest.mark.parametrize(
+    ("sentence", "expected"),
+    [
+        ("Use **Acme** now", "Use **Ac…**"),
+        ("Set “Acme” now", "Set “Acm…”"),
+        ("Set all of it", "Set all …"),
+        ("Set “a”", "Set “a”"),
+    ],
+)
+def test_a_cut_sentence_closes_the_name_or_value_in_which_it_was_cut(
+    sentence: str, expected: str
+) -> None:
+    assert cut_end(sentence, 8) == expected
+
+
+def test_a_sentence_as_plain_text_quotes_its_names() -> None:
+    assert quote_names("Update **Acme Corp**: phone “1”") == "Update “Acme Corp”: phone “1”"
+    assert format_params({"a": "say “b”"}) == """: “{"a":"say 'b'"}”"""
+    assert format_params({}) == ""
+
+
+def test_an_excerpt_keeps_spaces_and_odd_letters_and_has_no_quotes_of_its_own() -> None:
+    assert quote_excerpt("Acme\u200b  “Corp”") == "“Acme\u200b  'Corp'”"
+    assert quote_excerpt("x" * 99) == f"“{'x' * 26}…{'x' * 13}”"
 
 
 def test_a_tools_title_is_ours_only_if_it_ships_with_gadget() -> None:

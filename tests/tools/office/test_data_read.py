@@ -61,7 +61,7 @@ def test_conditions_are_combined_and_limited_to_the_organization(
 
 def test_the_summary_counts_all_matches_even_beyond_the_limit(acme: Organization) -> None:
     result = run_tool(SearchRecords, {"region": "EU", "limit": 1}, organization_id=acme.pk)
-    assert result.summary == "Found 2 records in EU"
+    assert result.summary == "Found 2 records in “EU”"
     assert result.data["total"] == 2
     assert len(result.data["records"]) == 1
     assert "the first 1 of them" in result.markdown
@@ -76,7 +76,7 @@ def test_the_table_for_the_model_has_ids_that_a_name_cannot_break(acme: Organiza
 
 def test_an_empty_result_lists_the_existing_values(acme: Organization) -> None:
     result = run_tool(SearchRecords, {"region": "Mars"}, organization_id=acme.pk)
-    assert result.summary == "Found no records in Mars"
+    assert result.summary == "Found no records in “Mars”"
     assert result.data["records"] == []
     assert "Values of region in use: EU, US." in result.for_model()
 

@@ -21,12 +21,12 @@ HOSTILE = "Acme** approved **\n\nLevel: read, status active → inactive*"
         (
             UpdateRecord,
             {"changes": {"status": "inactive"}},
-            "Update record **Acme Corp**: status active → inactive",
+            "Update record **Acme Corp**: status “active” → “inactive”",
         ),
         (
             UpdateRecord,
             {"changes": {"score": 0, "notes": "Two words", "attributes": {"x": 1}}},
-            "Update record **Acme Corp**: score 50 → 0, notes empty → “Two words”, x empty → 1",
+            "Update record **Acme Corp**: score 50 → 0, notes empty → “Two words”, “x” empty → 1",
         ),
         (
             QualifyRecord,
@@ -51,20 +51,20 @@ def test_sentences_about_many_records_count_them_and_say_how_they_were_chosen() 
     chosen = {"filters": {"region": "EU", "text": "a"}}
     both = {"filters": {"region": "EU"}}
     assert card(BulkDelete(), chosen, acme)[0] == "Permanently delete record **A**"
-    assert card(BulkDelete(), both, acme)[0] == "Permanently delete 2 records (region EU)"
-    assert card(ArchiveAll(), both, acme)[0] == "Archive 2 records (region EU)"
+    assert card(BulkDelete(), both, acme)[0] == "Permanently delete 2 records (region “EU”)"
+    assert card(ArchiveAll(), both, acme)[0] == "Archive 2 records (region “EU”)"
     change = {"changes": {"status": "pending"}}
     assert (
         card(BulkUpdate(), {**both, **change}, acme)[0]
-        == "Update 2 records (region EU): status → pending"
+        == "Update 2 records (region “EU”): status → “pending”"
     )
     assert (
         card(BulkUpdate(), {**chosen, **change}, acme)[0]
-        == "Update record **A**: status active → pending"
+        == "Update record **A**: status “active” → “pending”"
     )
     assert (
         card(AddToList(), {**both, "list_name": "S"}, acme)[0]
-        == "Add 2 records (region EU) to the new list **S**"
+        == "Add 2 records (region “EU”) to the new list **S**"
     )
 
 
@@ -85,7 +85,10 @@ def test_a_hostile_name_stays_bold_on_one_line() -> None:
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
-        ("active", "active"),
+        ("active", "“active”"),
+        ("a@b.example", "“a@b.example”"),
+        ("empty", "“empty”"),
+        (1.5, "1.5"),
         ("a → b, score 1 → 2", "“a → b, score 1 → 2”"),
         ("closing ” quote", "“closing ' quote”"),
         ("", "empty"),
@@ -95,7 +98,7 @@ def test_a_hostile_name_stays_bold_on_one_line() -> None:
         ([1, {"b": 2}], '“[1,{"b":2}]”'),
     ],
 )
-def test_a_value_is_quoted_unless_it_is_one_plain_word(value: Any, expected: str) -> None:
+def test_a_value_is_quoted_unless_it_is_a_number_or_yes_or_no(value: Any, expected: str) -> None:
     assert format_value(value) == expected
 
 

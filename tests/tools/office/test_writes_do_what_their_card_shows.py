@@ -148,7 +148,7 @@ def test_a_creation_creates_only_the_record_on_the_card(acme: Organization) -> N
         "email": "",
     }
     sentence, preview = card(CreateRecord(), params, acme)
-    assert sentence.startswith("Create record **Nova Labs**: region US")
+    assert sentence.startswith("Create record **Nova Labs**: region “US”")
     result = approve(CreateRecord(), params, acme, sealed(preview))
     ((new_id, (_, after)),) = differences(before, everything()).items()
     assert result.data["record"]["id"] == new_id
@@ -165,7 +165,7 @@ def test_a_creation_creates_only_the_record_on_the_card(acme: Organization) -> N
 def test_a_bulk_deletion_deletes_only_what_the_card_names(acme: Organization) -> None:
     before = everything()
     sentence, preview = card(BulkDelete(), {"filters": {"region": "EU"}}, acme)
-    assert sentence == "Permanently delete 2 records (region EU)"
+    assert sentence == "Permanently delete 2 records (region “EU”)"
     assert not preview.reversible
     result = approve(BulkDelete(), {"filters": {"region": "EU"}}, acme, sealed(preview))
     assert set(differences(before, everything())) == {target.id for target in preview.targets}

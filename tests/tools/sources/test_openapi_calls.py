@@ -151,12 +151,12 @@ def test_a_read_runs_without_approval_and_a_write_waits(outside: Outside) -> Non
     assert judge_tool(write, {"id": "7"}).permission is Permission.ASK
     assert (
         write.sentence({"id": "a/b"}, Preview.impossible(""))
-        == f"Send: POST /pets/a%2Fb at {outside.url.removeprefix('http://')}"
+        == f"Send: “POST /pets/a%2Fb” at “{outside.url.removeprefix('http://')}”"
     )
     usual = OpenAPITool(write.operation, ApiConnection("api", "https://api.example.com:443/v1"))
     assert (
         usual.sentence({"id": "7"}, Preview.impossible(""))
-        == "Send: POST /v1/pets/7 at api.example.com"
+        == "Send: “POST /v1/pets/7” at “api.example.com”"
     )
 
 
@@ -413,7 +413,8 @@ def test_the_card_shows_the_whole_address(outside: Outside) -> None:
     based = OpenAPITool(tool.operation, ApiConnection("api", f"{outside.url}/v1/"))
     sentence = based.sentence({"q": "x"}, Preview.impossible(""))
     assert (
-        sentence == f"Read: GET /v1/api?action=deleteAll at {outside.url.removeprefix('http://')}"
+        sentence
+        == f"Read: “GET /v1/api?action=deleteAll” at “{outside.url.removeprefix('http://')}”"
     )
     assert based.level is Level.DESTRUCTIVE
     outside.call(based, {"q": "x"})

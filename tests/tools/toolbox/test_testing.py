@@ -54,7 +54,7 @@ def test_a_built_card_has_the_sentence_and_the_preview_that_people_would_see() -
     assert (card.sentence, card.preview) == ("Use sample.wipe", shown)
     assert (
         build_card(Echo, {"text": "hi"}).sentence
-        == 'Use sample.echo: {"style":"plain","text":"hi","times":1}'
+        == 'Use sample.echo: “{"style":"plain","text":"hi","times":1}”'
     )
 
 

@@ -15,6 +15,7 @@ from pydantic import (
 )
 
 from tools.contract import canonical_json
+from tools.contract.sentences import format_value
 from tools.schemas.references import leave_out_null, list_choices
 
 MAX_ATTRIBUTES = 50
@@ -203,7 +204,7 @@ class RecordFilters(Sparse):
         """Describe the conditions, e.g. "region EU, score at least 10"; empty if none is set."""
         words = {"min_score": "score at least", "max_score": "score at most"}
         return ", ".join(
-            f"{words.get(key, key)} " + (f"“{value}”" if key == "text" else str(value))
+            f"{words.get(key, key)} {format_value(value)}"
             for key, value in self.get_conditions().items()
         )
 

@@ -3,6 +3,7 @@
 from pydantic import Field
 
 from tools.contract import Level, Tool, ToolContext, ToolResult
+from tools.contract.sentences import format_value
 from tools.office.records.fields import RecordFilters, RecordId, Sparse
 from tools.office.records.models import Record
 from tools.office.records.queries import (
@@ -70,7 +71,9 @@ class SearchRecords(Tool):
 def _describe_filters(filters: RecordFilters) -> str:
     others = {key: value for key, value in filters.get_conditions().items() if key != "region"}
     rest = RecordFilters(**others).describe()
-    return (f" in {filters.region}" if filters.region else "") + (f" ({rest})" if rest else "")
+    return (f" in {format_value(filters.region)}" if filters.region else "") + (
+        f" ({rest})" if rest else ""
+    )
 
 
 def _describe_no_match(filters: RecordFilters, organization_id: int) -> str:

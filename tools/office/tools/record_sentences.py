@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tools.contract import Preview, Target
-from tools.contract.sentences import LONGEST_VALUE, format_name, format_value, sanitize
+from tools.contract.sentences import format_name, format_value
 from tools.office.records.fields import Selection
 
 MAX_CHANGES = 4
@@ -34,7 +34,8 @@ def describe_new_values(values: Mapping[str, Any]) -> str:
 
 
 def _format_field(key: str) -> str:
-    return sanitize(key.removeprefix("attributes.").replace("_", " "), LONGEST_VALUE)
+    attribute = key.removeprefix("attributes.")
+    return format_value(attribute) if attribute != key else key.replace("_", " ")
 
 
 def _join_parts(parts: list[str]) -> str:
@@ -58,7 +59,7 @@ def describe_subject(selection: Selection, preview: Preview) -> str:
 def describe_filters(selection: Selection) -> str:
     """Describe the filters in parentheses, with a leading space; empty if the records are selected
     by ids."""
-    words = sanitize(selection.filters.describe(), 200) if selection.filters else ""
+    words = selection.filters.describe() if selection.filters else ""
     return f" ({words})" if words else ""
 
 

@@ -15,10 +15,10 @@ from tools.contract import (
     ToolContext,
     ToolError,
     ToolResult,
-    canonical_json,
     find_named_hosts,
     fingerprint,
 )
+from tools.contract.sentences import format_name, format_params
 from tools.schemas.adaptation import rename_keys
 from tools.sources.external_tool import ExternalTool
 from tools.sources.mcp.calls import McpCall, send_call
@@ -92,7 +92,7 @@ class McpTool(ExternalTool):
     @override
     def sentence(self, params: dict[str, Any], preview: Preview) -> str:
         """Describe the call by the tool's name, because the server chooses its title."""
-        return f"Use {self.name}: {canonical_json(params)}" if params else f"Use {self.name}"
+        return f"Use {format_name(self.name)}{format_params(params)}"
 
     @override
     async def execute(self, params: dict[str, Any], context: ToolContext) -> ToolResult:

@@ -14,6 +14,7 @@ from tools.contract import (
     ToolResult,
     fingerprint,
 )
+from tools.contract.sentences import quote_whole
 from tools.network import ClientResponse, NetworkLimits, get_host, read_url, request
 from tools.sources.external_tool import ExternalTool
 from tools.sources.openapi.authentication import (
@@ -156,9 +157,10 @@ class OpenAPITool(ExternalTool):
         return params
 
     def sentence(self, params: Mapping[str, Any], preview: Preview) -> str:
-        """Describe the call and the fixed query: `Delete: DELETE /v1/pets/7 at api.example.com`."""
+        """Describe the call and the fixed query: `Read: “GET /v1/pets/7” at “api.example.com”`."""
         verb = _VERBS.get(self.operation.method, "Send")
-        return f"{verb}: {self._describe_request(build_request(self.operation, params))} at {self.connection.server}"
+        request = quote_whole(self._describe_request(build_request(self.operation, params)))
+        return f"{verb}: {request} at {quote_whole(self.connection.server)}"
 
     def running_summary(self, params: Mapping[str, Any]) -> str:
         return f"{self._describe_request(build_request(self.operation, params))}…"
