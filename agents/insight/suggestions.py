@@ -18,7 +18,6 @@ from agents.employees.models import Grant
 from agents.employees.toolboxes import load_toolbox
 from agents.insight.models import EmployeeFigures, FiguresHead
 from agents.insight.narrowest_terms import CrossCheck, TermsMaker, cross_check, leave_out
-from agents.insight.value_origins import may_bring_values
 from agents.runs.models import Approval, ApprovalKind, ApprovalStatus
 from agents.standing_grants.making import list_usable
 from agents.standing_grants.models import StandingGrant
@@ -31,9 +30,9 @@ from agents.standing_grants.past_calls import (
     read_past_call,
 )
 from agents.standing_grants.proposals import ProposedGrant, read_value
-from agents.standing_grants.result_fields import is_same_source
 from agents.standing_grants.run_facts import MAX_RUNS, RunResults
 from tools.contract import Level, Tool, canonical_json
+from tools.contract.lookups import is_same_source, may_bring_values
 from tools.toolbox import Toolbox
 from tools.toolbox.conditions import Rule
 from tools.toolbox.param_values import is_number

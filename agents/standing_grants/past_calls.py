@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -31,7 +31,11 @@ _UNKNOWN_CAUSE = (Cause(CauseKind.LEVEL, "this changes data"),)
 
 @dataclass(frozen=True)
 class PastCall:
-    """A past call that needed a person's decision; see `AskingCall`."""
+    """A past call that needed a person's decision; see `AskingCall`.
+
+    Attributes:
+        known: what `find_defaults` has found, by the tool's definition.
+    """
 
     tool: str
     level: Level
@@ -41,6 +45,13 @@ class PastCall:
     causes: tuple[Cause, ...]
     provenance: Provenance | None
     facts: EarlierFacts | None = None
+    known: dict[str, frozenset[str]] = field(default_factory=dict, compare=False)
+
+    def find_defaults(self, tool: Tool) -> frozenset[str]:
+        """Find the paths at which null is the tool's default, once for all comparisons."""
+        if tool.definition_hash not in self.known:
+            self.known[tool.definition_hash] = find_default_nulls(tool, self.params)
+        return self.known[tool.definition_hash]
 
     def as_asking_call(self, terms: GrantTerms, tool: Tool) -> AskingCall:
         """Return the call for the comparison with these terms, as if the tool and its account had
@@ -56,7 +67,7 @@ class PastCall:
             causes=self.causes,
             provenance=self.provenance,
             naming=ParamNaming.of(tool),
-            defaults=find_default_nulls(tool, self.params),
+            defaults=self.find_defaults(tool),
             facts=self.facts,
         )
 
@@ -191,7 +202,7 @@ def count_covered(
     """
     cards = {
         tool: [
-            (pk, status, CallColumns(*columns))
+            (pk, status, CallColumns(*columns).as_past_call(results))
             for pk, status, *columns in _select_past(organization_id, tool).values_list(
                 "pk", "status", *CallColumns._fields
             )[:MAX_PAST]
@@ -202,12 +213,12 @@ def count_covered(
 
 
 def _count(
-    matcher: GrantMatcher, cards: Sequence[tuple[int, str, CallColumns]], results: RunResults
+    matcher: GrantMatcher, cards: Sequence[tuple[int, str, PastCall]], results: RunResults
 ) -> PastFigure:
-    mine = [card for card in cards if card[2].run__employee_id == matcher.terms.employee_id]
+    mine = [card for card in cards if card[2].employee_id == matcher.terms.employee_id]
     matcher.load_facts(sorted({call.run_id for _, _, call in mine}), results)
     covered = [
-        (pk, status) for pk, status, call in mine if matcher.covers(call.as_past_call(results))
+        (pk, status) for pk, status, call in mine if matcher.covers(call)
     ]
     denied = tuple(pk for pk, status in covered if status == ApprovalStatus.DENIED)
     return PastFigure(len(cards), denied, len(covered) - len(denied))
