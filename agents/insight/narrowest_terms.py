@@ -239,7 +239,8 @@ def _is_plain_text(value: Any) -> bool:
 
 
 def _is_from_outside(call: PastCall, path: str) -> bool:
-    return call.provenance is None or call.provenance.find_outside(path) is not None
+    known = call.provenance
+    return known is None or known.find_outside(path, counts_fields=False) is not None
 
 
 class CrossCheck(NamedTuple):

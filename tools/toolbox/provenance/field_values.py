@@ -9,6 +9,7 @@ from typing import Any
 
 from tools.contract.name_words import NamedThing
 from tools.contract.value_shapes import TIME, read_shape
+from tools.toolbox.param_values import is_number
 from tools.toolbox.provenance.folding import split_words
 from tools.toolbox.provenance.matching import SeenText
 from tools.toolbox.provenance.parts import (
@@ -89,7 +90,8 @@ def mark_fields(found: Provenance, fields: FieldValues) -> Provenance:
 
 
 def _may_name(text: str) -> bool:
-    return read_shape(text) in _SHAPES
+    """Return True for an id, a number or a word; a plus makes a number a phone number."""
+    return read_shape(text) in _SHAPES and not text.lstrip().startswith("+")
 
 
 def _list_keys(data: Any) -> Iterator[tuple[_Key, str]]:
@@ -101,14 +103,16 @@ def _list_keys(data: Any) -> Iterator[tuple[_Key, str]]:
             waiting += node.values()
         elif isinstance(node, list):
             waiting += node
-        elif isinstance(node, str | int | float) and not isinstance(node, bool):
-            yield from ((key, str(node)) for key in _make_keys(str(node)))
-            if isinstance(node, str) and TIME.fullmatch(node) and node[:_YEAR_DIGITS].isdecimal():
-                yield from ((key, node) for key in _make_keys(node[:_YEAR_DIGITS]))
+        elif is_number(node):
+            yield Decimal(repr(node)), str(node)
+        elif isinstance(node, str):
+            yield b" ".join(split_words(node)), node
+            if TIME.fullmatch(node) and node[:_YEAR_DIGITS].isdecimal():
+                yield node[:_YEAR_DIGITS].encode(), node
 
 
-def _make_keys(text: str) -> Iterator[_Key]:
-    """Yield the keys under which equal values meet: their words and, for a number, the number."""
-    if words := split_words(text):
+def _make_keys(word: str) -> Iterator[_Key]:
+    """Yield the keys of the fields with this word: its folded form and, for numbers, the number."""
+    if words := split_words(word):
         yield b" ".join(words)
-    yield from read_numbers(text)
+    yield from read_numbers(word)
