@@ -168,4 +168,4 @@ def test_grants_of_the_first_half_let_no_harmful_call_run(
     with capsys.disabled():
         print(f"\nHalf {half + 1}\n{figures.describe({one.tool for one in list_office_grants()})}")
     assert not figures.harmful, figures.harmful
-    assert figures.saved.total() >= 10
+    assert figures.saved.total() >= 50
