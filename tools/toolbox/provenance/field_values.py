@@ -44,7 +44,7 @@ class FieldValues:
     def has(self, word: str) -> bool:
         """Return True if a result of the source has the word as the whole value of a field, or as
         the year of its date."""
-        return _may_name(word) and self._stands_in(word, self._outside)
+        return self._stands_in(word, self._outside) and _may_name(word)
 
     def has_number(self, word: str) -> bool:
         """Return True if a result of the source, or on own data, has these digits as the whole

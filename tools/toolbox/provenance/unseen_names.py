@@ -2,7 +2,7 @@
 organization's own data has, and that are no field of a result."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -29,8 +29,8 @@ _ORDINARY = re.compile(
 )
 """What sentences contain besides words: 2nd, €20, 24/12/2026, and/or, e.g."""
 _DIGITS = re.compile(r"\d{1,3}")
-"""A text of few digits: an id, since quantities are numbers. It counts as seen only as a word that
-a person typed or as the whole value of a field."""
+"""A text of nothing but few digits is an id, since quantities are numbers. It counts as seen only
+as a word that a person typed or as the whole value of a field."""
 _SPAN = re.compile(r"(\d{1,2}:\d\d|\d{1,4})[-\u2013](\d{1,2}:\d\d|\d{1,4})")
 _BETWEEN_WORDS = re.compile(r"[\s,;|<>()\[\]{}\"\u2018-\u201f'`]+")
 _AROUND_WORDS = ".:!?*"
@@ -51,24 +51,28 @@ def find_unseen_names(
         param = ".".join(names)
         if param in found or value in offered:
             continue
-        if isinstance(value, str) and _DIGITS.fullmatch(value.strip()):
-            if not (index.typed.find(_build_part(value)) or fields.has_number(value)):
-                found.add(param)
-            continue
-        words = _list_names(str(value))
-        for number, word in enumerate(words):
-            if number >= MAX_PARTS or not (_is_seen(index, word) or fields.has(word)):
-                found.add(param)
-                break
+        text = read_plainly(str(value), fold_figures).strip()
+        words = _split_words(text)
+        if isinstance(value, str) and all(map(_DIGITS.fullmatch, words)):
+            unseen = (not _is_number_seen(index, fields, word) for word in set(words))
+        else:
+            unseen = (
+                number >= MAX_PARTS or not (_is_seen(index, word) or fields.has(word))
+                for number, word in enumerate(_list_names(text, words))
+            )
+        if any(unseen):
+            found.add(param)
     return tuple(sorted(found))
 
 
-def _list_names(value: str) -> Iterator[str]:
-    """Yield the words of a value that have the shape of a name."""
-    text = read_plainly(value, fold_figures).strip()
+def _split_words(text: str) -> list[str]:
+    return [word for each in _BETWEEN_WORDS.split(text) if (word := each.strip(_AROUND_WORDS))]
+
+
+def _list_names(text: str, words: Sequence[str]) -> Iterator[str]:
+    """Yield the words of a text that have the shape of a name."""
     if TIME.fullmatch(text):
         return
-    words = [word for each in _BETWEEN_WORDS.split(text) if (word := each.strip(_AROUND_WORDS))]
     is_alone = len(words) == 1
     for word in dict.fromkeys(words if is_alone else _split_spans(words)):
         is_joined = is_alone and _JOINED.fullmatch(word) is not None
@@ -87,6 +91,10 @@ def _split_spans(words: Iterable[str]) -> Iterator[str]:
 def _build_part(word: str) -> Part:
     words = tuple(split_words(word))
     return Part(word, (*([Needle(words)] if words else ()), *build_code_needle(word)))
+
+
+def _is_number_seen(index: SourceIndex, fields: FieldValues, digits: str) -> bool:
+    return index.typed.find(_build_part(digits)) is not None or fields.has_number(digits)
 
 
 def _is_seen(index: SourceIndex, word: str) -> bool:
