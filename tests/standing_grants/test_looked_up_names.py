@@ -112,7 +112,7 @@ class TestAShortId:
     """A text of few digits is an id, which counts as seen only as a whole."""
 
     def test_that_was_seen_nowhere_needs_approval(self, shop: Shop) -> None:
-        for digits in ("7", "17", "907", " 17 ", "17.", "(17)", "17, 18", "１７"):
+        for digits in ("7", "17", "907", " 17 ", "17.", "(17)", "17, 18", "\uff11\uff17"):
             assert not is_approved(shop.work(cancel(digits))), digits
 
     def test_that_was_typed_or_looked_up_needs_none(self, shop: Shop) -> None:
