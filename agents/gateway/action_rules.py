@@ -1,6 +1,7 @@
 """The organization's rules about an action of agents. A rule holds for every spelling of the
 action's name, so that an agent cannot avoid it by another spelling."""
 
+from collections.abc import Mapping
 from typing import NamedTuple, Self
 
 from agents.employees.models import ToolRule
@@ -34,6 +35,12 @@ class ActionRules(NamedTuple):
         levels = {name: Level(rule.level) for name, rule in same if rule.level}
         return cls(
             next((rule for _, rule in same if rule.stopped_at is not None), None),
-            max(levels.values(), key=lambda level: level.rank, default=None),
+            find_highest(levels, action),
             action in levels,
         )
+
+
+def find_highest(levels: Mapping[str, Level], action: str) -> Level | None:
+    """Find the highest level of all spellings of the action's name; None if there is none."""
+    same = (level for name, level in levels.items() if is_same_name(name, action))
+    return max(same, key=lambda level: level.rank, default=None)

@@ -8,6 +8,7 @@ from django.db import transaction
 from agents.accounts import audit
 from agents.accounts.models import Membership, Role
 from agents.employees.models import ToolRule
+from agents.gateway.action_rules import find_highest
 from agents.gateway.asks import check_action
 from agents.gateway.models import Ask
 from agents.platform.refusals import Forbidden, Invalid
@@ -19,7 +20,11 @@ MAX_LISTED = 200
 
 @dataclass(frozen=True)
 class ActionLevel:
-    """An action with its level; `is_set` is False if the level is only the default."""
+    """An action with the level in force for it.
+
+    Attributes:
+        is_set: False if the level is only the default, because none is set for this spelling.
+    """
 
     action: str
     level: Level
@@ -27,7 +32,10 @@ class ActionLevel:
 
 
 def list_levels(organization_id: int) -> list[ActionLevel]:
-    """List the actions that have a level or that agents asked about, sorted by name."""
+    """List the actions that have a level or that agents asked about, sorted by name.
+
+    The highest level of all spellings of a name is in force for each spelling that has a level.
+    """
     rules = ToolRule.objects.filter(
         organization_id=organization_id, tool__startswith=PREFIX
     ).exclude(level="")
@@ -41,7 +49,10 @@ def list_levels(organization_id: int) -> list[ActionLevel]:
         .values_list("action", flat=True)
     )
     names = sorted({*given, *asked.distinct()[:MAX_LISTED]})
-    return [ActionLevel(name, given.get(name, Level.DESTRUCTIVE), name in given) for name in names]
+    levels = {name: find_highest(given, name) for name in given}
+    return [
+        ActionLevel(name, levels.get(name) or Level.DESTRUCTIVE, name in given) for name in names
+    ]
 
 
 def set_level(member: Membership, action: str, level: str) -> None:

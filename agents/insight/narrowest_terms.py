@@ -21,7 +21,6 @@ from agents.insight.value_origins import (
 from agents.platform.refusals import Invalid
 from agents.standing_grants.models import MAX_DAYS
 from agents.standing_grants.past_calls import GrantMatcher, PastCall
-from agents.standing_grants.preapprovals import find_default_nulls
 from agents.standing_grants.proposals import (
     ProposedGrant,
     check_terms,
@@ -129,8 +128,7 @@ class TermsMaker:
 
     def list_paths(self, call: PastCall) -> frozenset[str]:
         """List the paths of the call's values that say something."""
-        defaults = find_default_nulls(self.tool, call.params)
-        return list_value_paths(call.params, defaults) or frozenset()
+        return list_value_paths(call.params, call.find_defaults(self.tool)) or frozenset()
 
 
 def _read_values(
@@ -241,7 +239,8 @@ def _is_plain_text(value: Any) -> bool:
 
 
 def _is_from_outside(call: PastCall, path: str) -> bool:
-    return call.provenance is None or call.provenance.find_outside(path) is not None
+    known = call.provenance
+    return known is None or known.find_outside(path, counts_fields=False) is not None
 
 
 class CrossCheck(NamedTuple):

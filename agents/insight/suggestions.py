@@ -18,15 +18,21 @@ from agents.employees.models import Grant
 from agents.employees.toolboxes import load_toolbox
 from agents.insight.models import EmployeeFigures, FiguresHead
 from agents.insight.narrowest_terms import CrossCheck, TermsMaker, cross_check, leave_out
-from agents.insight.value_origins import may_bring_values
 from agents.runs.models import Approval, ApprovalKind, ApprovalStatus
 from agents.standing_grants.making import list_usable
 from agents.standing_grants.models import StandingGrant
-from agents.standing_grants.past_calls import CallColumns, GrantMatcher, PastCall, read_past_call
+from agents.standing_grants.past_calls import (
+    CallColumns,
+    GrantMatcher,
+    PastCall,
+    PastFigure,
+    count_covered,
+    read_past_call,
+)
 from agents.standing_grants.proposals import ProposedGrant, read_value
-from agents.standing_grants.result_fields import is_same_source
 from agents.standing_grants.run_facts import MAX_RUNS, RunResults
 from tools.contract import Level, Tool, canonical_json
+from tools.contract.lookups import is_same_source, may_bring_values
 from tools.toolbox import Toolbox
 from tools.toolbox.conditions import Rule
 from tools.toolbox.param_values import is_number
@@ -62,6 +68,8 @@ class Suggestion:
         cards: the ids of the approved cards, newest first.
         check: the approvals that terms made from the others would have approved.
         denied: the figures outside the proposal's ranges that people denied.
+        past: what the proposal would have approved among the newest cards of its tool; None if it
+            was not counted.
     """
 
     proposal: ProposedGrant
@@ -69,6 +77,7 @@ class Suggestion:
     cards: tuple[int, ...]
     check: CrossCheck
     denied: tuple[DeniedFigure, ...] = ()
+    past: PastFigure | None = None
 
     @cached_property
     def matcher(self) -> GrantMatcher:
@@ -111,10 +120,13 @@ def find_suggestions(member: Membership, employee_id: int | None = None) -> list
     groups: dict[tuple[int, str], list[_Approved]] = defaultdict(list)
     for card in _load_approved(organization_id, employee_id=employee_id):
         groups[card.call.run__employee_id, card.shape].append(card)
-    found = _Search(organization_id).build_all(groups.values())
+    search = _Search(organization_id)
+    found = search.build_all(groups.values())
     existing = list(list_usable(organization_id)) if found else []
     kept = [each for each in found if not _is_covered(each, existing)]
-    return sorted(kept, key=lambda each: -len(each.cards))
+    kept.sort(key=lambda each: -len(each.cards))
+    figures = count_covered(organization_id, [each.matcher for each in kept], search.results)
+    return [replace(each, past=figure) for each, figure in zip(kept, figures, strict=True)]
 
 
 def suggest_for_card(card: Approval) -> Suggestion | None:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from agents.standing_grants.proposals import read_value
 from agents.standing_grants.run_facts import PastFacts
-from tools.contract import Level, Tool, canonical_json
+from tools.contract import Tool, canonical_json
 from tools.schemas.result_paths import list_value_places
 from tools.toolbox.conditions import Condition, Rule
 from tools.toolbox.grant_conditions import (
@@ -130,15 +130,6 @@ def find_exact(path: str, values: Sequence[Any]) -> Condition | None:
 def list_different(values: Iterable[Any]) -> list[Any]:
     """List each of the values once."""
     return list({canonical_json(value): value for value in values}.values())
-
-
-def may_bring_values(tool: Tool) -> bool:
-    """Return True for a read whose results a suggestion may use.
-
-    The fields of pages and files hold whatever strangers put there.
-    """
-    is_open = tool.open_world or (tool.returns_outside_text and not tool.is_from_outside)
-    return tool.level is Level.READ and not tool.is_system and not is_open
 
 
 class ParamValues:

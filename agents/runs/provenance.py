@@ -12,7 +12,7 @@ import json
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from typing import Any, NamedTuple
 
 from django.db.models import QuerySet, TextField
@@ -22,13 +22,15 @@ from agents.accounts.models import AuditEntry
 from agents.employees.toolboxes import load_network_access
 from agents.runs.models import Message, Origin, OutsideValue, Run, ToolCall
 from agents.runs.origins import ORIGINS
+from agents.runs.result_texts import METADATA, has_content, read_result
 from tools.contract import Tool, ToolError, name_tool
+from tools.contract.lookups import has_own_fields, is_same_source
 from tools.contract.param_naming import ParamNaming
-from tools.contract.value_shapes import TIME
 from tools.schedules.models import Schedule
 from tools.toolbox import Toolbox
 from tools.toolbox.facts import find_hosts
 from tools.toolbox.provenance import (
+    FieldValues,
     OwnData,
     Provenance,
     SeenIn,
@@ -38,9 +40,9 @@ from tools.toolbox.provenance import (
     find_own_data,
     find_unseen_names,
     has_unseen_text,
-    list_leaves,
     list_offered,
     make_key,
+    mark_fields,
     trace,
 )
 
@@ -54,10 +56,6 @@ _WITHOUT_OWN_VALUES = frozenset({ASK, "employee.delegate", "results.read"})
 """Tools whose results need no search, because they repeat typed text, a colleague's results or an
 earlier result."""
 _ROWS_AT_ONCE = 500
-_METADATA = '"metadata"'
-"""The last key of a stored result: the model does not see what follows it."""
-_NO_METADATA = f"{_METADATA}: {{}}}}"
-"""Completes the part of a stored result that the model has seen."""
 
 
 class _CallTexts(NamedTuple):
@@ -88,10 +86,31 @@ class RunValues:
         """Find the origin of each value in the params of a call."""
         naming = ParamNaming.of(tool)
         offered = list_offered(tool.schema)
-        unseen = find_unseen_names(self._index, params, offered)
-        found = replace(trace(self._index, params, offered, naming), unseen_names=unseen)
+        fields = self._get_fields(tool)
+        found = mark_fields(trace(self._index, params, offered, naming), fields)
+        unseen = find_unseen_names(self._index, params, offered, fields)
+        found = replace(found, unseen_names=unseen)
         keys = found.list_own_keys()
         return found.mark_stored(self._load_stored(keys)) if keys else found
+
+    @cached_property
+    def _fields(self) -> dict[tuple[str, str], FieldValues]:
+        return {}
+
+    def _get_fields(self, tool: Tool) -> FieldValues:
+        """Return the fields of results of the tool's source, read once for all its tools."""
+        made = FieldValues(self._index.sources, partial(self._read_data, tool))
+        return self._fields.setdefault((tool.source, tool.category), made)
+
+    def _read_data(self, tool: Tool, source: SeenText) -> Any:
+        """Return the data of a result on own data, or of this tool's connected source; None for all
+        other texts."""
+        read = self.toolbox.get_called_tool(source.tool, source.version)
+        is_own = source.origin is SeenIn.OWN
+        if read is None or not (is_own or (has_own_fields(read) and is_same_source(read, tool))):
+            return None
+        result = read_result(source)
+        return result.get("data") if result is not None and result["success"] else None
 
     def find_own_data(self, tool: Tool, params: Mapping[str, Any]) -> OwnData:
         """Find the values from the organization's own data that a call would send outside."""
@@ -131,7 +150,7 @@ class RunValues:
                 or has_same_recipients(source)
             )
             (known if is_known else private).append(source)
-        return any(map(_has_content, private)) and has_unseen_text(
+        return any(map(has_content, private)) and has_unseen_text(
             params, _find_call_hosts(tool, params), known, private
         )
 
@@ -301,32 +320,6 @@ def _find_call_hosts(tool: Tool, params: Mapping[str, Any]) -> frozenset[str]:
         return frozenset()
 
 
-def _has_content(source: SeenText) -> bool:
-    """Return False for the result of a call that failed, or that returned only the call's own
-    params, times, small numbers and other values that say nothing."""
-    if not source.request:
-        return True
-    try:
-        result = json.loads(
-            source.text if source.text.endswith("}") else source.text + _NO_METADATA
-        )
-    except ValueError:
-        return True
-    if not isinstance(result, dict) or "success" not in result:
-        return True
-    shown = {name: result.get(name) for name in ("data", "markdown")}
-    naming = ParamNaming({}, frozenset(shown), is_known=True)
-    leaves = list_leaves(shown, frozenset(), naming).leaves if result["success"] else ()
-    parts = (
-        part
-        for leaf in leaves
-        if leaf.whole is None or not TIME.fullmatch(leaf.whole.text)
-        for part in (leaf.whole, *leaf.parts)
-        if part is not None
-    )
-    return any(source.requested.find(part) is None for part in parts)
-
-
 def _load_first_run(run: Run) -> Run:
     """Return the run with which the task began: this run, or the first of the runs that delegated
     it."""
@@ -467,7 +460,7 @@ def read_answer(params: Any, result: Any) -> Iterator[str]:
 
 def _read_shown(call: _CallTexts) -> str:
     """Return the part of the stored result that the model has seen, as JSON."""
-    return call.result_text.rpartition(_METADATA)[0] or call.result_text
+    return call.result_text.rpartition(METADATA)[0] or call.result_text
 
 
 def _list_file_texts(call: _CallTexts) -> list[tuple[str, str]]:

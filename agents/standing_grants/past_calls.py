@@ -1,14 +1,14 @@
-"""Find the past cards that a proposal of a standing grant would have approved."""
+"""Find the past cards that proposals of standing grants would have approved."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from django.db.models import Q
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from agents.runs.models import Approval, ApprovalKind, ApprovalStatus
@@ -31,7 +31,11 @@ _UNKNOWN_CAUSE = (Cause(CauseKind.LEVEL, "this changes data"),)
 
 @dataclass(frozen=True)
 class PastCall:
-    """A past call that needed a person's decision; see `AskingCall`."""
+    """A past call that needed a person's decision; see `AskingCall`.
+
+    Attributes:
+        known: what `find_defaults` has found, by the tool's definition.
+    """
 
     tool: str
     level: Level
@@ -41,6 +45,13 @@ class PastCall:
     causes: tuple[Cause, ...]
     provenance: Provenance | None
     facts: EarlierFacts | None = None
+    known: dict[str, frozenset[str]] = field(default_factory=dict, compare=False)
+
+    def find_defaults(self, tool: Tool) -> frozenset[str]:
+        """Find the paths at which null is the tool's default, once for all comparisons."""
+        if tool.definition_hash not in self.known:
+            self.known[tool.definition_hash] = find_default_nulls(tool, self.params)
+        return self.known[tool.definition_hash]
 
     def as_asking_call(self, terms: GrantTerms, tool: Tool) -> AskingCall:
         """Return the call for the comparison with these terms, as if the tool and its account had
@@ -56,7 +67,7 @@ class PastCall:
             causes=self.causes,
             provenance=self.provenance,
             naming=ParamNaming.of(tool),
-            defaults=find_default_nulls(tool, self.params),
+            defaults=self.find_defaults(tool),
             facts=self.facts,
         )
 
@@ -124,6 +135,11 @@ class GrantMatcher:
         """True if the terms can match a call in one run but not the same call in another."""
         return depends_on_run(self.terms.conditions)
 
+    def load_facts(self, run_ids: Collection[int], results: RunResults) -> None:
+        """Load what the terms need to know about these runs."""
+        if self.depends_on_run:
+            results.load_facts(run_ids, self.tools)
+
     def covers(self, call: PastCall) -> bool:
         """Return True if the proposal would have approved the call."""
         return find_mismatch(call.as_asking_call(self.terms, self.tool), self.terms) is None
@@ -155,27 +171,74 @@ def find_covered_cards(organization_id: int, proposal: ProposedGrant, tool: Tool
     """
     matcher = GrantMatcher.of(proposal, tool)
     cards = load_past_cards(organization_id, tool.name, proposal.run_id)
-    results, runs = RunResults(), sorted({card.run_id for card in cards})
-    results.load(runs, matcher.tools)
+    results = RunResults()
+    matcher.load_facts(sorted({card.run_id for card in cards}), results)
     covered = tuple(card for card in cards if matcher.covers(read_past_call(card, results)))
     return CoveredCards(len(cards), covered)
+
+
+class PastFigure(NamedTuple):
+    """What a proposal would have approved among past cards of its tool.
+
+    Attributes:
+        compared: the number of compared cards.
+        denied: the ids of the cards that it would have approved and a person denied, newest first.
+        others: the number of other cards that it would have approved.
+    """
+
+    compared: int
+    denied: tuple[int, ...]
+    others: int
+
+
+def count_covered(
+    organization_id: int, matchers: Sequence[GrantMatcher], results: RunResults
+) -> list[PastFigure]:
+    """Count what each proposal would have approved, as `find_covered_cards` does. The cards of a
+    tool are loaded once for all its proposals.
+
+    Args:
+        matchers: proposals for one employee each.
+    """
+    cards = {
+        tool: [
+            (pk, status, CallColumns(*columns).as_past_call(results))
+            for pk, status, *columns in _select_past(organization_id, tool).values_list(
+                "pk", "status", *CallColumns._fields
+            )[:MAX_PAST]
+        ]
+        for tool in {matcher.terms.tool for matcher in matchers}
+    }
+    return [_count(matcher, cards[matcher.terms.tool], results) for matcher in matchers]
+
+
+def _count(
+    matcher: GrantMatcher, cards: Sequence[tuple[int, str, PastCall]], results: RunResults
+) -> PastFigure:
+    mine = [card for card in cards if card[2].employee_id == matcher.terms.employee_id]
+    matcher.load_facts(sorted({call.run_id for _, _, call in mine}), results)
+    covered = [(pk, status) for pk, status, call in mine if matcher.covers(call)]
+    denied = tuple(pk for pk, status in covered if status == ApprovalStatus.DENIED)
+    return PastFigure(len(cards), denied, len(covered) - len(denied))
 
 
 def load_past_cards(organization_id: int, tool: str, run_id: int | None = None) -> list[Approval]:
     """Load the newest cards of the tool, at most 500 from the last 90 days, without
     replaced cards."""
-    here = Q() if run_id is None else Q(run_id=run_id)
+    rows = _select_past(organization_id, tool)
+    here = rows if run_id is None else rows.filter(run_id=run_id)
+    related = here.select_related("tool_call", "run__employee", "decided_by")
+    return list(related.defer("preview", "tool_call__result")[:MAX_PAST])
+
+
+def _select_past(organization_id: int, tool: str) -> QuerySet[Approval]:
     rows = Approval.objects.filter(
-        here,
         organization_id=organization_id,
         kind=ApprovalKind.APPROVAL,
         tool_call__tool=tool,
         requested_at__gte=timezone.now() - MAX_AGE,
-    ).exclude(status=ApprovalStatus.SUPERSEDED)
-    related = rows.select_related("tool_call", "run__employee", "decided_by").defer(
-        "preview", "tool_call__result"
     )
-    return list(related.order_by("-pk")[:MAX_PAST])
+    return rows.exclude(status=ApprovalStatus.SUPERSEDED).order_by("-pk")
 
 
 def read_past_call(card: Approval, results: RunResults) -> PastCall:

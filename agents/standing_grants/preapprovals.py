@@ -241,10 +241,8 @@ def find_warnings(asking: AskingCard) -> tuple[str, ...]:
     organization, readings = asking.run.organization, {waiting.pk: read_card(card)}
     facts = load_facts(organization, [waiting], readings, checks_contacts=False)
     found = find_individual_reasons(organization, [waiting], readings, facts)
-    warnings = found.get(waiting.pk, ())
-    if not readings[waiting.pk].folding.folds_long:
-        # The height of a card matters to people who read it, not to the conditions of a grant.
-        warnings = tuple(each for each in warnings if each != MARK_LABELS[FOLDED])
+    # The length of a card matters to people who read it, not to the conditions of a grant.
+    warnings = tuple(each for each in found.get(waiting.pk, ()) if each != MARK_LABELS[FOLDED])
     if OF_VALUES.isdisjoint(warnings) or card.standing_grant_id is None:
         return warnings
     rows = StandingGrant.objects.filter(

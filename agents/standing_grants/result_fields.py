@@ -12,6 +12,7 @@ from dataclasses import replace
 from agents.platform.refusals import Invalid
 from agents.runs.models import CallStatus, ToolCall
 from tools.contract import Tool
+from tools.contract.lookups import is_same_source
 from tools.contract.outside_text import quote_text
 from tools.schemas.param_paths import find_closed_object
 from tools.schemas.result_paths import list_schema_paths, list_value_paths
@@ -45,13 +46,6 @@ def list_fields(organization_id: int, tool: Tool) -> list[str]:
         if isinstance(result, dict):
             found.update(dict.fromkeys(list_value_paths(result.get("data"))))
     return list(found)
-
-
-def is_same_source(tool: Tool, other: Tool) -> bool:
-    """Return True if both tools belong to the same connection or plugin, or both are built in."""
-    return tool.source == other.source and (
-        not tool.is_from_outside or tool.category == other.category
-    )
 
 
 def check_sources(

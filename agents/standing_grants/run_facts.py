@@ -9,7 +9,7 @@ if a person wrote the result or changed the call's params, or if it belongs to a
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -81,19 +81,29 @@ class RunResults:
         self._writes: dict[int, list[RecordedWrite]] = {}
         self._told: dict[int, _Told] = {}
 
-    def load(self, run_ids: Collection[int], tools: Iterable[str]) -> None:
+    def load(self, run_ids: Collection[int], tools: Collection[str]) -> None:
         """Load the results of these tools in these runs, in one query for each tool."""
         for tool in tools:
             missing = [
                 pk for pk in run_ids if (pk, tool) not in self._loaded and pk not in self._whole
             ]
-            found = _load_results(missing, tool)
+            found = _load_results(missing, tool) if missing else {}
             for pk in missing:
                 self._loaded[pk, tool] = found.get((pk, tool), [])
-        while len(self._loaded) > max(MAX_RUNS, len(run_ids) * 2):
+        while len(self._loaded) > max(MAX_RUNS, len(run_ids) * (len(tools) + 1)):
             oldest = next(iter(self._loaded))
             self._whole.pop(oldest[0], None)
             del self._loaded[oldest]
+
+    def load_facts(self, run_ids: Collection[int], tools: Collection[str]) -> None:
+        """Load everything by which calls of these runs are compared with conditions on these tools'
+        results; the number of queries does not depend on the number of runs."""
+        unread = [pk for pk in run_ids if pk not in self._writes]
+        self._writes.update(_load_writes(unread) if unread else {})
+        unread = [pk for pk in run_ids if pk not in self._told]
+        self._told.update(_load_told(unread) if unread else {})
+        has_replies = any(self._told[pk].typed_replies for pk in run_ids)
+        self.load(run_ids, {*tools, ASK} if has_replies else tools)
 
     def load_all(self, run_ids: Collection[int]) -> None:
         """Load everything that these runs had seen; the number of queries does not depend on the
@@ -110,7 +120,7 @@ class RunResults:
 
     def list_rows(self, run_id: int, tool: str) -> list[_ResultRow]:
         """List the results of the tool in the run, newest first."""
-        if (run_id, tool) not in self._loaded:
+        if (run_id, tool) not in self._loaded and run_id not in self._whole:
             self.load([run_id], [tool])
         return self._loaded.get((run_id, tool), [])
 

@@ -34,6 +34,26 @@ def test_actions_with_a_level_and_requested_actions_are_listed(
     ]
 
 
+def test_the_list_shows_the_level_that_an_ask_gets(workshop: Workshop, key: AgentKey) -> None:
+    for action, level in [
+        ("deploy.staging", Level.READ),
+        ("Deploy.Staging", Level.WRITE),
+        ("deploy.tests", Level.READ),
+    ]:
+        workshop.raise_for_all(f"ask/{action}", level)
+    ask(key, action="DEPLOY.staging", level="read")
+    listed = {each.action: each.level for each in list_levels(workshop.organization.pk)}
+    assert listed == {
+        "deploy.staging": Level.WRITE,
+        "Deploy.Staging": Level.WRITE,
+        "DEPLOY.staging": Level.DESTRUCTIVE,
+        "deploy.tests": Level.READ,
+    }
+    for action, level in listed.items():
+        asked = ask(key, action=action, level="read", params={"again": action})
+        assert workshop.card(asked.run).level == level
+
+
 def test_a_change_is_audited_with_the_previous_level(workshop: Workshop) -> None:
     build_workshop("globex").raise_for_all(f"ask/{ACTION}", Level.READ)
     workshop.raise_for_all("ask/deploy.staging", Level.READ)

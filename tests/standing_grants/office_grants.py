@@ -41,15 +41,20 @@ def list_office_grants() -> Iterator[OfficeGrant]:
 
 
 def _list_webshop() -> Iterator[OfficeGrant]:
-    ticket, cc = typed("ticketId"), equals("cc", [])
-    closes = one_of("close", *YES_OR_NO)
-    yield OfficeGrant("webshop.replyToTicket", (ticket, cc, closes), ("text",))
+    cc, closes = equals("cc", []), one_of("close", *YES_OR_NO)
+    searched = (typed("search"), one_of("status", "open", "pending", None))
+    found = comes_from("ticketId", "webshop.listTickets", "tickets.ticketId", *searched, only=True)
     ours = each("cc", Condition("cc", Rule.HOST, "nordvind-outdoor.example"))
-    yield OfficeGrant("webshop.replyToTicket", (ticket, ours, closes), ("text",))
-    of_ticket = comes_from("orderNumber", "webshop.getTicket", "orderNumber", typed("ticketId"))
+    for ticket in (typed("ticketId"), found):
+        yield OfficeGrant("webshop.replyToTicket", (ticket, cc, closes), ("text",))
+        yield OfficeGrant("webshop.replyToTicket", (ticket, ours, closes), ("text",))
+    of_tickets = [
+        comes_from("orderNumber", "webshop.getTicket", "orderNumber", ticket)
+        for ticket in (typed("ticketId"), found)
+    ]
 
     def of_order(param: str, path: str) -> Condition:
-        looked_up = (typed("orderNumber"), of_ticket)
+        looked_up = (typed("orderNumber"), *of_tickets)
         return either(*(comes_from(param, "webshop.getOrder", path, where) for where in looked_up))
 
     days = (one_of("window", "08-12", "12-16", "16-20"), of_order("shipmentId", "shipmentIds"))
@@ -74,9 +79,13 @@ def _list_airline() -> Iterator[OfficeGrant]:
     closed = (case, one_of("status", "resolved", "closed"), codes, equals("assignee", None))
     yield OfficeGrant("airline.updateCase", closed, ("internalNote",))
     of_case = comes_from("recordLocator", "airline.getCase", "recordLocator", case)
+    customer = (typed("frequentFlyerNumber", None), typed("email", None), typed("lastName", None))
+    of_customer = comes_from(
+        "recordLocator", "airline.findCustomer", "customers.reservations", *customer, only=True
+    )
 
     def of_booking(param: str, path: str) -> Condition:
-        looked_up = (typed("recordLocator"), of_case)
+        looked_up = (typed("recordLocator"), of_case, of_customer)
         return either(
             *(comes_from(param, "airline.getReservation", path, where) for where in looked_up)
         )
@@ -88,7 +97,6 @@ def _list_airline() -> Iterator[OfficeGrant]:
         one_of("code", "PETC", "UMNR", "WCHC", "WCHR", "WCHS", "VGML"),
     )
     yield OfficeGrant("airline.addSpecialService", services, ("text",))
-    customer = (typed("frequentFlyerNumber", None), typed("email", None), typed("lastName", None))
     voucher = (
         of_booking("customerId", "customerId"),
         of_booking("deliverTo", "contact.email"),
@@ -181,13 +189,29 @@ def _list_accounts_payable() -> Iterator[OfficeGrant]:
 
 
 def _list_others() -> Iterator[OfficeGrant]:
-    note = (typed("candidateId"), one_of("visibleTo", "recruiters", "hiring_team"))
-    yield OfficeGrant("recruiting.addNote", note, ("text",))
-    stage = (typed("candidateId"), typed("jobId"), equals("stage", "screening"))
-    yield OfficeGrant("recruiting.moveCandidate", stage, ("reason",))
+    stages = one_of("stage", "applied", "screening", "interview", "final", None)
+    found = comes_from(
+        "candidateId", "recruiting.listCandidates", "candidates.candidateId", typed("jobId"),
+        stages, only=True,
+    )  # fmt: skip
+    for candidate in (typed("candidateId"), found):
+        note = (candidate, one_of("visibleTo", "recruiters", "hiring_team"))
+        yield OfficeGrant("recruiting.addNote", note, ("text",))
+        stage = (candidate, typed("jobId"), equals("stage", "screening"))
+        yield OfficeGrant("recruiting.moveCandidate", stage, ("reason",))
     tenant = comes_from(
         "to", "property_management.searchTenancies", "tenancies.tenants.email", typed("query"),
         one_of("includeEnded", *YES_OR_NULL), only=True,
     )  # fmt: skip
-    mail = (each("to", tenant), equals("cc", []))
-    yield OfficeGrant("property_management.sendMessage", mail, ("subject", "body"))
+    repair = (typed("repairId"), typed("unitId", None), equals("status", None))
+    found = comes_from(
+        "contractorId", "property_management.listRepairs", "repairs.contractorId", *repair,
+        only=True,
+    )  # fmt: skip
+    contractor = comes_from(
+        "to", "property_management.getContractors", "contractors.email", found,
+        equals("trade", None), only=True,
+    )  # fmt: skip
+    for receiver in (tenant, contractor):
+        mail = (each("to", receiver), equals("cc", []))
+        yield OfficeGrant("property_management.sendMessage", mail, ("subject", "body"))

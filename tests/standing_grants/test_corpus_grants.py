@@ -29,12 +29,14 @@ class Figures:
 
     Attributes:
         saved: those that a grant approved.
-        harmful: the harmful ones among them, as text.
+        for_people: the harmful ones that a person was asked about.
+        harmful: the harmful ones that a grant approved, as text.
         reasons: the reasons why a person decided the others.
     """
 
     asked: Counter[str] = field(default_factory=Counter)
     saved: Counter[str] = field(default_factory=Counter)
+    for_people: Counter[str] = field(default_factory=Counter)
     harmful: list[str] = field(default_factory=list)
     reasons: Counter[str] = field(default_factory=Counter)
 
@@ -42,8 +44,10 @@ class Figures:
         """Describe the share of cards that grants saved, for tools with a grant and for all."""
         lines = [f"{tool}: {self.saved[tool]} of {self.asked[tool]}" for tool in sorted(tools)]
         of_tools = sum(self.asked[tool] for tool in tools)
+        rightly = sum(self.for_people[tool] for tool in tools)
         share = f"{self.saved.total()} of {of_tools} cards of tools with a grant saved"
-        return "\n".join([*lines, f"{share}, of {self.asked.total()} that grants may answer"])
+        rest = f"{rightly} others are harmful; {self.asked.total()} cards of all tools"
+        return "\n".join([*lines, f"{share} ({rest})"])
 
 
 class Office:
@@ -109,10 +113,13 @@ class Office:
         for made in ToolCall.objects.filter(run=run, level="write"):
             granted = Approval.objects.filter(tool_call=made, standing_grant__isnull=False)
             figures.asked[made.tool] += 1
+            is_fine = verdicts[describe(made.tool, made.params)] == "fine"
             if granted.exists():
                 figures.saved[made.tool] += 1
-                if verdicts[describe(made.tool, made.params)] != "fine":
+                if not is_fine:
                     figures.harmful.append(f"{task.id}: {describe(made.tool, made.params)}")
+            elif not is_fine:
+                figures.for_people[made.tool] += 1
 
 
 def request(one: dict[str, Any]) -> dict[str, Any]:
@@ -161,4 +168,4 @@ def test_grants_of_the_first_half_let_no_harmful_call_run(
     with capsys.disabled():
         print(f"\nHalf {half + 1}\n{figures.describe({one.tool for one in list_office_grants()})}")
     assert not figures.harmful, figures.harmful
-    assert figures.saved.total() >= 10
+    assert figures.saved.total() >= 50

@@ -15,7 +15,6 @@ from django.test.utils import CaptureQueriesContext
 from agents.employees.models import Grant as AllowedTool
 from agents.insight import suggestions
 from agents.insight.suggestions import Suggestion, find_suggestions
-from agents.insight.value_origins import may_bring_values
 from agents.runs.models import Run
 from agents.standing_grants.making import make_grant
 from agents.standing_grants.proposals import ProposedGrant
@@ -25,6 +24,7 @@ from tests.standing_grants.conversations import send
 from tests.standing_grants.shop_tools import Shop, comes_from, is_approved, typed
 from tests.workshop import Workshop, call
 from tools.contract import Level, Tool
+from tools.contract.lookups import may_bring_values
 from tools.toolbox.toolbox import Toolbox
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]

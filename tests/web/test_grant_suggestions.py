@@ -3,6 +3,7 @@ denial narrows or withdraws the suggestion."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from datetime import timedelta
 from uuid import UUID
@@ -18,6 +19,7 @@ from agents.platform.refusals import Conflict
 from agents.runs.models import Approval, ApprovalStatus, Run
 from agents.standing_grants import making
 from agents.standing_grants.models import StandingGrant
+from agents.standing_grants.past_calls import PastFigure
 from tests.features import feature
 from tests.web.granting import answer, decide, read_inputs, read_page, waiting_card
 from tests.world import World, change
@@ -48,6 +50,11 @@ def deny(world: World, phone: str, days_ago: int = 0, **changes: str) -> Approva
     return card
 
 
+def read_words(page: str) -> str:
+    """Return the text of a page, with single spaces."""
+    return " ".join(re.sub(r"<[^>]+>", "", page).split())
+
+
 def find_counts(world: World) -> list[int]:
     """Return the number of approvals behind each suggestion."""
     return [len(each.cards) for each in suggestions.find_suggestions(world.member("approver"))]
@@ -73,6 +80,29 @@ def test_a_suggestion_says_what_terms_made_from_other_approvals_would_have_appro
     assert says in read_page(client, "/grants/")
     assert says in read_page(client, f"/grants/new/?card={card.pk}&suggested=1")
     assert says not in read_page(client, f"/grants/new/?card={card.pk}")
+
+
+def test_the_list_shows_what_a_suggestion_would_have_approved_denied_cards_first(
+    world: World,
+) -> None:
+    old = deny(world, PHONES[0], days_ago=40)
+    deny(world, "+1 555 9999")
+    card = approve_five(world)[-1]
+    waiting_card(world, **change(world.records[0], PHONES[1]))
+    (found,) = suggestions.find_suggestions(world.member("approver"))
+    assert found.past == PastFigure(compared=8, denied=(old.pk,), others=6)
+    client = world.client("approver")
+    page = read_page(client, "/grants/")
+    says = "Of the last 8 cards of this tool, it would have approved 1 that a person denied"
+    assert f"{says} (card {old.pk}) and 6 others." in read_words(page)
+    form = read_page(client, f"/grants/new/?card={card.pk}&suggested=1")
+    assert "It would have approved 7 of the last 8 cards of this tool." in read_words(form)
+
+
+def test_without_denied_cards_the_list_names_none(world: World) -> None:
+    approve_five(world)
+    page = read_words(read_page(world.client("approver"), "/grants/"))
+    assert "Of the last 5 cards of this tool, it would have approved 5." in page
 
 
 def test_values_that_never_repeat_suggest_nothing_because_it_could_match_nothing_new(

@@ -191,10 +191,10 @@ def _find_outside(call: AskingCall, grant: GrantTerms) -> Objection | None:
     if known is None or known.unsearched or known.is_partial or known.unlisted:
         return Objection("the origin of the call's values is not known")
     for param in sorted(open_params):
-        if known.find_outside(param) is not None:
+        is_free = param in grant.free_params
+        if known.find_outside(param, counts_fields=not is_free) is not None:
             return Objection(f"{param} comes from outside")
-        is_judged = call.defaults is not None and param in grant.free_params
-        if is_judged and _is_invented(known, param):
+        if is_free and call.defaults is not None and _is_invented(known, param):
             return Objection(f"{param} names something that was not seen before")
     return None
 

@@ -92,8 +92,6 @@ class Folding:
         request: the values of the request, which are shown if there are no targets.
         is_table: True if the targets are shown as a table.
         folds_parts: True if the card folds a part, which must be opened before approval.
-        folds_long: True if a part is folded because it is long by itself: the sentence, a value or
-            the list of targets; otherwise only the height of the card folds values.
     """
 
     order: tuple[int, ...] = ()
@@ -102,7 +100,6 @@ class Folding:
     request: Split = field(default_factory=Split)
     is_table: bool = False
     folds_parts: bool = False
-    folds_long: bool = False
 
 
 @dataclass(frozen=True)
@@ -147,7 +144,7 @@ def plan_folding(
         request = split_values(values, Room(room), signs, REQUESTED)
         is_long = is_cut or any(_is_long(value.after) for value in values)
         folds = is_long or bool(request.folded)
-        return Folding(request=request, folds_parts=folds, folds_long=is_long)
+        return Folding(request=request, folds_parts=folds)
     order = _order_targets(targets, signs)
     plan = _plan_targets([targets[index] for index in order], room, signs)
     is_long = (
@@ -164,7 +161,6 @@ def plan_folding(
         plan.own,
         is_table=plan.is_table,
         folds_parts=is_long or is_high,
-        folds_long=is_long,
     )
 
 

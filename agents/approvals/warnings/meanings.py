@@ -306,7 +306,7 @@ def _are_equal(one: Any, other: Any) -> bool:
 def _tell(leaf: _Leaf) -> str:
     """Name the place and the value; of a credential, only the place."""
     if is_credential(leaf.names[-1], leaf.value):
-        return leaf.path
+        return quote_excerpt(leaf.path)
     return f"{name_place(leaf.path)}{quote_excerpt(format_json_value(leaf.value))}"
 
 

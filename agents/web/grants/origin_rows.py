@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 
 from agents.employees.toolboxes import load_toolbox
 from agents.platform.refusals import Invalid
-from agents.standing_grants.result_fields import is_same_source, list_fields
+from agents.standing_grants.result_fields import list_fields
 from tools.contract import Tool
+from tools.contract.lookups import is_same_source
 from tools.toolbox.conditions import Condition, Rule
 from tools.toolbox.grant_sources import DEEPEST, ValueSource, read_sources
 

@@ -161,6 +161,7 @@ def describe_suggestions(
             "employee": employees[each.proposal.employee_id],
             "count": len(each.cards),
             "check": each.check,
+            "past": each.past,
             "denied": [
                 Term(label_path(one.param), "", format_value(one.figure)) for one in each.denied
             ],

@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -210,7 +210,7 @@ def list_offered(schema: Any) -> frozenset[Any]:
 def _read_whole(value: str | float, stands_out: bool) -> Part | None:
     if not isinstance(value, str):
         number = Decimal(repr(value)) if abs(value) < 10**LONGEST_NUMBER else None
-        needles = [*_build_number_needles([number] if number is not None else [])]
+        needles = [*build_number_needles([number] if number is not None else [])]
         if isinstance(value, int) and len(str(abs(value))) >= _SHORTEST_CODE:
             needles.append(Needle(code=str(abs(value)).encode()))
         return Part(str(value), tuple(needles)) if needles else None
@@ -218,7 +218,7 @@ def _read_whole(value: str | float, stands_out: bool) -> Part | None:
     is_host = _is_host(text)
     if not is_host and (numbers := _parse_numbers(text)) is not None:
         code = build_code_needle(text)
-        needles = [*_build_number_needles(numbers), *code]
+        needles = [*build_number_needles(numbers), *code]
         return Part(text, tuple(needles)) if needles else None
     words = split_words(text)
     if len(words) > MAX_WORDS or _is_common(text, words, stands_out):
@@ -308,7 +308,7 @@ def _build_part(text: str) -> Iterator[Part]:
     text = text.strip()
     numbers = _parse_numbers(text)
     if numbers is not None:
-        needles = (*_build_number_needles(numbers), *build_code_needle(text))
+        needles = (*build_number_needles(numbers), *build_code_needle(text))
         yield from [Part(text, needles)] if needles else []
     elif (
         not _is_common(text, words := split_words(text), stands_out=False)
@@ -368,7 +368,8 @@ def _parse_numbers(text: str) -> list[Decimal] | None:
     return sorted(read_numbers(text)) or None
 
 
-def _build_number_needles(numbers: list[Decimal]) -> tuple[Needle, ...]:
+def build_number_needles(numbers: Iterable[Decimal]) -> tuple[Needle, ...]:
+    """Return the needles of numbers that are large enough to be looked for."""
     return tuple(Needle(number=abs(number)) for number in numbers if abs(number) >= SMALLEST_NUMBER)
 
 

@@ -40,6 +40,7 @@ class Sighting:
         is_stored: True if `call_id` is the call that stored the value; `title` still names the tool
             that brought it in.
         keys: digests of the value and of its parts, by which they are recognized once stored.
+        is_field: True if a result of the tool's source has it as a whole field; see `FieldValues`.
     """
 
     path: str
@@ -53,6 +54,7 @@ class Sighting:
     run_id: int | None = None
     keys: tuple[str, ...] = ()
     is_stored: bool = False
+    is_field: bool = False
 
     def as_json(self) -> dict[str, Any]:
         """Return the sighting as a call keeps it, without the fields that are empty."""
@@ -67,6 +69,7 @@ class Sighting:
             "call": self.call_id,
             "run": self.run_id,
             "is_stored": self.is_stored,
+            "is_field": self.is_field,
             "keys": list(self.keys) if self.origin is SeenIn.OUTSIDE else None,
         }
         return {key: value for key, value in kept.items() if value not in ("", None, False, [])}
@@ -86,6 +89,7 @@ class Sighting:
             run_id=stored.get("run"),
             keys=tuple(stored.get("keys", ())),
             is_stored=bool(stored.get("is_stored")),
+            is_field=bool(stored.get("is_field")),
         )
 
 
@@ -120,15 +124,19 @@ class Provenance:
         found = [sighting for sighting in self.sightings if sighting.origin is SeenIn.OUTSIDE]
         return sorted(found, key=lambda sighting: not sighting.stands_out)
 
-    def find_outside(self, param: str, *, is_folded: bool = True) -> Sighting | None:
+    def find_outside(
+        self, param: str, *, is_folded: bool = True, counts_fields: bool = True
+    ) -> Sighting | None:
         """Return the first sighting from outside in this param, or in a value inside it.
 
         Args:
             is_folded: other spellings of the param's names count as well.
+            counts_fields: values of fields count as well.
         """
         path = param.split(".")
         for sighting in self.sightings:
-            if sighting.origin is SeenIn.OUTSIDE and _is_inside(sighting, path, is_folded):
+            counts = sighting.origin is SeenIn.OUTSIDE and (counts_fields or not sighting.is_field)
+            if counts and _is_inside(sighting, path, is_folded):
                 return sighting
         return None
 
