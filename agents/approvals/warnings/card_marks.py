@@ -246,14 +246,14 @@ def _load_current(
 
 def load_marks_of(rows: QuerySet[Approval]) -> dict[int, tuple[Mark, ...]]:
     """Find the marks of cards that are not loaded, as `load_marks` does."""
-    return load_marks(_select_columns(rows))
+    return load_marks(select_for_marks(rows))
 
 
 def load_call_marks(calls: Collection[ToolCall]) -> dict[int, tuple[Mark, ...]]:
     """Find the marks of tool calls, by call id: those of the call's newest card, or without a card
     those of its params. The params that a person has replaced are marked, too."""
     rows = Approval.objects.filter(tool_call__in=[call.pk for call in calls])
-    approvals = _select_columns(rows.filter(kind=ApprovalKind.APPROVAL)).order_by("sequence")
+    approvals = select_for_marks(rows.filter(kind=ApprovalKind.APPROVAL)).order_by("sequence")
     newest = {card.tool_call_id: card for card in approvals} if calls else {}
     marks = load_marks(newest.values())
     found = {}
@@ -274,10 +274,10 @@ def find_params_marks(organization_id: int, params: Any) -> tuple[Mark, ...]:
     return tuple(Mark(each.kind, each.label, each.detail) for each in warnings)
 
 
-def _select_columns(rows: QuerySet[Approval]) -> QuerySet[Approval]:
-    """Load cards with what their marks need, but without their content, which is cached."""
+def select_for_marks(rows: QuerySet[Approval]) -> QuerySet[Approval]:
+    """Select cards with what `load_marks` needs, but without their content, which is cached."""
     return rows.select_related("tool_call", "run__organization").defer(
-        *("params", "preview", "sentence", "why", "words", "ruling", "run__task", "run__answer"),
+        *("params", "preview", "why", "words", "ruling", "run__task", "run__answer"),
         *(f"tool_call__{name}" for name in ("params", "model_params", "result", "provenance")),
     )
 
