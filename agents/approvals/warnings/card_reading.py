@@ -17,6 +17,7 @@ from agents.platform.row_ids import parse_row_id_or_none
 from agents.runs.models import Approval, ApprovalKind
 from tools.caches import Cache
 from tools.contract import NO_PREVIEW, Preview
+from tools.contract.canonical import fingerprint
 from tools.contract.contacts import (
     ACCOUNT,
     EMAIL,
@@ -140,6 +141,9 @@ _Key = tuple[int, str, frozenset[str]]
 _READINGS: Cache[_Key, CardReading] = Cache(MAX_CACHED)
 """The readings of cards, by organization, digest and the languages that the organization writes."""
 
+_PARAMS: Cache[_Key, tuple[CardWarning, ...]] = Cache(MAX_CACHED)
+"""The warnings of params, by organization, fingerprint and the languages that it writes."""
+
 
 def find_card_warnings(approval: Approval) -> tuple[CardWarning, ...]:
     """Find the warnings on a card, from its sealed content and the organization's languages, as
@@ -187,8 +191,12 @@ def read_all(cards: Collection[Approval]) -> dict[int, CardReading]:
 
 def find_text_warnings(organization_id: int, params: Any) -> tuple[CardWarning, ...]:
     """Find the warnings that the texts of params show on their own, without a card or a record to
-    compare them with."""
-    return _list_warnings(_inspect(walk_texts(params), get_languages(organization_id))[0])
+    compare them with; cached."""
+    languages = get_languages(organization_id)
+    key = (organization_id, fingerprint(params), languages)
+    return _PARAMS.get_or_load(
+        key, lambda: _list_warnings(_inspect(walk_texts(params), languages)[0])
+    )
 
 
 def build_card_warning(kind: str, details: list[str]) -> CardWarning:
