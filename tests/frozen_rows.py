@@ -33,6 +33,7 @@ FROZEN = {
             "decided_at",
             "decision_id",
             "consumed_at",
+            "shown_marks",
         ),
     ),
     "runs_event": ((), ("run_id", "seq", "type", "payload")),

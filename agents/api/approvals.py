@@ -205,7 +205,7 @@ def approve(request: HttpRequest, approval_id: PathId, payload: ApproveRequest) 
         seen_marks=frozenset(payload.seen_marks),
     )
     if payload.params is None:
-        refuse_unseen(member, approval_id, decision)
+        decision = refuse_unseen(member, approval_id, decision)
         return _build_detail(decisions.approve(member, approval_id, decision))
     decisions.edit(member, approval_id, decision, payload.params)
     return _load_detail(member, approval_id)

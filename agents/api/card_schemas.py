@@ -66,7 +66,7 @@ class ApprovalDetail(BaseModel):
     )
     marks: list[CardMark] = Field(
         description="What the page of a waiting card marks; `approve` may need their kinds as `seen_marks`. "
-        "A decided card has only the marks of its sealed content."
+        "A decided card has those that stood on it then."
     )
     warning: str = Field(
         description="A warning to read before deciding; empty for most cards, and for decided ones."

@@ -9,6 +9,7 @@ from ninja.responses import Status
 
 from agents.accounts.models import Membership
 from agents.api.auth import get_member
+from agents.api.card_schemas import CardMark
 from agents.api.documentation import document_problems
 from agents.api.lookup import PathId
 from agents.api.paging import start_at_cursor, take_filtered, take_page
@@ -25,11 +26,13 @@ from agents.api.schemas import (
     TokenUsage,
 )
 from agents.api.tool_calls import summarize_call
+from agents.approvals.warnings.card_marks import load_call_marks
 from agents.platform.row_ids import get_row
 from agents.runs import actions
 from agents.runs.budgets import compute_run_cost, to_currency
 from agents.runs.models import UNFINISHED, Approval, Event, Run
 from agents.web.lists.run_pages import filter_by_status
+from agents.web.panel.event_marks import load_event_marks
 
 router = Router(tags=["Runs"])
 
@@ -91,9 +94,16 @@ def list_events(
 ) -> list[EventDetail]:
     """List the events of a run after a number, without gaps: the lines of its activity panel."""
     run = get_row(_select_runs(get_member(request)), run_id, "run")
-    rows = Event.objects.filter(run=run, seq__gt=filters.after).order_by("seq")
+    rows = list(Event.objects.filter(run=run, seq__gt=filters.after).order_by("seq"))
+    marks = load_event_marks(rows)
     return [
-        EventDetail(seq=row.seq, type=row.type, payload=row.payload, created_at=row.created_at)
+        EventDetail(
+            seq=row.seq,
+            type=row.type,
+            payload=row.payload,
+            marks=[CardMark(**mark.as_json()) for mark in marks.get(row.pk, ())],
+            created_at=row.created_at,
+        )
         for row in rows
     ]
 
@@ -171,14 +181,16 @@ def _filter_runs(rows: QuerySet[Run], filters: RunFilter) -> QuerySet[Run]:
 
 
 def _load_detail(member: Membership, run_id: int) -> RunDetail:
-    """Load the run with its calls, in three queries however many calls it has."""
+    """Load the run with its calls; the number of queries does not depend on their number."""
     run = get_row(_select_runs(member), run_id, "run")
     calls = list(run.tool_calls.order_by("pass_number", "index"))
     cards = dict(
         Approval.objects.filter(run=run).order_by("sequence").values_list("tool_call_id", "pk")
     )
+    marks = load_call_marks(calls)
     return RunDetail(
-        **_summarize(run), tool_calls=[summarize_call(call, cards.get(call.pk)) for call in calls]
+        **_summarize(run),
+        tool_calls=[summarize_call(call, cards.get(call.pk), marks[call.pk]) for call in calls],
     )
 
 

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
+from agents.api.card_schemas import CardMark
 from agents.platform.row_ids import parse_row_id
 from agents.runs.actions import MAX_PASSES
 from agents.runs.engine.timing import MAX_GRACE_S
@@ -359,6 +360,9 @@ class ToolCallSummary(BaseModel):
     )
     duration_ms: int | None
     pass_number: int
+    marks: list[CardMark] = Field(
+        description="The marks of the newest card; without a card, those that the params need."
+    )
     approval_id: str | None = Field(description="The newest card of this call.")
     duplicate_of: str | None = Field(description="The earlier call whose result this one reuses.")
     late_effect: dict[str, Any] | None = Field(
@@ -431,6 +435,9 @@ class EventDetail(BaseModel):
     seq: int
     type: str
     payload: dict[str, Any]
+    marks: list[CardMark] = Field(
+        description="The marks of the card that the event requests, or of the call that it introduces."
+    )
     created_at: datetime
 
 

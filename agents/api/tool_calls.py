@@ -1,5 +1,6 @@
 """Operations on tool calls: read one with its whole result, and resolve an unknown outcome."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.http import HttpRequest
@@ -11,6 +12,7 @@ from agents.api.documentation import document_problems
 from agents.api.lookup import PathId
 from agents.api.schemas import ResolveRequest, ToolCallDetail, ToolCallSummary
 from agents.approvals import resolutions
+from agents.approvals.warnings.card_marks import Mark, load_call_marks
 from agents.platform.row_ids import get_row
 from agents.runs.models import Approval, ToolCall
 from agents.runs.models.event import brief_result
@@ -50,11 +52,13 @@ def resolve_tool_call(
     return _load_detail(member, call_id)
 
 
-def summarize_call(call: ToolCall, approval_id: int | None) -> ToolCallSummary:
+def summarize_call(
+    call: ToolCall, approval_id: int | None, marks: Sequence[Mark]
+) -> ToolCallSummary:
     """Return the call as a part of its run, with a shortened result."""
     late = call.late_effect
     return ToolCallSummary(
-        **_list_common_fields(call, approval_id),
+        **_list_common_fields(call, approval_id, marks),
         result=None if call.result is None else list_result_parts(brief_result(call.result)),
         late_effect=None
         if late is None
@@ -74,7 +78,7 @@ def _load_detail(member: Membership, call_id: int) -> ToolCallDetail:
     )
     late = call.late_effect
     return ToolCallDetail(
-        **_list_common_fields(call, newest),
+        **_list_common_fields(call, newest, load_call_marks([call])[call.pk]),
         result=None if call.result is None else list_result_parts(call.result),
         late_effect=None if late is None else {**late, "result": list_result_parts(late["result"])},
         run_id=str(call.run_id),
@@ -87,13 +91,16 @@ def _load_detail(member: Membership, call_id: int) -> ToolCallDetail:
     )
 
 
-def _list_common_fields(call: ToolCall, approval_id: int | None) -> dict[str, Any]:
+def _list_common_fields(
+    call: ToolCall, approval_id: int | None, marks: Sequence[Mark]
+) -> dict[str, Any]:
     return {
         "id": str(call.pk),
         "tool": call.tool,
         "level": call.level,
         "status": call.status,
         "params": call.params,
+        "marks": [mark.as_json() for mark in marks],
         "duration_ms": call.duration_ms,
         "pass_number": call.pass_number,
         "approval_id": None if approval_id is None else str(approval_id),

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from uuid import UUID, uuid4
 
 from django.db import transaction
+from django.db.models import Case, JSONField, Value, When
 
-from agents.accounts.models import Membership, Organization
+from agents.accounts.models import Membership
 from agents.approvals.decisions import (
     Decision,
     approve_locked,
@@ -22,9 +23,14 @@ from agents.approvals.decisions import (
     write_denial,
 )
 from agents.approvals.own_cards import lock_own_cards
-from agents.approvals.warnings.card_marks import MARK_LABELS, MUST_BE_SEEN, STALE, WaitingCard
-from agents.approvals.warnings.card_reading import read_cards
-from agents.approvals.warnings.individual_cards import find_individual_reasons
+from agents.approvals.warnings.card_marks import (
+    MARK_LABELS,
+    MUST_BE_SEEN,
+    STALE,
+    Mark,
+    load_marks,
+)
+from agents.approvals.warnings.individual_cards import list_individual_reasons
 from agents.approvals.warnings.stale_targets import find_local_staleness
 from agents.approvals.withheld_bulks import refuse_undone
 from agents.platform.refusals import Invalid, Refusal
@@ -62,30 +68,38 @@ def decide_many(
     """
     refuse_undone(member, bulk_id)
     bulk_id = bulk_id or (uuid4() if len(items) > 1 else None)
-    items = [(pk, action, replace(decision, bulk_id=bulk_id)) for pk, action, decision in items]
-    approved = {approval_id for approval_id, action, _ in items if action == "approve"}
-    reasons = find_bulk_refusals(member.organization, approved) if approved else {}
-    return _decide_by_run(member, items, reasons)
+    waiting = Approval.objects.filter(
+        organization_id=member.organization_id,
+        pk__in=[pk for pk, _, _ in items],
+        kind=ApprovalKind.APPROVAL,
+        status=ApprovalStatus.PENDING,
+    )
+    cards = {card.pk: card for card in waiting.select_related("tool_call", "run__organization")}
+    marks = load_marks(cards.values())
+    decided = [
+        (
+            pk,
+            action,
+            replace(each, bulk_id=bulk_id, marks=marks.get(pk, ()) if pk in cards else None),
+        )
+        for pk, action, each in items
+    ]
+    approved = [cards[pk] for pk, action, _ in items if action == "approve" and pk in cards]
+    return _decide_by_run(member, decided, find_bulk_refusals(approved, marks))
 
 
 def find_bulk_refusals(
-    organization: Organization, ids: Collection[int]
+    cards: Collection[Approval], marks: Mapping[int, Sequence[Mark]]
 ) -> dict[int, tuple[str, ...]]:
     """Find the reasons why these waiting approvals are refused in bulk, as labels by card id.
 
     If a tool reads only local data, the card is also compared with the effect that its call would
     have now.
+
+    Args:
+        marks: the marks of these cards, and perhaps of others.
     """
-    waiting = Approval.objects.filter(
-        organization_id=organization.pk,
-        pk__in=ids,
-        kind=ApprovalKind.APPROVAL,
-        status=ApprovalStatus.PENDING,
-    )
-    cards = list(waiting.select_related("tool_call"))
-    columns = [WaitingCard.of(card) for card in cards]
-    readings = read_cards(organization.pk, {card.pk: card.digest for card in cards})
-    found = find_individual_reasons(organization, columns, readings)
+    found = list_individual_reasons(marks)
     stale = {
         card.pk: (MARK_LABELS[STALE],)
         for card in cards
@@ -164,7 +178,7 @@ def _deny_alike(
     empty list."""
     ids, terms = (
         {pk for pk, _, _ in items},
-        {(action, replace(decision, digest="")) for _, action, decision in items},
+        {(action, replace(decision, digest="", marks=None)) for _, action, decision in items},
     )
     if len(terms) > 1 or len(ids) < len(items) or items[0][1] != "deny":
         return []
@@ -174,30 +188,45 @@ def _deny_alike(
             return []
     except Refusal:
         return []
-    if not _deny_together(tx, member, [cards[pk] for pk, _, _ in items], items[0][2]):
+    if not _deny_together(tx, member, cards, {pk: decision for pk, _, decision in items}):
         return []
     return [DecisionOutcome(pk, 200) for pk, _, _ in items]
 
 
 def _deny_together(
-    tx: Transaction, member: Membership, cards: Sequence[Approval], decision: Decision
+    tx: Transaction,
+    member: Membership,
+    cards: Mapping[int, Approval],
+    decisions: Mapping[int, Decision],
 ) -> bool:
     """Deny cards of one locked run in one statement. The caller has checked each card with
     `may_deny`, and resumes the run.
 
+    Args:
+        decisions: the decision about each card, by card id; they differ only in digest and marks.
+
     Returns:
         False, with nothing written, if a card has changed since it was read.
     """
-    ids = [card.pk for card in cards]
+    denied, decision = [cards[pk] for pk in decisions], next(iter(decisions.values()))
     still_open = set(
-        match_undecided(member).filter(pk__in=ids).values_list("pk", "digest", "tool_call__status")
+        match_undecided(member)
+        .filter(pk__in=list(decisions))
+        .values_list("pk", "digest", "tool_call__status")
     )
-    if still_open != {(card.pk, card.digest, CallStatus.AWAITING_APPROVAL) for card in cards}:
+    if still_open != {(card.pk, card.digest, CallStatus.AWAITING_APPROVAL) for card in denied}:
         return False
-    Approval.objects.filter(pk__in=ids).update(
-        status=ApprovalStatus.DENIED, **write_columns(member, decision)
+    shown = (
+        When(pk=pk, then=Value([mark.as_json() for mark in each.marks], JSONField()))
+        for pk, each in decisions.items()
+        if each.marks
     )
-    for card in cards:
+    Approval.objects.filter(pk__in=list(decisions)).update(
+        status=ApprovalStatus.DENIED,
+        shown_marks=Case(*shown, default=Value([], JSONField())),
+        **write_columns(member, decision),
+    )
+    for card in denied:
         card.decided_by, card.status, card.decision_id = (
             member.user,
             ApprovalStatus.DENIED,

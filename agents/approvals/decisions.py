@@ -24,6 +24,7 @@ from agents.approvals.votes import (
     require_vote,
     withdraw_vote,
 )
+from agents.approvals.warnings.card_marks import Mark, load_marks
 from agents.approvals.warnings.reach import reaches_far
 from agents.employees.toolboxes import load_toolbox
 from agents.platform.refusals import Conflict, Invalid, StaleDigest
@@ -64,6 +65,7 @@ class Decision:
             skips the check.
         seen_marks: the kinds of the marks that the sender has seen, so that a bulk approval may
             include the card; see `MUST_BE_SEEN`.
+        marks: the card's marks, which are stored with the decision; None to load them.
     """
 
     digest: str
@@ -76,6 +78,7 @@ class Decision:
     breaks_glass: bool = False
     seen_approvals: str | None = None
     seen_marks: frozenset[str] = frozenset()
+    marks: tuple[Mark, ...] | None = None
 
 
 def approve(member: Membership, approval_id: int, decision: Decision) -> Approval:
@@ -214,7 +217,10 @@ def edit(
         tx.audit(member.actor, "card_edited", f"approval:{card.pk}", params=call.params)
         card.decided_by = member.user
         Approval.objects.filter(pk=card.pk).update(
-            decided_by=member.user, decided_at=Now(), decision_id=decision.decision_id
+            decided_by=member.user,
+            decided_at=Now(),
+            decision_id=decision.decision_id,
+            shown_marks=_store_marks(card, decision),
         )
         return replace_card(
             tx, card, edited.effect, f"{member.user.get_username()} edited the request."
@@ -306,12 +312,13 @@ def _find_undone(member: Membership, card: Approval, decision_id: str) -> Approv
 def expire(approval_id: int) -> bool:
     """Expire a card that nobody decided in time; return False if it was decided meanwhile. The
     employee reads that an expired card is not a refusal."""
-    card = Approval.objects.select_related("tool_call").get(pk=approval_id)
+    rows = Approval.objects.select_related("tool_call", "run__organization")
+    card = rows.get(pk=approval_id)
     with run_transaction(card.run_id, wait=False) as tx:
         due = Approval.objects.filter(
             pk=card.pk, status=ApprovalStatus.PENDING, expires_at__lte=Now()
         )
-        if not due.update(status=ApprovalStatus.EXPIRED):
+        if not due.update(status=ApprovalStatus.EXPIRED, shown_marks=_store_marks(card)):
             return False
         missing = "answered" if card.kind == ApprovalKind.QUESTION else "decided"
         error = ToolError(
@@ -363,10 +370,18 @@ def record_decision(
     """Record the decision with one conditional update; raise a refusal if the card is no longer
     open."""
     undecided = match_undecided(member).filter(pk=card.pk, digest=decision.digest)
-    if not undecided.update(status=status, **write_columns(member, decision), **columns):
+    columns |= write_columns(member, decision) | {"shown_marks": _store_marks(card, decision)}
+    if not undecided.update(status=status, **columns):
         refuse_undecidable(card, decision.digest)
         raise Conflict("the run was cancelled", approval_status=card.status)
     card.decided_by, card.status, card.decision_id = member.user, status, decision.decision_id
+
+
+def _store_marks(card: Approval, decision: Decision | None = None) -> list[dict[str, str]]:
+    """Return the marks of a waiting card as its row stores them."""
+    known = decision.marks if decision else None
+    marks = load_marks([card]).get(card.pk, ()) if known is None else known
+    return [mark.as_json() for mark in marks]
 
 
 def match_undecided(member: Membership) -> QuerySet[Approval]:

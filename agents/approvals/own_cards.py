@@ -84,4 +84,4 @@ def _select_own_cards(member: Membership, approval_ids: Collection[int]) -> Quer
         claimed_by=others[:1],
         is_overdue=is_overdue,
     )
-    return found.select_related("tool_call", "decided_by", "run")
+    return found.select_related("tool_call", "decided_by", "run__organization")

@@ -8,22 +8,15 @@ from agents.accounts.models import Membership
 from agents.approvals.decisions import Decision
 from agents.approvals.own_cards import require_approver
 from agents.approvals.votes import require_vote
-from agents.approvals.warnings.card_marks import (
-    MUST_BE_SEEN,
-    WaitingCard,
-    find_marks,
-    load_facts,
-    name_marks,
-)
-from agents.approvals.warnings.card_reading import read_card
+from agents.approvals.warnings.card_marks import MUST_BE_SEEN, load_marks, name_marks
 from agents.approvals.warnings.employee_words import note_words, select_words
 from agents.platform.refusals import MarksNotSeen
 from agents.runs.models import Approval, ApprovalKind, ApprovalStatus
 
 
-def refuse_unseen(member: Membership, approval_id: int, decision: Decision) -> None:
+def refuse_unseen(member: Membership, approval_id: int, decision: Decision) -> Decision:
     """Raise MarksNotSeen if the card has marks that must be seen and the decision does not name
-    them.
+    them; otherwise return the decision with the card's marks.
 
     A card that is not waiting, or has another digest, is left to the decision itself.
 
@@ -39,16 +32,12 @@ def refuse_unseen(member: Membership, approval_id: int, decision: Decision) -> N
         kind=ApprovalKind.APPROVAL,
         status=ApprovalStatus.PENDING,
     )
-    card = waiting.select_related("tool_call").annotate(employee_words=select_words()).first()
+    rows = waiting.select_related("tool_call", "run__organization")
+    card = rows.annotate(employee_words=select_words()).first()
     if card is None:
-        return
+        return decision
     note_words(card.organization_id, {card.digest: card.employee_words or ""})
-    reading = read_card(card)
-    # Stale records need not be seen, so only records with contacts to compare are loaded.
-    compared = tuple(record for record in reading.records if record.written)
-    columns, readings = [WaitingCard.of(card)], {card.pk: replace(reading, records=compared)}
-    facts = load_facts(member.organization, columns, readings)
-    marks = find_marks(member.organization, columns, readings, facts).get(card.pk, ())
+    marks = load_marks([card]).get(card.pk, ())
     needed = MUST_BE_SEEN.difference(decision.seen_marks)
     if unseen := [mark for mark in marks if mark.kind in needed]:
         require_vote(member, member.organization, card, decision.decision_id)
@@ -57,3 +46,4 @@ def refuse_unseen(member: Membership, approval_id: int, decision: Decision) -> N
             approval_status=card.status,
             marks=[mark.as_json() for mark in unseen],
         )
+    return replace(decision, marks=marks)

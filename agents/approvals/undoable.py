@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID
 
 from django.db.models.functions import Now
 
 from agents.accounts.models import Membership
+from agents.approvals.warnings.card_marks import Mark, load_marks_of
 from agents.runs.models import Approval, ApprovalStatus, CallStatus, WithheldBulk
 
 MAX_UNDOABLE = 1_000
@@ -21,6 +22,7 @@ class Undoable:
 
     Attributes:
         approval_id, sentence: the id and sentence of the first approval's card.
+        marks: the marks of a single approval's card.
         bulk_id: None for a single approval.
         until: the time at which the first of these calls may start.
     """
@@ -30,6 +32,7 @@ class Undoable:
     until: datetime
     bulk_id: UUID | None = None
     count: int = 1
+    marks: tuple[Mark, ...] = ()
 
 
 def list_undoable(member: Membership) -> list[Undoable]:
@@ -47,7 +50,10 @@ def list_undoable(member: Membership) -> list[Undoable]:
         .order_by("decided_at", "pk")
         .values_list(*columns)
     )
-    return list(_join_bulks(list(rows[:MAX_UNDOABLE])))
+    found = list(_join_bulks(list(rows[:MAX_UNDOABLE])))
+    singles = [one.approval_id for one in found if one.bulk_id is None]
+    marks = load_marks_of(mine.filter(pk__in=singles)) if singles else {}
+    return [replace(one, marks=marks.get(one.approval_id, ())) for one in found]
 
 
 def _join_bulks(rows: list[tuple[int, str, datetime, UUID | None]]) -> Iterator[Undoable]:

@@ -47,7 +47,8 @@ def test_the_number_of_queries_is_independent_of_other_waiting_cards(world: Worl
         asked.append(len(queries))
         for _ in range(10):
             world.card()
-    assert asked[1] == asked[2] <= 23, asked
+    # Four of them load marks: stale records, cards of the same targets, and unlike values.
+    assert asked[1] == asked[2] <= 27, asked
 
 
 def test_another_digest_is_refused_as_stale(world: World) -> None:

@@ -23,7 +23,7 @@ def test_all_events_are_returned_in_order(world: World) -> None:
     run = run_with_events(world, 300)
     events = world.client("viewer").get(f"/api/runs/{run.pk}/events").json()
     assert [event["seq"] for event in events] == list(range(1, 301))
-    assert events[0].keys() == {"seq", "type", "payload", "created_at"}
+    assert events[0].keys() == {"seq", "type", "payload", "marks", "created_at"}
     assert events[0]["payload"] == {"fraction": 1}
     assert events[0]["created_at"].endswith("Z")
 

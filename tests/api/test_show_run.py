@@ -92,7 +92,8 @@ def test_the_number_of_queries_is_independent_of_the_number_of_calls(world: Worl
         with CaptureQueriesContext(connection) as queries:
             client.get(f"/api/runs/{run.pk}")
         counts.append(len(queries))
-    assert counts[0] == counts[1] <= 6
+    # Up to ten of them load the marks of all cards together.
+    assert counts[0] == counts[1] <= 16, counts
 
 
 def test_the_head_method_returns_the_status_without_a_body(world: World) -> None:

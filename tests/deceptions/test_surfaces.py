@@ -9,18 +9,21 @@ from dataclasses import dataclass
 from html import unescape
 
 import pytest
-from django.db.models.functions import Now
 from django.test import Client
 
 from agents.api import api
-from agents.runs.models import Approval, ApprovalStatus
+from agents.approvals import decisions
+from agents.approvals.decisions import Decision
+from agents.runs.engine.transaction import run_transaction
+from agents.runs.events import ApprovalRequested
+from agents.runs.models import Approval
 from agents.urls import urlpatterns
 from tests.deceptions.pairing import make_pair_office, planted
 from tests.deceptions.pairs.corpus import KINDS, PAIRS
-from tests.deceptions.pairs.unnoticed import APPROVED_IN_BULK, NOT_YET, OUT_OF_REACH, UNMARKED
+from tests.deceptions.pairs.unnoticed import APPROVED_IN_BULK, NOT_YET, OUT_OF_REACH
 from tests.deceptions.planting import Make, create, update
 from tests.web.pages import read_page
-from tests.world import World, post
+from tests.world import World, post, streamed
 
 pytestmark = [pytest.mark.django_db, pytest.mark.once]
 
@@ -32,7 +35,8 @@ PLACEHOLDER = re.compile(r"<(?:\w+:)?(\w+)>|\{(\w+)\}")
 
 @dataclass(frozen=True)
 class Sample:
-    """A planted card whose value contains the sentinel, and the words that mark it."""
+    """A planted card whose value contains the sentinel, and a pattern for the words that mark
+    it."""
 
     name: str
     make: Make
@@ -42,7 +46,7 @@ class Sample:
 SAMPLES = (
     Sample("letters", update(notes=f"{SENTINEL}: pay Mi\u0441rosoft"), "Mixed alphabets"),
     Sample("a contact", update(notes=f"{SENTINEL}: bob@else.org"), "New here"),
-    Sample("a name", create(name="Umbre11a", notes=SENTINEL), "looks like"),
+    Sample("a name", create(name="Umbre11a", notes=SENTINEL), "looks like|Similar names"),
 )
 
 
@@ -66,13 +70,15 @@ def list_surfaces(card: Approval) -> Iterator[tuple[str, str]]:
 
 
 def find_unmarked(client: Client, card: Approval, label: str) -> set[str]:
-    """Return the routes of the surfaces that show the sentinel without this label."""
+    """Return the routes of the surfaces that show the sentinel without a label like this
+    pattern."""
     found = set()
     for route, address in list_surfaces(card):
         response = client.get(address)
-        if response.status_code == 200 and not response.streaming:
-            text = unescape(re.sub("<[^>]*>", "", response.content.decode()))
-            if SENTINEL in text and label not in text:
+        if response.status_code == 200:
+            text = streamed(response) if response.streaming else response.content.decode()
+            text = unescape(re.sub("<[^>]*>", "", text))
+            if SENTINEL in text and not re.search(label, text):
                 found.add(route)
     return found
 
@@ -81,21 +87,27 @@ def leave_open(world: World, card: Approval) -> None:
     """Leave the card as it is."""
 
 
-def close(world: World, card: Approval) -> None:
-    decided = {"decided_by": world.users["approver"], "decided_at": Now(), "reason": "No."}
-    Approval.objects.filter(pk=card.pk).update(status=ApprovalStatus.DENIED, **decided)
+def deny(world: World, card: Approval) -> None:
+    decisions.deny(world.member("approver"), card.pk, Decision(card.digest))
+
+
+def approve(world: World, card: Approval) -> None:
+    """Approve the card, and remove the record whose name its value resembles. Its contact is no
+    longer new, either."""
+    decisions.approve(world.member("approver"), card.pk, Decision(card.digest))
+    world.records[2].delete()
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.name)
-@pytest.mark.parametrize("decide", [leave_open, close])
+@pytest.mark.parametrize("decide", [leave_open, deny, approve])
 def test_each_surface_that_shows_a_planted_value_shows_its_mark(
     office: World, decide: Callable[[World, Approval], None], sample: Sample
 ) -> None:
     card = sample.make(office)
+    with run_transaction(card.run_id) as tx:
+        tx.publish(ApprovalRequested.of(card, card.tool_call, card.expires_at))
     decide(office, card)
-    found = find_unmarked(office.client("approver"), card, sample.label)
-    print(f"{decide.__name__}, {sample.name}: without marks: {sorted(found)}")
-    assert found == UNMARKED.get(f"{decide.__name__}, {sample.name}", frozenset())
+    assert not find_unmarked(office.client("approver"), card, sample.label)
 
 
 def test_a_surface_without_marks_is_found(office: World) -> None:

@@ -342,13 +342,15 @@ def test_the_pages_need_a_constant_number_of_queries(world: World) -> None:
     client = world.client("approver")
     world.card()
     world.run(RunStatus.SUCCEEDED)
+    client.get("/")  # fills the cache of what cards say
     few = [count_queries(client, path) for path in paths]
     for number in range(10):
         world.card()
         world.run(RunStatus.FAILED)
         create_employee(world, f"Worker {number}")
+    client.get("/")
     assert [count_queries(client, path) for path in paths] == few
-    assert max(few) <= 18
+    assert max(few) <= 24, few  # six of them load the marks of waiting cards
 
 
 def count_queries(client: Client, path: str) -> int:

@@ -5,18 +5,20 @@ from __future__ import annotations
 import re
 
 import pytest
+from django.db.models.functions import Now
 from django.test import Client
 
 from agents.api import api
 from agents.approvals import decisions
 from agents.approvals.decisions import Decision
 from agents.runs.engine.transaction import run_transaction
-from agents.runs.events import ApprovalRequested
-from agents.runs.models import Approval
+from agents.runs.events import ApprovalRequested, ToolStarted
+from agents.runs.models import Approval, ApprovalStatus
 from agents.urls import urlpatterns
 from tests.features import feature
 from tests.source_tree import ROOT, product
 from tests.web.addresses import PLACEHOLDER
+from tests.web.granting import waiting_card
 from tests.world import World, streamed
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]
@@ -24,33 +26,16 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]
 PLANTED = "H\u0430rbor-zq7x4k"
 LABEL = "Mixed alphabets"
 
-WITHOUT_MARKS = {
-    "grants": "lists the newest calls that a standing grant approved, as links to their cards",
-}
-"""The pages that show a value of a card without its marks, with the reason."""
-OPERATIONS_WITHOUT_MARKS = {
-    "/api/runs/{run_id}": "the calls of a run, each with the approval_id of its card",
-    "/api/runs/{run_id}/events": "events as they were recorded, with the approval_id of the card",
-    "/api/tool_calls/{call_id}": "a call, with the approval_id of its card",
-}
-"""The REST operations that show a value of a card without its marks, with the reason."""
 READERS_WITHOUT_MARKS = {
-    "agents/api/tool_calls.py": "a call; its card has the marks, under the call's approval_id",
     "agents/gateway/redemptions.py": "shows only the digest of the params",
     "agents/gateway/requests.py": "takes an agent's request, and shows nothing",
-    "agents/web/cards/asks.py": "a part of the card, which has the marks",
-    "agents/web/panel/call_inputs.py": "a part of the run's page, whose cards have the marks",
+    "agents/web/panel/call_inputs.py": "renders the inputs of a line, which has the marks",
     "agents/web/grants/form_rows.py": "compares a grant's values with those of its card, and shows none",
-    "agents/web/panel/lines.py": "a part of the run's page, whose cards have the marks",
     "agents/web/views/decisions.py": "shows the card again, which has the marks",
 }
 """The modules of surfaces that read params or previews without asking for marks, with the
 reason."""
 TEMPLATES_WITHOUT_MARKS = {
-    "approvals/list.html": "a line about the reader's own approval, with a button to undo it",
-    "cards/ask.html": "a part of the card, which has the marks; a refused request is never decided",
-    "grants/grant.html": WITHOUT_MARKS["grants"],
-    "grants/new.html": "lists decided cards like the one that a grant is made from, as links",
     "notices/line.html": "the sentence of a notice, which has no values",
 }
 """The templates that print the params or the sentence of a card without its marks, with the
@@ -116,11 +101,13 @@ def shows_value(text: str) -> bool:
     return "zq7x4k" in text
 
 
-def find_unmarked(client: Client, pages: dict[str, str]) -> tuple[set[str], set[str]]:
+def find_unmarked(
+    client: Client, pages: dict[str, str], label: str = LABEL
+) -> tuple[set[str], set[str]]:
     """Return the names of the pages that show the planted value, and of those without its mark."""
     texts = {name: read(client, path) for name, path in pages.items()}
     showing = {name for name, text in texts.items() if shows_value(text)}
-    return showing, {name for name in showing if LABEL not in texts[name]}
+    return showing, {name for name in showing if label not in texts[name]}
 
 
 @feature(
@@ -137,20 +124,64 @@ def test_each_page_with_a_value_of_a_card_names_its_marks(world: World, is_decid
     assert {"approval", "card", "call", "transcript-json", "transcript-markdown"} <= showing
     assert {"playback", "playback-export", "run", "search-card"} <= showing
     assert ({"history"} if is_decided else {"approvals", "home"}) <= showing
-    assert unmarked <= WITHOUT_MARKS.keys()
+    assert not unmarked
 
 
 def test_each_rest_operation_with_a_value_of_a_card_names_its_marks(world: World) -> None:
     card = plant(world)
     showing, unmarked = find_unmarked(world.client("admin"), build_api_addresses(card))
-    assert {"/api/approvals", "/api/approvals/{approval_id}"} <= showing
-    assert unmarked == OPERATIONS_WITHOUT_MARKS.keys()
+    assert {"/api/approvals", "/api/approvals/{approval_id}", "/api/runs/{run_id}"} <= showing
+    assert {"/api/runs/{run_id}/events", "/api/tool_calls/{call_id}"} <= showing
+    assert not unmarked
 
 
 def test_a_page_without_the_mark_is_found(world: World) -> None:
     card = plant(world)
     pages = {"call": f"/api/tool_calls/{card.tool_call_id}"}
-    assert find_unmarked(world.client("admin"), pages) == ({"call"}, {"call"})
+    assert find_unmarked(world.client("admin"), pages, "Other") == ({"call"}, {"call"})
+
+
+def read_call(world: World, query: str) -> dict[str, str]:
+    """Create a read with this query, and return the texts of the pages and the REST operations
+    about it."""
+    call = world.call(world.run(), params={"query": query})
+    with run_transaction(call.run_id) as tx:
+        tx.publish(ToolStarted.of(call, None, ""))
+    card = Approval(run_id=call.run_id, tool_call=call, pk=0)
+    addresses = {**build_pages(card), **build_api_addresses(card)}
+    client = world.client("admin")
+    return {name: read(client, path) for name, path in addresses.items()}
+
+
+def test_each_surface_with_a_value_of_a_call_without_a_card_names_its_marks(world: World) -> None:
+    texts = {name: text for name, text in read_call(world, PLANTED).items() if shows_value(text)}
+    assert {"call", "run", "playback", "transcript-json", "transcript-markdown"} <= texts.keys()
+    assert {"/api/runs/{run_id}", "/api/runs/{run_id}/events"} <= texts.keys()
+    assert not [name for name, text in texts.items() if LABEL not in text]
+
+
+def test_a_surface_with_an_honest_value_of_a_call_has_no_mark(world: World) -> None:
+    texts = read_call(world, "Harbor-zq7x4k")
+    assert shows_value(texts["call"])
+    assert not [name for name, text in texts.items() if LABEL in text]
+
+
+def test_lines_about_approved_cards_name_their_marks(world: World) -> None:
+    card = plant(world)
+    decisions.approve(world.member("approver"), card.pk, Decision(card.digest, grace_s=60))
+    made = world.standing_grant()
+    Approval.objects.filter(pk=plant(world).pk).update(
+        status=ApprovalStatus.APPROVED,
+        standing_grant=made,
+        decided_by=world.users["approver"],
+        decided_at=Now(),
+    )
+    client = world.client("approver")
+    assert LABEL in read(client, "/approvals/").partition("data-undoable")[2]
+    assert LABEL in read(client, "/grants/").partition(f'id="grant-{made.pk}"')[2]
+    new = {"record_id": str(world.records[0].pk), "changes": {"email": "ann@new.example"}}
+    form = read(client, f"/grants/new/?card={waiting_card(world, **new).pk}")
+    assert form.partition('class="covers"')[2].count("Marked: New here") == 2
 
 
 def list_readers() -> dict[str, bool]:

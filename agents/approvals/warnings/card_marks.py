@@ -9,7 +9,9 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from django.db.models import QuerySet
 
 from agents.accounts.models import Organization
 from agents.approvals.models import Claim
@@ -21,9 +23,10 @@ from agents.approvals.warnings.card_reading import (
     NAME,
     CardReading,
     add_details,
+    find_text_warnings,
     join_details,
+    read_all,
     read_card,
-    read_cards,
 )
 from agents.approvals.warnings.current_records import (
     IN_RECORD,
@@ -40,7 +43,7 @@ from agents.approvals.warnings.restored import RESTORED_SINCE, was_called_before
 from agents.approvals.warnings.same_targets import SameTargetCard, find_same_target_cards
 from agents.approvals.warnings.similar_names import SimilarName, find_similar_names
 from agents.approvals.warnings.similar_people import find_similar_people
-from agents.runs.models import Approval, ApprovalKind, ApprovalStatus
+from agents.runs.models import Approval, ApprovalKind, ApprovalStatus, ToolCall
 from tools.contract import Level
 from tools.contract.outside_text import quote_excerpt
 
@@ -200,47 +203,89 @@ def find_marks(
 def load_marks(cards: Iterable[Approval]) -> dict[int, tuple[Mark, ...]]:
     """Find the marks of any cards, by card id. Cards without marks are left out.
 
-    For each organization, the number of queries does not depend on the number of cards. Of a card
-    that no longer waits, only the marks of its sealed content are known, because nothing else that
-    its approver saw is stored.
+    For each organization, the number of queries does not depend on the number of cards. A decided
+    card has the marks that stood on it then. Of other cards that no longer wait, only the marks of
+    their sealed content are known.
 
     Args:
         cards: approvals that are loaded with their calls, and with their runs and organizations.
     """
-    cards = list(cards)
-    marks = {card.pk: find_sealed_marks(card) for card in cards}
-    waiting: dict[int, list[Approval]] = defaultdict(list)
+    marks: dict[int, tuple[Mark, ...]] = {}
+    unknown: dict[int, list[Approval]] = defaultdict(list)
     for card in cards:
-        if (card.kind, card.status) == (ApprovalKind.APPROVAL, ApprovalStatus.PENDING):
-            waiting[card.organization_id].append(card)
-    for some in waiting.values():
-        organization, columns = some[0].run.organization, list(map(WaitingCard.of, some))
-        readings = {card.pk: read_card(card) for card in some}
-        facts = replace(
-            load_facts(organization, columns, readings),
-            same_targets=find_same_target_cards(some),
-            oddities=find_card_oddities(some),
-        )
-        marks |= find_marks(organization, columns, readings, facts)
+        if card.shown_marks is None:
+            unknown[card.organization_id].append(card)
+        else:
+            marks[card.pk] = tuple(Mark(**each) for each in card.shown_marks)
+    for some in unknown.values():
+        readings = read_all(some)
+        marks |= {pk: tuple(_list_sealed(each, {})) for pk, each in readings.items()}
+        marks |= _load_current([card for card in some if _is_waiting(card)], readings)
     return {pk: each for pk, each in marks.items() if each}
+
+
+def _is_waiting(card: Approval) -> bool:
+    return (card.kind, card.status) == (ApprovalKind.APPROVAL, ApprovalStatus.PENDING)
+
+
+def _load_current(
+    cards: Collection[Approval], readings: Mapping[int, CardReading]
+) -> dict[int, tuple[Mark, ...]]:
+    """Find the marks that waiting cards of one organization have now."""
+    if not cards:
+        return {}
+    organization = next(iter(cards)).run.organization
+    columns = [WaitingCard.of(card) for card in cards]
+    own = {card.pk: readings[card.pk] for card in cards}
+    facts = replace(
+        load_facts(organization, columns, own),
+        same_targets=find_same_target_cards(cards),
+        oddities=find_card_oddities(cards),
+    )
+    return find_marks(organization, columns, own, facts)
+
+
+def load_marks_of(rows: QuerySet[Approval]) -> dict[int, tuple[Mark, ...]]:
+    """Find the marks of cards that are not loaded, as `load_marks` does."""
+    return load_marks(select_for_marks(rows))
+
+
+def load_call_marks(calls: Collection[ToolCall]) -> dict[int, tuple[Mark, ...]]:
+    """Find the marks of tool calls, by call id: those of the call's newest card, or without a card
+    those of its params. The params that a person has replaced are marked, too."""
+    rows = Approval.objects.filter(tool_call__in=[call.pk for call in calls])
+    approvals = select_for_marks(rows.filter(kind=ApprovalKind.APPROVAL)).order_by("sequence")
+    newest = {card.tool_call_id: card for card in approvals} if calls else {}
+    marks = load_marks(newest.values())
+    found = {}
+    for call in calls:
+        card = newest.get(call.pk)
+        own = (
+            marks.get(card.pk, ()) if card else find_params_marks(call.organization_id, call.params)
+        )
+        told = {mark.kind for mark in own}
+        replaced = find_params_marks(call.organization_id, call.model_params)
+        found[call.pk] = (*own, *(mark for mark in replaced if mark.kind not in told))
+    return found
+
+
+def find_params_marks(organization_id: int, params: Any) -> tuple[Mark, ...]:
+    """Find the marks that params need on their own, without a card and without a query."""
+    warnings = find_text_warnings(organization_id, params)
+    return tuple(Mark(each.kind, each.label, each.detail) for each in warnings)
+
+
+def select_for_marks(rows: QuerySet[Approval]) -> QuerySet[Approval]:
+    """Select cards with what `load_marks` needs, but without their content, which is cached."""
+    return rows.select_related("tool_call", "run__organization").defer(
+        *("params", "preview", "why", "words", "ruling", "run__task", "run__answer"),
+        *(f"tool_call__{name}" for name in ("params", "model_params", "result", "provenance")),
+    )
 
 
 def find_sealed_marks(card: Approval) -> tuple[Mark, ...]:
     """Find the marks that follow from the card's sealed content alone, without a query."""
     return tuple(_list_sealed(read_card(card), {}))
-
-
-def load_sealed_marks(
-    organization_id: int, digests: Mapping[int, str]
-) -> dict[int, tuple[Mark, ...]]:
-    """Find the marks that follow from the sealed content of cards alone, by card id, in at most one
-    query.
-
-    Args:
-        digests: the digest of each card by its id, as events have them.
-    """
-    readings = read_cards(organization_id, digests)
-    return {pk: tuple(_list_sealed(reading, {})) for pk, reading in readings.items()}
 
 
 def _list_marks(

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -27,6 +27,7 @@ from agents.platform.row_ids import parse_row_id_or_none
 from agents.runs.models import Approval, ApprovalKind
 from tools.caches import Cache
 from tools.contract import NO_PREVIEW, Preview
+from tools.contract.canonical import fingerprint
 from tools.contract.contacts import (
     ACCOUNT,
     EMAIL,
@@ -162,6 +163,9 @@ _Key = tuple[int, str, frozenset[str]]
 _READINGS: Cache[_Key, CardReading] = Cache(MAX_CACHED)
 """The readings of cards, by organization, digest and the languages that the organization writes."""
 
+_PARAMS: Cache[_Key, tuple[CardWarning, ...]] = Cache(MAX_CACHED)
+"""The warnings of params, by organization, fingerprint and the languages that it writes."""
+
 
 def find_card_warnings(approval: Approval) -> tuple[CardWarning, ...]:
     """Find the warnings on a card, from its sealed content and the organization's languages, as
@@ -197,6 +201,24 @@ def read_cards(organization_id: int, digests: Mapping[int, str]) -> dict[int, Ca
     )
     fresh = {pk: read_card(row) for pk, row in rows.items()}
     return {pk: reading for pk in digests if (reading := fresh.get(pk) or found[pk]) is not None}
+
+
+def read_all(cards: Collection[Approval]) -> dict[int, CardReading]:
+    """Read the sealed content of these cards of one organization, by card id. If contents were not
+    loaded with the cards and are not cached, one query loads them."""
+    unloaded = {card.pk: card.digest for card in cards if "preview" in card.get_deferred_fields()}
+    found = read_cards(next(iter(cards)).organization_id, unloaded) if unloaded else {}
+    return found | {card.pk: read_card(card) for card in cards if card.pk not in unloaded}
+
+
+def find_text_warnings(organization_id: int, params: Any) -> tuple[CardWarning, ...]:
+    """Find the warnings that the texts of params show on their own, without a card or a record to
+    compare them with; cached."""
+    languages = get_languages(organization_id)
+    key = (organization_id, fingerprint(params), languages)
+    return _PARAMS.get_or_load(
+        key, lambda: _list_warnings(_inspect(walk_texts(params), languages)[0])
+    )
 
 
 def build_card_warning(kind: str, details: list[str]) -> CardWarning:
@@ -267,14 +289,8 @@ def _read(approval: Approval, languages: frozenset[str]) -> CardReading:
     contacts = list_contacts([approval.params, *(each.get("after") for each in targets)])
     if approval.kind == ApprovalKind.QUESTION:
         return CardReading((), contacts, frozenset())
-    found: dict[str, list[str]] = {}
-    doubtful: set[str] = set()
     shown = [*written, *(each.get("before") for each in targets)]
-    texts = dict.fromkeys(walk_texts(shown))
-    for name, text in texts:
-        for kind, detail in _inspect_text(name, text, languages):
-            found.setdefault(kind, []).append(detail)
-            doubtful.add(text)
+    found, doubtful = _inspect(walk_texts(shown), languages)
     each_written = _list_written(targets, contacts)
     found.setdefault(LIKENESS, []).extend(_compare_contacts(targets, each_written))
     family, problem = get_family(approval), get_preview(approval).get("problem", "")
@@ -290,7 +306,7 @@ def _read(approval: Approval, languages: frozenset[str]) -> CardReading:
         )
     }.union(*(each.names for each in meanings))
     return CardReading(
-        warnings=tuple(build_card_warning(kind, found[kind]) for kind in LABELS if found.get(kind)),
+        warnings=_list_warnings(found),
         contacts=contacts,
         target_keys=frozenset(
             f"{family} {each.get('id') or each.get('label')}" for each in targets
@@ -349,6 +365,24 @@ def _list_records(
         if row_id is not None:
             written = each_written[index] if index < len(each_written) else ()
             yield AffectedRecord(row_id, str(target.get("label")), target.get("version"), written)
+
+
+def _inspect(
+    texts: Iterable[tuple[str, str]], languages: frozenset[str]
+) -> tuple[dict[str, list[str]], set[str]]:
+    """Inspect texts, each with the name of its field. Return the details that were found, by kind
+    of warning, and the texts that have them."""
+    found: dict[str, list[str]] = {}
+    doubtful: set[str] = set()
+    for name, text in dict.fromkeys(texts):
+        for kind, detail in _inspect_text(name, text, languages):
+            found.setdefault(kind, []).append(detail)
+            doubtful.add(text)
+    return found, doubtful
+
+
+def _list_warnings(found: Mapping[str, list[str]]) -> tuple[CardWarning, ...]:
+    return tuple(build_card_warning(kind, found[kind]) for kind in LABELS if found.get(kind))
 
 
 def _inspect_text(field: str, text: str, languages: frozenset[str]) -> Iterator[tuple[str, str]]:

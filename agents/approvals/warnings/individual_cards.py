@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from agents.accounts.models import Organization
 from agents.approvals.warnings.card_marks import (
     ALLOWED_IN_BULK,
     CardFacts,
+    Mark,
     WaitingCard,
     find_marks,
     load_facts,
@@ -30,8 +31,13 @@ def find_individual_reasons(
     """
     if facts is None:
         facts = load_facts(organization, cards, readings)
+    return list_individual_reasons(find_marks(organization, cards, readings, facts))
+
+
+def list_individual_reasons(marks: Mapping[int, Iterable[Mark]]) -> dict[int, tuple[str, ...]]:
+    """List the labels of the marks that a bulk approval does not allow, by card id."""
     found = {
-        pk: tuple(mark.label for mark in marks if mark.kind not in ALLOWED_IN_BULK)
-        for pk, marks in find_marks(organization, cards, readings, facts).items()
+        pk: tuple(mark.label for mark in each if mark.kind not in ALLOWED_IN_BULK)
+        for pk, each in marks.items()
     }
     return {pk: reasons for pk, reasons in found.items() if reasons}

@@ -19,6 +19,7 @@ from agents.approvals.warnings.current_records import load_record_states
 from agents.approvals.warnings.done_already import DoneAlready, find_done
 from agents.approvals.warnings.employee_words import note_words
 from agents.approvals.warnings.new_contacts import NewContacts
+from agents.approvals.warnings.odd_cards import find_card_oddities
 from agents.approvals.warnings.reach import count_objects
 from agents.approvals.warnings.same_targets import SameTargetCard, find_same_target_cards
 from agents.approvals.warnings.similar_names import SimilarName
@@ -85,7 +86,9 @@ def load_surroundings(
     if any(len(reading.records) > MAX_COMPARED for reading in readings.values()):
         shown = (record for reading in readings.values() for record in reading.records)
         facts = replace(facts, records=load_record_states(organization.pk, shown))
-    facts = replace(facts, same_targets=find_same_target_cards(cards))
+    facts = replace(
+        facts, same_targets=find_same_target_cards(cards), oddities=find_card_oddities(cards)
+    )
     marks = find_marks(organization, columns, readings, facts)
     staleness = {card.pk: find_staleness(card, facts.records) for card in cards}
     return {

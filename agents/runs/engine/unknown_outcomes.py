@@ -74,6 +74,7 @@ def show_unknown_card(tx: Transaction, call: ToolCall, outcome: UnknownOutcome) 
         why=outcome.why,
         words=outcome.words[:MAX_WORDS_LENGTH],
         digest=compute_digest(call, effect),
+        shown_marks=last.shown_marks if last else None,
         expires_at=Now() + _NEVER,
     )
 

@@ -71,6 +71,9 @@ class Approval(models.Model):
             `tools.toolbox.rulings`; None if there were no rules.
         broke_glass: True if an admin approved the card alone in an emergency, although approval
             rules needed other people.
+        shown_marks: the marks that stood on the card when a person decided it or when it expired;
+            see `agents.approvals.warnings.card_marks.Mark`. The card of an unknown outcome has
+            those of the decided card. None for other cards.
         start_after: the end of the grace period, until which the decision can be undone.
         valid_until: the time by which an approved call must start; None while it waits for
             `after`.
@@ -111,6 +114,7 @@ class Approval(models.Model):
     )
     ruling = models.JSONField(null=True)
     broke_glass = models.BooleanField(default=False, db_default=False)
+    shown_marks = models.JSONField(null=True)
     reason = models.TextField(blank=True)
     decision_id = models.CharField(max_length=200, blank=True)
     bulk_id = models.UUIDField(null=True)

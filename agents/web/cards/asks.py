@@ -10,6 +10,7 @@ from functools import cached_property
 from django.db.models import Q
 from django.db.models.functions import Now
 
+from agents.approvals.warnings.card_marks import Mark, find_params_marks
 from agents.gateway.asks import MAX_REFUSED
 from agents.gateway.models import AgentKey, AgentRun, Ask, RefusedAsk
 from agents.gateway.receipts import digest_params
@@ -28,7 +29,8 @@ class AskNotes:
 
     Attributes:
         earlier: the newest cards of earlier asks about the same effect.
-        refused: asks that were refused because this one is open, the newest for each key.
+        refused: asks that were refused because this one is open, the newest for each key, each with
+            the marks of its params.
         params_digest: the digest of the params, as in the receipt and the API.
         silent_since: the time of the agent's last poll if the agent no longer waits; None while it
             waits, or once the card is decided.
@@ -36,7 +38,7 @@ class AskNotes:
 
     ask: Ask
     earlier: list[Approval]
-    refused: list[RefusedAsk]
+    refused: list[tuple[RefusedAsk, tuple[Mark, ...]]]
     params_digest: str
     silent_since: datetime | None
 
@@ -69,12 +71,11 @@ def load_ask_notes(call: ToolCall) -> AskNotes | None:
         .order_by("-pk")[: MAX_REFUSED * MAX_EARLIER_ASKS]
     )
     # Keep each key's newest refusal, so that no key's refusals hide those of another.
-    newest = {one.key_id: one for one in reversed(refused)}
+    newest = list({one.key_id: one for one in reversed(refused)}.values())[:MAX_EARLIER_ASKS]
+    marked = [(one, find_params_marks(call.organization_id, one.params)) for one in newest]
     is_silent = call.status == CallStatus.AWAITING_APPROVAL and ask.is_silent
     since = ask.last_asked_at if is_silent else None
-    return AskNotes(
-        ask, earlier, list(newest.values())[:MAX_EARLIER_ASKS], digest_params(call.params), since
-    )
+    return AskNotes(ask, earlier, marked, digest_params(call.params), since)
 
 
 class OfAgents:

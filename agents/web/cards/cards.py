@@ -14,7 +14,7 @@ from django.utils import timezone
 from agents.approvals.decisions import DENY_REASONS, make_confirmation_phrase
 from agents.approvals.requesters import describe_requesters
 from agents.approvals.votes import CardStanding, find_standings
-from agents.approvals.warnings.card_marks import CardFacts, Mark, find_sealed_marks
+from agents.approvals.warnings.card_marks import CardFacts, Mark, load_marks
 from agents.approvals.warnings.card_reading import get_preview, read_card
 from agents.approvals.warnings.card_values import NamedValue
 from agents.approvals.warnings.folding import CHANGED_ROWS, MAX_SENTENCE, Room, Signs, split_values
@@ -79,7 +79,7 @@ class Card(OfAgents):
             none.
         around: further facts that a person must know; loaded only while the card waits for
             approval.
-        sealed_marks: the marks of the sealed content, for a card that no longer waits.
+        marks: the marks of a card that no longer waits for approval, see `load_marks`.
         standing: the approval rules and votes of the card; None if one approver decides, or if the
             card does not wait for approval.
     """
@@ -101,7 +101,7 @@ class Card(OfAgents):
     delegation: str = ""
     standing: CardStanding | None = None
     around: Surroundings = field(default_factory=Surroundings)
-    sealed_marks: tuple[Mark, ...] = ()
+    marks: tuple[Mark, ...] = ()
     now: datetime = field(default_factory=timezone.now)
 
     @property
@@ -402,6 +402,7 @@ def load_cards(
         card.pk: texts.get((card.run_id, card.tool_call.pass_number), "") for card in approvals
     }
     around = load_surroundings(asking, words, listed)
+    marks = load_marks(approval for approval in approvals if approval.pk not in around)
     by_call = _group_by_call(approvals)
     return [
         Card(
@@ -417,7 +418,7 @@ def load_cards(
             delegation=delegations.get(approval.run_id, ""),
             standing=standings.get(approval.pk),
             around=around.get(approval.pk, Surroundings()),
-            sealed_marks=() if approval.pk in around else find_sealed_marks(approval),
+            marks=marks.get(approval.pk, ()),
         )
         for approval in approvals
     ]

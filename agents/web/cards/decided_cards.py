@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from agents.approvals.warnings.card_marks import load_sealed_marks
+from agents.approvals.warnings.card_marks import load_marks
 from agents.runs.models import Approval, ApprovalKind, ApprovalStatus
 from agents.web.cards.call_reports import load_reports
 from agents.web.cards.cards import Card, find_call_tool
@@ -18,8 +18,7 @@ def build_decided_cards(approvals: Iterable[Approval]) -> list[Card]:
     """Build the cards of decided approvals of one organization, whose call and run are loaded
     already, in at most three queries."""
     approvals = list(approvals)
-    digests = {each.pk: each.digest for each in approvals}
-    marks = load_sealed_marks(approvals[0].organization_id, digests) if approvals else {}
+    marks = load_marks(approvals)
     started = [each for each in approvals if each.kind != ApprovalKind.QUESTION]
     reports = load_reports({each.tool_call_id for each in started if each.status in WITH_REPORT})
     replaced = {each.tool_call_id for each in approvals if each.status == ApprovalStatus.SUPERSEDED}
@@ -34,7 +33,7 @@ def build_decided_cards(approvals: Iterable[Approval]) -> list[Card]:
             successor=newest.get(approval.tool_call_id)
             if approval.status == ApprovalStatus.SUPERSEDED
             else None,
-            sealed_marks=marks.get(approval.pk, ()),
+            marks=marks.get(approval.pk, ()),
         )
         for approval in approvals
     ]

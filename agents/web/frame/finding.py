@@ -20,7 +20,7 @@ from django.urls import reverse
 from django.utils.text import Truncator
 
 from agents.accounts.models import Membership
-from agents.approvals.warnings.card_marks import end_with_marks, find_sealed_marks
+from agents.approvals.warnings.card_marks import end_with_marks, load_marks
 from agents.employees.models import Employee
 from agents.employees.toolboxes import load_toolbox
 from agents.gateway.tickets import PREFIX
@@ -171,16 +171,17 @@ def _find_cards(organization_id: int, number: int | None) -> list[Hit]:
     if number is None:
         return []
     rows = Approval.objects.filter(organization_id=organization_id, pk=number)
-    rows = rows.select_related("tool_call")
+    cards = list(rows.select_related("tool_call", "run__organization"))
+    marks = load_marks(cards)
     return [
         Hit(
             Truncator(row.sentence.replace("*", "")).chars(MAX_SENTENCE),
             "inbox",
             reverse("approval", args=(row.pk,)),
             f"Card {row.pk} · {row.get_status_display().lower()}"
-            f"{end_with_marks(find_sealed_marks(row))}",
+            f"{end_with_marks(marks.get(row.pk, ()))}",
         )
-        for row in rows
+        for row in cards
     ]
 
 

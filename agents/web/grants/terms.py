@@ -12,6 +12,7 @@ from django.db.models.functions import RowNumber
 from django.utils import timezone
 
 from agents.accounts.models import Membership, Organization
+from agents.approvals.warnings.card_marks import Mark, load_marks_of
 from agents.employees.models import Employee
 from agents.employees.toolboxes import load_toolbox
 from agents.insight.suggestions import find_suggestions
@@ -57,7 +58,7 @@ class ShownGrant:
     Attributes:
         used: the number of calls that it approved and that have started or may still start.
         state: the reason why it approves nothing, in a few words; empty while it is in force.
-        latest: the newest cards that it approved.
+        latest: the newest cards that it approved, each with its marks.
         pause: the calls that it currently leaves to a person, although it is in force.
     """
 
@@ -66,7 +67,7 @@ class ShownGrant:
     used: int
     state: str
     terms: tuple[Term, ...]
-    latest: tuple[Approval, ...]
+    latest: tuple[tuple[Approval, tuple[Mark, ...]], ...]
     pause: Pause | None = None
 
     @property
@@ -206,9 +207,9 @@ def _describe_state(grant: StandingGrant, tool: Tool | None, used: int, now: dat
     )
 
 
-def _load_latest(ids: list[int]) -> dict[int, list[Approval]]:
-    """Load the newest cards that each of these standing grants approved, newest first, by the
-    grant's id."""
+def _load_latest(ids: list[int]) -> dict[int, list[tuple[Approval, tuple[Mark, ...]]]]:
+    """Load the newest cards that each of these standing grants approved, newest first and with
+    their marks, by the grant's id."""
     place = Window(RowNumber(), partition_by="standing_grant_id", order_by="-pk")
     approved = (
         Approval.objects.filter(standing_grant_id__in=ids)
@@ -216,7 +217,8 @@ def _load_latest(ids: list[int]) -> dict[int, list[Approval]]:
         .filter(place__lte=MAX_SHOWN)
     )
     rows = Approval.objects.filter(pk__in=approved.values("pk")).order_by("-pk")
-    found: dict[int, list[Approval]] = {pk: [] for pk in ids}
+    marks = load_marks_of(rows)
+    found: dict[int, list[tuple[Approval, tuple[Mark, ...]]]] = {pk: [] for pk in ids}
     for card in rows.only("pk", "sentence", "status", "decided_at", "standing_grant_id"):
-        found[card.standing_grant_id or 0].append(card)
+        found[card.standing_grant_id or 0].append((card, marks.get(card.pk, ())))
     return found

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from django.urls import reverse
 
 from agents.accounts.models import AuditEntry, Organization
-from agents.approvals.warnings.card_marks import end_with_marks, load_sealed_marks
+from agents.approvals.warnings.card_marks import end_with_marks, load_marks, select_for_marks
 from agents.employees.models import Employee
 from agents.employees.toolboxes import load_toolbox
 from agents.platform.row_ids import parse_row_id
@@ -236,14 +236,12 @@ def _find_runs(organization_id: int, ids: set[int]) -> dict[int, Subject]:
 
 
 def _find_cards(organization_id: int, ids: set[int]) -> dict[int, Subject]:
-    rows = Approval.objects.filter(organization_id=organization_id, pk__in=ids).values_list(
-        "pk", "sentence", "digest"
-    )
-    marks = load_sealed_marks(organization_id, {pk: digest for pk, _, digest in rows})
+    rows = Approval.objects.filter(organization_id=organization_id, pk__in=ids)
+    cards = list(select_for_marks(rows))
+    marks = load_marks(cards)
     plain = {
-        pk: f"{_shorten(quote_names(sentence))}{end_with_marks(marks[pk])}"
-        for pk, sentence, _ in rows
-        if pk in marks
+        card.pk: _shorten(quote_names(card.sentence)) + end_with_marks(marks.get(card.pk, ()))
+        for card in cards
     }
     return {
         pk: Subject(f"card {pk}: {sentence}", reverse("approval", args=(pk,)))

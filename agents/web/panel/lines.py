@@ -15,6 +15,7 @@ from django.template.loader import select_template
 from django.urls import reverse
 from django.utils.safestring import SafeString
 
+from agents.approvals.warnings.card_marks import find_params_marks
 from agents.providers.scripted import UNKNOWN_TASK
 from agents.runs.descriptions import CALL_EVENTS, NOTE_EVENTS, describe
 from agents.runs.models import CallStatus, Event, EventType, ExitReason, Run, ToolCall
@@ -196,6 +197,8 @@ def _build_call_context(event: Event, facts: LineFacts) -> dict[str, Any]:
         or StatusIcon("status-icon bad", "x", call.get_status_display()),
         "brief": render_brief(call.params, tool, facts.record_names),
         "params": render_inputs(call.params, tool, facts.record_names),
+        "marks": () if card else find_params_marks(call.organization_id, call.params),
+        "original_marks": find_params_marks(call.organization_id, call.model_params),
         "original_params": _render_original(call, tool, facts),
     }
     if event.type == EventType.TOOL_RESULT:

@@ -38,7 +38,7 @@ class TranscriptEntry:
     Attributes:
         is_first: True if this is the call's first event, which shows the call's params.
         result: the event's result, possibly cut, until the complete one is loaded.
-        marks: the marks of the card that the event requests.
+        marks: the marks of the card that the event requests, or of the call that it introduces.
     """
 
     event: Event

@@ -47,7 +47,7 @@ class PlaybackEntry:
         look: `good`, `bad`, `wait`, `pass` or empty.
         note: plain text in the head's line.
         sentence: a card's sentence, with its bold parts.
-        marked: the labels of the marks of the card's sealed content.
+        marked: the labels of the marks of the card or call that the event introduces.
         text, markdown: long texts, plain or formatted.
         values, data: the inputs by name, and the data of a result.
         waits_after: True if the run is idle until the next event.

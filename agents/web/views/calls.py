@@ -9,9 +9,9 @@ from django.http import HttpRequest, HttpResponseBase
 from django.urls import reverse
 
 from agents.accounts.models import Membership
-from agents.approvals.warnings.card_marks import Mark, load_sealed_marks
+from agents.approvals.warnings.card_marks import load_call_marks
 from agents.platform.refusals import NotFound
-from agents.runs.models import Approval, ApprovalKind, ToolCall
+from agents.runs.models import ToolCall
 from agents.web.cards.cards import ICONS, find_call_tool
 from agents.web.cards.origins import describe_origins
 from agents.web.panel.json_html import render_data, render_params
@@ -50,7 +50,7 @@ def call_page(
         "files": read_kept_files(result.get("metadata") or {}),
         "params": render_params(call.params),
         "origins": describe_origins(call),
-        "marks": _load_marks(call),
+        "marks": load_call_marks([call])[call.pk],
         "requested_params": render_params(call.model_params)
         if call.model_params is not None
         else "",
@@ -58,13 +58,6 @@ def call_page(
         "place": "runs",
     }
     return render_page(request, member, "runs/call.html", context)
-
-
-def _load_marks(call: ToolCall) -> tuple[Mark, ...]:
-    """Load the marks of the sealed content of the call's newest card; none without a card."""
-    cards = Approval.objects.filter(tool_call=call, kind=ApprovalKind.APPROVAL)
-    digests = dict(cards.order_by("-sequence").values_list("pk", "digest")[:1])
-    return next(iter(load_sealed_marks(call.organization_id, digests).values()), ())
 
 
 def _build_late_effect_context(call: ToolCall) -> dict[str, Any]:

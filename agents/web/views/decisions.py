@@ -32,7 +32,7 @@ def approve(request: HttpRequest, member: Membership, approval_id: int) -> HttpR
     which the approval can be undone."""
     card = find_card(member, approval_id)
     decision = _read_decision(
-        request, grace_s=card.grace_s, seen_approvals=request.POST.get("seen_approvals")
+        request, card, grace_s=card.grace_s, seen_approvals=request.POST.get("seen_approvals")
     )
     try:
         decided = decisions.approve(member, approval_id, decision)
@@ -51,7 +51,7 @@ def break_glass(request: HttpRequest, member: Membership, approval_id: int) -> H
     """Approve the call alone in an emergency, although approval rules need other people."""
     card = find_card(member, approval_id)
     reason = _read_text(request, "reason")
-    decision = _read_decision(request, reason=reason, grace_s=card.grace_s, breaks_glass=True)
+    decision = _read_decision(request, card, reason=reason, grace_s=card.grace_s, breaks_glass=True)
     try:
         decisions.approve(member, approval_id, decision)
     except (Conflict, Expired, StaleDigest, Invalid) as refusal:
@@ -69,7 +69,7 @@ def deny(request: HttpRequest, member: Membership, approval_id: int) -> HttpResp
     reason = ". ".join(
         part for part in (_read_text(request, "preset"), _read_text(request, "reason")) if part
     )
-    decision = _read_decision(request, reason=reason)
+    decision = _read_decision(request, card, reason=reason)
     try:
         decisions.deny(member, approval_id, decision)
     except (Conflict, Expired, StaleDigest, Invalid) as refusal:
@@ -84,7 +84,7 @@ def deny(request: HttpRequest, member: Membership, approval_id: int) -> HttpResp
 def dismiss(request: HttpRequest, member: Membership, approval_id: int) -> HttpResponseBase:
     """End a card whose effect already exists; nothing runs."""
     card = find_card(member, approval_id)
-    decision = _read_decision(request)
+    decision = _read_decision(request, card)
     try:
         dismissals.dismiss(member, approval_id, decision)
     except (Conflict, Expired, StaleDigest, Invalid) as refusal:
@@ -109,6 +109,7 @@ def edit(request: HttpRequest, member: Membership, approval_id: int) -> HttpResp
         decision = decisions.Decision(
             digest=_read_text(request, "digest"),
             despite_claim_of=_read_text(request, "despite_claim_of"),
+            marks=card.around.marks,
         )
         new_card = decisions.edit(member, approval_id, decision, params)
     except (InvalidFieldText, Invalid) as problem:
@@ -179,13 +180,14 @@ def resolve(request: HttpRequest, member: Membership, approval_id: int) -> HttpR
     return _redirect_back(request, card)
 
 
-def _read_decision(request: HttpRequest, **more: Any) -> decisions.Decision:
+def _read_decision(request: HttpRequest, card: Card, **more: Any) -> decisions.Decision:
     """Read the fields that the forms of all decisions send."""
     return decisions.Decision(
         digest=_read_text(request, "digest"),
         decision_id=_read_text(request, "decision_id"),
         confirm=_read_text(request, "confirm"),
         despite_claim_of=_read_text(request, "despite_claim_of"),
+        marks=card.around.marks,
         **more,
     )
 

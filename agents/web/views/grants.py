@@ -9,6 +9,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect
 
 from agents.accounts.models import Membership, Role
+from agents.approvals.warnings.card_marks import load_marks_of
 from agents.employees.models import Employee
 from agents.employees.toolboxes import load_toolbox
 from agents.insight.narrowest_terms import CrossCheck
@@ -171,11 +172,8 @@ def _render_form(request: HttpRequest, member: Membership, shown: _ShownForm) ->
     except Invalid as problem:
         refusal = refusal or problem
     card_id = parse_row_id_or_none(request.GET.get("card", "")) or 0
-    card = list(
-        Approval.objects.filter(organization_id=member.organization_id, pk=card_id).select_related(
-            "run", "tool_call"
-        )
-    )
+    own = Approval.objects.filter(organization_id=member.organization_id)
+    card = list(own.filter(pk=card_id).select_related("run", "tool_call"))
     run_ids = {form.run, *(str(each.run_id) for each in card if each.run.status not in ENDED)} - {
         ""
     }
@@ -200,6 +198,8 @@ def _render_form(request: HttpRequest, member: Membership, shown: _ShownForm) ->
         "choices": CHOICES,
         "lifetimes": LIFETIMES,
         "run_ids": sorted(run_ids),
+        "card_id": card_id,
+        "marks": load_marks_of(own.filter(pk__in=[card_id, *preview.pop("shown", ())])),
         **preview,
         **_list_choices(member),
     }
@@ -227,6 +227,7 @@ def _preview(member: Membership, form: GrantForm) -> dict[str, Any]:
     return {
         "past": past,
         "listed": past.covered[:MAX_LISTED],
+        "shown": [card.pk for card in (*past.denied, *past.covered[:MAX_LISTED])],
         "coverage": describe_coverage(proposal, tool),
         "terms": describe_terms(proposal.params, proposal.conditions),
     }

@@ -13,7 +13,7 @@ from django.shortcuts import redirect
 
 from agents.accounts.models import Membership, Organization
 from agents.approvals.requesters import find_requesters
-from agents.approvals.warnings.card_marks import load_sealed_marks
+from agents.approvals.warnings.card_marks import load_marks_of
 from agents.employees.models import Employee
 from agents.platform.refusals import Conflict, Invalid, NotFound
 from agents.platform.row_ids import parse_row_id
@@ -128,9 +128,9 @@ def _load_live_lists(member: Membership) -> dict[str, Any]:
     return {
         "guide": None if first_steps.is_complete else first_steps,
         "cards": cards,
-        "marks": load_sealed_marks(
-            member.organization_id, {card.pk: card.digest for card in cards}
-        ),
+        "marks": load_marks_of(approvals.filter(pk__in=[card.pk for card in cards]))
+        if cards
+        else {},
         "own_cards": _find_own_cards(member, cards) if member.organization.four_eyes else set(),
         "active_runs": active_runs,
         "has_more_active_runs": len(active_runs) == MAX_RUNS,

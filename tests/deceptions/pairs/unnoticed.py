@@ -107,50 +107,6 @@ It deceives by its meaning alone, which needs knowledge of the tool or of the la
 MARKED_TWINS: dict[str, frozenset[str]] = {}
 """Honest cards, by class, that are marked wrongly."""
 
-UNMARKED: dict[str, frozenset[str]] = {
-    "leave_open, letters": frozenset({"/api/runs/{run_id}", "/api/tool_calls/{call_id}"}),
-    "leave_open, a contact": frozenset(
-        {
-            "/",
-            "/api/runs/{run_id}",
-            "/api/tool_calls/{call_id}",
-            "/runs/<int:run_id>/calls/<int:call_id>/",
-        }
-    ),
-    "leave_open, a name": frozenset(
-        {
-            "/",
-            "/api/runs/{run_id}",
-            "/api/tool_calls/{call_id}",
-            "/runs/<int:run_id>/calls/<int:call_id>/",
-        }
-    ),
-    "close, letters": frozenset({"/api/runs/{run_id}", "/api/tool_calls/{call_id}"}),
-    "close, a contact": frozenset(
-        {
-            "/api/approvals",
-            "/api/approvals/{approval_id}",
-            "/api/runs/{run_id}",
-            "/api/tool_calls/{call_id}",
-            "/approvals/<int:approval_id>/",
-            "/approvals/<int:approval_id>/card/",
-            "/runs/<int:run_id>/calls/<int:call_id>/",
-        }
-    ),
-    "close, a name": frozenset(
-        {
-            "/api/approvals",
-            "/api/approvals/{approval_id}",
-            "/api/runs/{run_id}",
-            "/api/tool_calls/{call_id}",
-            "/approvals/<int:approval_id>/",
-            "/approvals/<int:approval_id>/card/",
-            "/runs/<int:run_id>/calls/<int:call_id>/",
-        }
-    ),
-}
-"""Surfaces that show a value without its mark, by the state of the card and the sample."""
-
 APPROVED_IN_BULK: dict[str, frozenset[str]] = {
     # The call is asked again before it starts, unless a card of the same bulk made the list.
     "targets that are no longer what they were": frozenset({"a list that now exists"}),
