@@ -19,7 +19,8 @@ Value = TypeVar("Value")
 
 LONGEST_SHORT = 200
 MOST_SHORT, MOST_LONG = 4096, 16
-"""The most texts of up to 200 characters, and of longer ones, whose values one function caches."""
+"""The maximum number of texts of up to 200 characters, and of longer ones, that one function
+caches."""
 
 
 class Clearable(Protocol):
@@ -44,8 +45,8 @@ def clear_caches() -> None:
 
 
 def cache_by_text(function: Callable[[str], Value]) -> Callable[[str], Value]:
-    """Cache a function of one text in bounded memory: many short texts, but few long ones, because
-    strangers write the texts."""
+    """Cache a function of one text, for many short texts but few long ones: strangers write the
+    texts, so the memory must be bounded."""
     of_short, of_long = lru_cache(MOST_SHORT)(function), lru_cache(MOST_LONG)(function)
 
     @wraps(function)
@@ -56,12 +57,12 @@ def cache_by_text(function: Callable[[str], Value]) -> Callable[[str], Value]:
 
 
 class Cache(Generic[Key, Value]):
-    """Values by key; the least recently used values are dropped for new values.
+    """Values by key; the least recently used values are dropped to make room for new ones.
 
     A value that may become outdated must contain its version or expiry time, or have it in its key.
 
     Args:
-        size: the largest sum of the values' weights.
+        size: the maximum sum of the values' weights.
         weigh: returns the weight of a value; each value weighs 1 by default.
     """
 

@@ -230,8 +230,8 @@ def _read_services(
 
 
 def _explain_error(error: ValidationError, lines: Mapping[_Path, int]) -> ConfigError:
-    """Explain the first fault. Quote values only below `tools`, because the values of services are
-    secret."""
+    """Explain the first fault. Quote values only in the section `tools`, because those of services
+    are secret."""
     first = error.errors(include_url=False, include_context=False)[0]
     path = tuple(str(part) for part in first["loc"])
     line = next((lines[known] for known in _list_spellings(path) if known in lines), 1)
@@ -250,7 +250,7 @@ def _explain_error(error: ValidationError, lines: Mapping[_Path, int]) -> Config
 
 
 def _list_spellings(path: _Path) -> Iterator[_Path]:
-    """Yield the paths that this key may have in the file, and then those of the keys above it."""
+    """Yield the paths that this key may have in the file, then those of its parent keys."""
     for end in range(len(path), 0, -1):
         yield path[:end]
         yield tuple(to_snake(part) for part in path[:end])

@@ -33,7 +33,7 @@ class DescribedTool:
 
     Attributes:
         key: the source's own name for the tool.
-        tool: the name for the tool in Gadget, unless it already has one.
+        tool: the name that the tool gets in Gadget, unless it already has one.
         definition, hash: see `SourceTool`.
     """
 
@@ -71,7 +71,7 @@ class RefreshResult:
     """The names of the tools that a refresh changed.
 
     Attributes:
-        back: tools that had been gone.
+        back: tools that are described again.
         retitled: tools in use whose new title waits for an admin.
         skipped: operations that did not become tools, each with the reason.
     """
@@ -171,8 +171,7 @@ class ToolChoice:
         seen: the hash of the definition that the admin saw.
         seen_title: the title that the admin saw; None for the current one.
         accepts_title: accept the title even if the definition is already accepted.
-        named, plain: the params that name something, and those that name nothing, see `SourceTool`;
-            None to keep them.
+        named, plain: as `named_params` and `plain_params` of `SourceTool`; None to keep them.
     """
 
     is_chosen: bool
@@ -320,7 +319,7 @@ def _update_row(source: Source, row: SourceTool, each: DescribedTool) -> SourceT
     if was_accepted and not source.is_mcp and not is_lowered:
         row.accepted_hash = each.hash
     if row.hash != each.hash:
-        row.plain_params = []  # what it says about another definition frees nothing in this one
+        row.plain_params = []  # an admin said this of another definition
     if row.hash != each.hash or not source.is_mcp:
         row.level = _carry_over_level(row, each.inferred_level)
     if row.is_chosen and Level(row.level or each.inferred_level).rank < before.rank:

@@ -78,8 +78,8 @@ def _describe_mcp(
 
 
 def _describe_adapted(adapted: Sequence[mcp.SkippedTool]) -> Iterator[str]:
-    """Yield a sentence on the parts of schemas that are left out, with the first few tools; nothing
-    if there are none."""
+    """Yield a sentence that names the first few tools whose schemas have parts left out; nothing if
+    there are no such tools."""
     if adapted:
         named = "; ".join(f"{each.name}: {each.reason}" for each in adapted[:MAX_NAMED])
         more = f"; and {len(adapted) - MAX_NAMED} more" if len(adapted) > MAX_NAMED else ""

@@ -161,9 +161,9 @@ class SourceTool(models.Model):
             one; else empty.
         inferred_level: the level that the description suggests.
         level: the level that an admin has set; empty for the inferred one.
-        named_params, plain_params: the paths of params of which an admin says that they name
-            something, such as a recipient or an amount, or that they name nothing. A changed
-            definition clears `plain_params`.
+        named_params, plain_params: the paths of params that, as an admin says, name something, such
+            as a recipient or an amount, or name nothing. A changed definition clears
+            `plain_params`.
         gone_at: when the source stopped describing the tool.
     """
 

@@ -1,5 +1,5 @@
-"""Account numbers in texts: IBANs, card numbers and wallets, distinguished from other numbers by
-their checksums, and others by the words before them."""
+"""Account numbers in texts: IBANs, card numbers and wallets, recognized by form or checksum, and
+other numbers after a word such as *account*."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ CHECKSUM_BYTES, WALLET_BYTES, KEY_BYTES = 4, 25, 32
 
 
 def find_accounts(text: str) -> Iterator[str]:
-    """Yield the text's account numbers, without their separators and some more than once."""
+    """Yield the text's account numbers without separators; some are repeated."""
     if ".eth" in text:
         yield from (found[0] for found in _ENS_NAME.finditer(text))
     if _LONG_WORD.search(text):
@@ -75,18 +75,18 @@ def find_accounts(text: str) -> Iterator[str]:
 
 
 def is_bank_code(text: str) -> bool:
-    """Return True for a text that has the form of a bank's code (BIC)."""
+    """Return True if the text has the form of a bank's code (BIC)."""
     found = _BANK_CODE.fullmatch(text)
     return found is not None and found[1].lower() in ENDINGS
 
 
 def is_card_number(text: str) -> bool:
-    """Return True for a text that has the form of a card number, even with a wrong check digit."""
+    """Return True if the text has the form of a card number, even with a wrong check digit."""
     return _CARD.fullmatch(text) is not None
 
 
 def _find_labeled(text: str) -> Iterator[str]:
-    """Yield the numbers and bank codes that come directly after a word for them."""
+    """Yield the numbers and bank codes directly after a word that announces them."""
     for label in _LABEL.finditer(text):
         word = label[1].lower()
         number = _LABELED_NUMBER.match(text, label.end())
@@ -133,7 +133,7 @@ def _has_luhn_checksum(digits: str) -> bool:
 
 def _is_base58_wallet(word: str) -> bool:
     """Return True for addresses with a checksum, such as Bitcoin's, Tron's and Ripple's, and
-    for words that are exactly a public key, such as Solana's."""
+    for words that encode as many bytes as a public key, such as Solana's."""
     if _has_base58_checksum(word, _BASE_58):
         return True
     if word[0] == "r" and _has_base58_checksum(word, _RIPPLE_BASE_58):

@@ -64,8 +64,8 @@ _IPV6 = re.compile(
     re.IGNORECASE,
 )
 _RESERVED_BITS, _FEWEST_COLONS = 125, 7
-"""IPv6 addresses without one of the first three bits, such as `1::2`, belong to no host; those
-without `::` have seven colons."""
+"""IPv6 addresses whose first three bits are 0, such as `1::2`, belong to no host; addresses without
+`::` have seven colons."""
 _PHONE = re.compile(
     r"(?<![\w+.])(?:\+|(?<!\d[ .-])00(?=[1-9]\d{0,2}[ (-]))(\d{1,3}\)?(?:[ /.-]{0,2}(?:\(\d{1,4}\) ?)?\d){6,14})"
     r"(?![\w.,]*\d)(?!\s?(?:[A-Z]{3}\b|[%$€£]))"
@@ -77,7 +77,7 @@ _HANDLE = re.compile(r"(?<![\w@./\\])@([A-Za-z_][\w.]{2,31})(?![\w(/@])")
 _CRON_WORDS = frozenset(
     ["@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly", "@reboot"]
 )
-"""Words that stand for a time in a table of cron."""
+"""Words that stand for a time in a crontab."""
 _NAME_FIELDS = frozenset({"host", "hostname", "server"})
 """Fields whose value is a host even without a dot."""
 NAMELESS_FIELDS = frozenset({"id", "name", "value", "address", "number", "key"})
@@ -182,7 +182,8 @@ def _read_contacts(field: str, text: str) -> Iterator[Contact]:
 
 
 def _find_phones(text: str, words: frozenset[str]) -> Iterator[str]:
-    """Yield the international phone numbers in a text, unless it is the value of a phone's field.
+    """Yield the international phone numbers in a text, except one that is the whole value of a
+    phone field.
 
     A number that begins with +1 has exactly 11 digits.
     """
@@ -264,7 +265,7 @@ def _read_ipv4(host: str) -> str:
 
 
 def _read_number(part: str) -> int:
-    """Read a number, which is hexadecimal with 0x, octal with 0, and otherwise decimal."""
+    """Read a number: hexadecimal after 0x, octal after 0, otherwise decimal."""
     is_octal = part.startswith("0") and part.isdecimal()
     return int(part, 16 if part.startswith("0x") else 8 if is_octal else 10)
 
@@ -314,7 +315,7 @@ def find_false_addresses(text: str) -> Iterator[str]:
 
 
 def _find_false_links(text: str) -> Iterator[str]:
-    """Explain each link in Markdown or HTML whose words are the address of another host."""
+    """Explain each link in Markdown or HTML whose text is an address at another host."""
     for found in _LINK.finditer(text):
         words, target = (found[1], found[2]) if found[2] else (found[4], found[3])
         shown, opened = (

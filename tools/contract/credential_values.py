@@ -1,5 +1,5 @@
-"""Credentials in the values of a call: passwords, keys and tokens, told by the name of the param
-and by the shape of the value."""
+"""Credentials in the values of a call: passwords, keys and tokens, recognized by the param's name
+and the value's shape."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _TOKENS = re.compile(
 """The forms of private and public keys, signed tokens, known services' tokens, HTTP headers, and
 addresses with a password."""
 _STAND_IN = re.compile(r"(.)\1{2,}|\$?\{+.*\}+|<.*>|\[.*\]", re.DOTALL)
-"""A text that stands for a credential: `****`, `{{ password }}`, `[hidden]`."""
+"""A placeholder for a credential: `****`, `{{ password }}`, `[hidden]`."""
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://|[\w.+-]+@[\w.-]+$|[~.]{0,2}/")
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _NUMBER_CODE = re.compile(r"\d{3,10}")
@@ -58,7 +58,7 @@ def _is_named(name: str, text: str) -> bool:
 
 
 def is_filled(text: str) -> bool:
-    """Return True for a text that is neither empty, nor an address, nor a stand-in for a text."""
+    """Return True if the text is neither empty nor an address nor a placeholder."""
     plain = text.strip()
     is_stand_in = len(plain) <= LONGEST_STAND_IN and _STAND_IN.fullmatch(plain)
     return bool(plain) and not is_stand_in and not _ADDRESS.match(plain)
@@ -66,7 +66,7 @@ def is_filled(text: str) -> bool:
 
 @cache_by_text
 def has_token(text: str) -> bool:
-    """Return True if the text contains a key or a token of a known form."""
+    """Return True if the text contains a key or token of a known form."""
     return _TOKENS.search(text) is not None
 
 

@@ -133,7 +133,7 @@ def settle_error(error: ToolError) -> ToolError:
 
 
 def _write(part: object) -> str:
-    """Return a part of an error as text; None becomes an empty text."""
+    """Return a part of an error as text; None becomes an empty string."""
     if part is None:
         return ""
     return str.__str__(part) if isinstance(part, str) else str(part)

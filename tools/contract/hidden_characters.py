@@ -91,8 +91,8 @@ def remove_ordinary(text: str, languages: Collection[str]) -> str:
 
 
 def choose_ordinary_pattern(text: str, languages: Collection[str]) -> re.Pattern[str]:
-    """Return the pattern of the text's hidden characters that are ordinary in their place; one that
-    matches nothing if it has none of them."""
+    """Return a pattern for the text's hidden characters that are ordinary in their place; it
+    matches nothing if the text has none."""
     if not any(char in text for char in _SOMETIMES_ORDINARY):
         return _NOTHING
     return _build_ordinary_pattern(name_scripts(languages))

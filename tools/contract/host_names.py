@@ -1,5 +1,5 @@
 """The parts of a host's name: the ending that a registry hands out, the label that somebody
-registered under it, and the labels before."""
+registered under it, and the labels before that."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class HostName(NamedTuple):
     """A host's name, divided: `www`, `acme` and `co.uk`.
 
     Attributes:
-        before: the labels before the registered one, which its owner chooses.
+        before: the labels before the registered one; the domain's owner chooses them.
         label: the registered label.
     """
 
@@ -46,14 +46,14 @@ def split_host(host: str) -> HostName | None:
 
 
 def list_runs(parts: Sequence[str], fewest: int = 1) -> Iterator[tuple[str, ...]]:
-    """List the parts that stand side by side, at least this many together, the most first."""
+    """List the runs of neighboring parts, the longest first; each has at least `fewest` parts."""
     for size in range(len(parts), fewest - 1, -1):
         for start in range(len(parts) - size + 1):
             yield tuple(parts[start : start + size])
 
 
 def list_words(labels: Iterable[str]) -> Iterator[str]:
-    """List the words of labels, which hyphens divide, alone and joined with their neighbors."""
+    """List the words between the labels' hyphens, alone and joined with their neighbors."""
     for label in labels:
         yield from ("".join(run) for run in list_runs(label.split("-")[:MOST_WORDS]))
 

@@ -1,5 +1,5 @@
-"""An index of contacts in use, which finds the one that another contact resembles without comparing
-it with all of them."""
+"""An index of the contacts in use, to find one that a new contact resembles without comparing them
+all."""
 
 from __future__ import annotations
 
@@ -36,21 +36,21 @@ from tools.contract.name_likeness import (
 )
 
 SHORTEST = {HOST: 4, EMAIL: SHORTEST_NEAR, ACCOUNT: 6, RECIPIENT: SHORTEST_NEAR, HANDLE: 5}
-"""The fewest characters of contacts that are compared letter by letter: of a host, its registered
-label; of an email address, the part before the host."""
+"""The minimum length for a comparison letter by letter: of a host, only its registered label
+counts; of an email address, the part before the host."""
 MAX_COMPARED = 100
 """The most contacts of one key that are compared."""
 MOST_NEAR = 2
-"""The most contacts that differ from a new one by one character; of more, as in a series, none is
+"""If more contacts than this differ from a new one by one character, as in a series, none is
 named."""
 COMMON = 3
-"""The number of owners whose hosts have a word that make it a common one."""
+"""A word is common, and says nothing, if it is in hosts of this many owners."""
 SHORTEST_LABEL = 3
 SHORTEST_JOINED = 6
-"""The fewest letters of a label that tell enough where more letters follow without a hyphen, even
-if other labels begin or end with them."""
+"""The minimum length of a label that is recognized beside other letters without a hyphen, even if
+other labels begin or end with it."""
 SHORTEST_WITH_ENDS, START, END = 20, 6, 4
-"""Of accounts of at least 20 characters, people compare the first 6 and the last 4."""
+"""People compare only the first 6 and the last 4 characters of accounts with 20 or more."""
 OTHER_ENDING, CONTAINS = "has another ending than", "contains the name of"
 SAME_ENDS = "begins and ends like"
 LOOK, LABEL, ENDS = "look", "label", "ends"
@@ -58,14 +58,14 @@ _Key = tuple[str, ...]
 
 
 class Likeness(NamedTuple):
-    """What a new contact has in common with one in use: `differs by one character from` it."""
+    """A new contact's likeness to one in use: `differs by one character from` it."""
 
     words: str
     other: str
 
 
 class KnownContacts:
-    """Contacts that are in use, by keys of which a similar contact shares at least one."""
+    """Contacts in use, each under several keys; a similar contact shares at least one key."""
 
     def __init__(self) -> None:
         self._known: set[_Key] = set()
@@ -79,7 +79,8 @@ class KnownContacts:
         return len(self._known)
 
     def add(self, kind: str, value: str) -> None:
-        """Add a contact: of a host its registered domain, of an email address its host, too."""
+        """Add a contact: a host by its registered domain, an email address together with its
+        host."""
         if kind in (HOST, EMAIL):
             self._add_host(value.rpartition("@")[2])
         if kind != HOST and (kind, value) not in self._known:
@@ -112,7 +113,7 @@ class KnownContacts:
             self._by_key.setdefault(key, []).append(value)
 
     def describe(self, kind: str, value: str) -> Likeness | None:
-        """Describe the contact in use that another contact resembles; None if there is none."""
+        """Describe the contact in use that this contact resembles; None if there is none."""
         if (kind, value) not in self._described:
             self._described[kind, value] = self._find(kind, value)
         return self._described[kind, value]
@@ -143,7 +144,7 @@ class KnownContacts:
         )
 
     def _find_near(self, scope: _Key, text: str, value: str) -> Likeness | None:
-        """Find a contact that differs by one character, if no more than a few do."""
+        """Find a contact that differs by one character, unless more than MOST_NEAR do."""
         kind = scope[0]
         if len(text) < SHORTEST[kind]:
             return None
@@ -154,18 +155,17 @@ class KnownContacts:
         return near[0] if 0 < len(near) <= MOST_NEAR else None
 
     def _find_whole(self, host: HostName) -> Likeness | None:
-        """Find a whole domain within the labels of this host: `acme.com.other.example`."""
+        """Find a known domain within the labels of this host, as in `acme.com.other.example`."""
         labels = (*host.before, host.label)
         domains = (".".join(run) for run in list_runs(labels, fewest=2))
         known = (Likeness(CONTAINS, each) for each in domains if (HOST, each) in self._known)
         return next(known, None)
 
     def _find_piece(self, host: HostName, look: str) -> Likeness | None:
-        """Find a domain whose label is a part of this host: `acme-pay.example`.
+        """Find a known domain whose label is a part of this host, as in `acme-pay.example`.
 
-        A word that the hosts of several owners have tells nothing, and neither does, before the
-        registered label, one that is an ending such as *shop*. Without a hyphen, a short beginning
-        or ending tells nothing if another label has it.
+        This ignores words in hosts of several owners, endings such as *shop* before the registered
+        label, and short parts without a hyphen that other known labels begin or end with, too.
         """
         before = (label for label in host.before if label not in ENDINGS)
         words = map(_look, list_words((host.label, *before)))
@@ -188,7 +188,7 @@ class KnownContacts:
 
 
 def _split(kind: str, value: str) -> tuple[str, str]:
-    """Divide a contact into the part that must be the same and the one that is compared."""
+    """Divide a contact into the part that must be equal and the part to compare."""
     if kind == HOST:
         label, _, ending = value.partition(".")
         return ending, label

@@ -36,18 +36,18 @@ def get_main_code(code: str) -> str:
 
 
 def name_scripts(languages: Collection[str]) -> frozenset[str]:
-    """Return the scripts of languages, without the Latin one."""
+    """Return the scripts of the languages, except Latin."""
     return frozenset(SCRIPTS[code] for code in languages if code in SCRIPTS)
 
 
 def find_language(script: str) -> str:
-    """Find the language that stands for a script, by its code; empty for the Latin one."""
+    """Find the code of the language that stands for a script; empty for Latin."""
     return next((code for code, name in SCRIPTS.items() if name == script), "")
 
 
 @lru_cache(maxsize=4096)
 def name_script(letter: str) -> str:
-    """Name a letter's script, such as `GREEK`; that of Chinese, Japanese and Korean is `CJK`."""
+    """Name a letter's script, such as `GREEK`; `CJK` for Chinese, Japanese and Korean."""
     first = unicodedata.name(letter, "UNKNOWN").partition(" ")[0]
     return CJK if first in _EAST_ASIAN else first
 
@@ -71,7 +71,7 @@ def find_main_script(text: str) -> str:
 
 def may_be_east_asian(text: str, languages: Collection[str]) -> bool:
     """Return True if one of the languages is Chinese, Japanese or Korean, or the text has letters
-    of theirs; fullwidth Latin letters and signs are ordinary there."""
+    of theirs; in such texts, fullwidth Latin letters and signs are ordinary."""
     return CJK in name_scripts(languages) or any(
         char.isalpha() and name_script(char) == CJK and not _is_latin(char) for char in set(text)
     )

@@ -15,8 +15,8 @@ from tools.contract.look_alikes import compute_look, fold_characters, is_one_apa
 
 SHORTEST_NEAR = 5
 SHORTEST_NEAR_OTHER = 10
-"""The fewest characters of looks that are compared letter by letter; more where a character stands
-for a syllable or a word, or where most names are short."""
+"""The minimum length of looks that are compared letter by letter. It is higher for scripts without
+capitals, in which a character is a syllable or a word, or most names are short."""
 SHORTEST_STEM = 4
 LONGEST_ENDING = 4
 """The most letters of a short last word, such as a legal form."""
@@ -27,7 +27,8 @@ MOST_TURNED = 4
 """The most words of a name that are compared in another order."""
 SHORTEST_CONTRACTION = 3
 MOST_ENDINGS = 3
-"""The most last words, of both together, in which two names with the same stem differ."""
+"""The maximum number of last words, in both names together, in which names with the same stem may
+differ."""
 _COUNTER = re.compile(r".*\d.*|.|[ivxlc]{1,4}", re.DOTALL | re.IGNORECASE)
 """A word that counts: one with a digit, a single letter, a Roman numeral."""
 
@@ -92,8 +93,8 @@ def compute_stem(name: str) -> str:
 
 
 def compute_keys(look: str, length: int | None = None) -> NameKeys:
-    """Compute the keys of a look; with a length, those of a look of this length that equals it
-    before or after an edit."""
+    """Compute the keys of a look; with a length, those that find looks of that length which differ
+    by one edit."""
     length = len(look) if length is None else length
     third, most = max(length - 1, 0) // 3, length * 2 // 3
     start = len(look) - third
@@ -101,13 +102,13 @@ def compute_keys(look: str, length: int | None = None) -> NameKeys:
 
 
 def list_keys(look: str) -> Iterator[NameKeys]:
-    """List the keys of all looks that are the same as this one but for one edit."""
+    """List the keys that find all looks which differ by one edit."""
     for length in range(len(look) - 1, len(look) + 2):
         yield compute_keys(look, length)
 
 
 def list_keys_after_articles(look: str) -> Iterator[NameKeys]:
-    """List the keys of all looks that are the same as this one but for a short word before it."""
+    """List the keys that find all looks with one more short word at the start."""
     return (compute_keys(look, len(look) + more) for more in range(1, LONGEST_ARTICLE + 1))
 
 
@@ -131,8 +132,8 @@ def compare_words(one: str, other: str) -> NameDifference:
 
 
 def is_one_letter_apart(one: str, other: str) -> bool:
-    """Return True if the looks of two names differ in one letter; a difference between two short
-    words or two numbers, as in a series, or one more word does not count."""
+    """Return True if the looks of two names differ in one letter; an extra word does not count, nor
+    does a difference between short words or numbers, as in a series."""
     look, near = compute_look(one), compute_look(other)
     if look == near or not (can_be_near(look) and can_be_near(near) and is_one_apart(look, near)):
         return False
@@ -149,7 +150,7 @@ def cut_article(name: str) -> Iterator[str]:
 
 
 def is_article(difference: NameDifference) -> bool:
-    """Return True if one of the names has only a short first word more: `The Acme` and `Acme`."""
+    """Return True if one name is the other after a short first word: `The Acme` and `Acme`."""
     words = (*difference.one, *difference.other)
     return (
         len(words) == 1
@@ -161,8 +162,8 @@ def is_article(difference: NameDifference) -> bool:
 
 
 def is_abbreviation(difference: NameDifference) -> bool:
-    """Return True if the names differ in one word that one of them shortens: to its beginning, as
-    in *Corp*, or to some of its letters with the first and the last, as in *Ltd*."""
+    """Return True if the names differ in one word that one of them abbreviates: to its beginning,
+    as in *Corp*, or to some letters including the first and the last, as in *Ltd*."""
     if not difference.is_one_word:
         return False
     short, long = sorted((difference.one[0].casefold(), difference.other[0].casefold()), key=len)
@@ -176,7 +177,7 @@ def is_abbreviation(difference: NameDifference) -> bool:
 
 
 def list_turned(name: str) -> Iterator[str]:
-    """List other orders of the words of a short name: backward, or with other words first."""
+    """List a short name with its words in other orders: reversed or rotated."""
     words = split_words(name)
     if 1 < len(words) <= MOST_TURNED:
         yield " ".join(words[::-1])
@@ -190,7 +191,7 @@ def is_turned(one: str, other: str) -> bool:
 
 
 def is_series(difference: NameDifference) -> bool:
-    """Return True if both names count where they differ, such as `Store 7` and `Store 8`."""
+    """Return True if the names differ only in words that count, such as `Store 7` and `Store 8`."""
     words = (*difference.one, *difference.other)
     return bool(difference.one and difference.other) and all(map(_COUNTER.fullmatch, words))
 
@@ -203,7 +204,7 @@ def is_between_codes(difference: NameDifference) -> bool:
 
 
 def _count_same(one: tuple[str, ...], other: tuple[str, ...]) -> int:
-    """Count the first words that are the same or have the same look."""
+    """Count the words at the start that are equal or have the same look."""
     pairs = enumerate(zip(one, other, strict=False))
     differ = (
         at

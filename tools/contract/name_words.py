@@ -1,8 +1,8 @@
-"""Names of params that say to whom, where or how much, in English, and those of credentials,
-amounts and ends in many languages.
+"""Known names of params: English names that say to whom, where or how much, and names of
+credentials, amounts and ends in many languages.
 
-A known name only adds: it tells what a param names before any value is known. Params with other
-names, in any language, are judged by `param_naming`.
+A known name tells what a param names, even without a value. Params with other names, in any
+language, are judged by `param_naming`.
 """
 
 import re
@@ -97,7 +97,7 @@ _SIGN = _split(
     "einheit zeichen unite unidad unidade unita eenheid enhet simbolo symbole единица знак 単位 单位"
 )
 _AFTER = _split("confirm confirmation again repeat new old current value plain text")
-"""Words after the word for a password that leave it one."""
+"""Words that may follow the word for a password, as in `password_confirm`."""
 _SHORTEST_JOINED = 6
 """The fewest ASCII letters of a word that is found at an end of a name without separators."""
 _LATIN = str.maketrans({"ł": "l", "ø": "o", "đ": "d", "\u0131": "i"})
@@ -109,7 +109,7 @@ _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 
 @cache_by_text
 def split_name(name: str) -> frozenset[str]:
-    """Split a name into its words: `accountNumber` and `account_number` have the same."""
+    """Split a name into its words: `accountNumber` and `account_number` have the same words."""
     return frozenset(word.lower() for word in _WORD.findall(name))
 
 
@@ -134,7 +134,7 @@ def fold_name(name: str) -> str:
 
 @cache_by_text
 def names_password(name: str) -> bool:
-    """Return True if the name is that of a password in some language."""
+    """Return True for the name of a password, in any known language."""
     words = _list_words(name)
     while words and (words[-1] in _AFTER or words[-1].isdecimal()):
         words = words[:-1]
@@ -145,7 +145,7 @@ def names_password(name: str) -> bool:
 
 @cache_by_text
 def names_key(name: str) -> bool:
-    """Return True if the name is that of a key or a token, and not of an ordinary id."""
+    """Return True for the name of a key or token, but not of an ordinary id."""
     words = _list_words(name)
     return _is_at_end(words, _KEY) and _NO_CREDENTIAL.isdisjoint(words)
 
@@ -159,26 +159,26 @@ def names_secret(name: str) -> bool:
 
 @cache_by_text
 def names_number_code(name: str) -> bool:
-    """Return True if the name is that of a secret number: `pin`, `otp`."""
+    """Return True for the name of a secret number: `pin`, `otp`."""
     return _is_at_end(_list_words(name), _NUMBER_CODE)
 
 
 @cache_by_text
 def names_amount(name: str) -> bool:
-    """Return True if a word of the name is an amount's in some language."""
+    """Return True if a word of the name means an amount in a known language."""
     return not _AMOUNT.isdisjoint(_list_words(name))
 
 
 @cache_by_text
 def names_end(name: str) -> bool:
-    """Return True if the name is that of the time or age at which something ends."""
+    """Return True for the name of a time or age at which something ends."""
     words = _list_words(name)
     return not _END.isdisjoint({*words, "".join(words)})
 
 
 @cache_by_text
 def names_sign(name: str) -> bool:
-    """Return True if the name is that of a sign, such as a unit or a separator."""
+    """Return True for the name of a sign, such as a unit or a separator."""
     return _is_at_end(_list_words(name), _SIGN)
 
 
@@ -187,7 +187,7 @@ _LONG_PASSWORDS = tuple(word for word in _PASSWORD if len(word) >= _SHORTEST_JOI
 
 def _is_at_end(words: tuple[str, ...], known: frozenset[str]) -> bool:
     """Return True if the last word is known, or the name without separators ends with a known word
-    that is long or in another script."""
+    that is long or in a script without spaces."""
     return bool(words) and (words[-1] in known or "".join(words).endswith(_list_ends(known)))
 
 

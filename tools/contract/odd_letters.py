@@ -60,7 +60,7 @@ _REGIONAL_LETTERS = re.compile("[\U0001f1e6-\U0001f1ff]+")
 _FLAGS_WITHOUT_HOSTS = frozenset(
     {"bl", "bq", "cp", "dg", "ea", "eh", "ic", "mf", "ta", "um", "un", "xk"}
 )
-"""The flags of Unicode whose codes are no endings of hosts."""
+"""Flags whose country codes are not endings of hosts."""
 _FULLWIDTH = re.compile("[\uff21-\uff5a]+")
 SHORTEST_STYLED = 3
 """The fewest letters of a word that is odd because it is wholly in bold, script or the like."""
@@ -135,7 +135,8 @@ def name_alphabet(char: str) -> str:
 
 @cache_by_text
 def passes_for_latin(word: str) -> bool:
-    """Return True if every letter has a Latin twin; a single Greek letter belongs to a formula."""
+    """Return True if every letter has a Latin twin. A single Greek letter does not count, because
+    formulas have such letters."""
     alphabets = _list_alphabets(word)
     if len(alphabets) != 1 or alphabets & {LATIN, STYLED} or (GREEK in alphabets and len(word) < 2):
         return False
@@ -157,8 +158,8 @@ def _nearly_passes_for_latin(word: str) -> bool:
 
 
 def _find_odd_words(text: str, languages: Collection[str]) -> Iterator[OddPart]:
-    """Find words that mix alphabets, and words that imitate Latin ones, among Latin words or in a
-    name or code of their own."""
+    """Find words that mix alphabets, and words that imitate Latin ones, among Latin words or alone
+    as a name or code."""
     alphabets_of_text = {name_alphabet(char) for char in set(text)} - {""}
     if not alphabets_of_text - {LATIN}:
         return
@@ -182,7 +183,7 @@ def _find_odd_words(text: str, languages: Collection[str]) -> Iterator[OddPart]:
         if len(alphabets) > 1:
             letters = _find_odd_letters(word, alphabets)
         else:
-            # The same letter several times is a legal form, as in many names of Russian companies.
+            # A word of one repeated letter is a legal form, such as the OOO of Russian companies.
             has_letters_of_a_word = len(word) == 1 or len(set(word.casefold())) > 1
             is_disguised = _is_word_of_numerals(word) or (
                 may_pass and has_letters_of_a_word and passing[place] and place not in honest
@@ -203,8 +204,8 @@ def _is_code_in_disguise(text: str, words: Sequence[str]) -> bool:
 
 
 def _list_honest_words(words: Sequence[str], passing: Sequence[bool]) -> frozenset[int]:
-    """List the places of words that stand in a row of words of one alphabet, at least one of which
-    cannot pass for Latin. Such a row is a name or a phrase in that alphabet."""
+    """List the places of words in a row of words of one alphabet of which at least one cannot pass
+    for Latin. Such a row is an honest name or phrase in that alphabet."""
     honest: set[int] = set()
     for _, row in groupby(range(len(words)), key=lambda place: _list_alphabets(words[place])):
         places = list(row)
@@ -214,7 +215,7 @@ def _list_honest_words(words: Sequence[str], passing: Sequence[bool]) -> frozens
 
 
 def _is_word_of_numerals(word: str) -> bool:
-    """Return True if a word of Roman numerals, such as `ⅾⅰⅿ`, is no number."""
+    """Return True if the word consists of Roman numerals but is no number, such as `ⅾⅰⅿ`."""
     return all(unicodedata.category(char) == "Nl" for char in word) and not (
         _ROMAN_NUMBER.fullmatch(unicodedata.normalize("NFKC", word).upper())
     )
@@ -238,8 +239,8 @@ def _find_odd_letters(word: str, alphabets: frozenset[str]) -> frozenset[str]:
 
 
 def _find_disguised_letters(text: str, languages: Collection[str]) -> Iterator[OddPart]:
-    """Find words with Latin letters that pass for other letters, and words with letters in circles
-    or struck out."""
+    """Find words with Latin letters that pass for other letters, and words in styled, enclosed or
+    struck-out letters."""
     characters = set(text)
     twins = set(filter(_is_rare_latin_twin, characters))
     if not ({"tr", "az"} & set(languages) or _TURKISH.search(text)):
@@ -264,8 +265,8 @@ def _find_disguised_letters(text: str, languages: Collection[str]) -> Iterator[O
 
 
 def _is_styled_word(word: str, text: str, languages: Collection[str]) -> bool:
-    """Return True if styled letters make a word; in mathematics, they are shorter. In East Asian
-    texts, fullwidth ones are ordinary."""
+    """Return True for a word of styled letters, but not for short symbols, as in mathematics, or
+    for fullwidth letters in East Asian texts."""
     return (
         len(word) >= SHORTEST_STYLED
         and not any(unicodedata.category(char) == "Nl" for char in word)

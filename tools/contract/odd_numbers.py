@@ -1,5 +1,5 @@
-"""Numbers with digits of another kind: of several scripts, in circles, raised, look-alike letters
-for digits, and look-alike separators."""
+"""Numbers with unusual characters: digits of mixed scripts, in circles or raised, look-alike
+letters for digits, and look-alike separators."""
 
 # ruff: noqa: RUF001 - the tables consist of such characters
 from __future__ import annotations
@@ -21,7 +21,7 @@ DIGIT_SCRIPTS = {
     **dict.fromkeys(("ARABIC-INDIC", "EXTENDED"), ARABIC),
     **dict.fromkeys(("FULLWIDTH", "IDEOGRAPHIC", "HANGZHOU"), CJK),
 }
-"""The scripts of digits whose Unicode names do not begin like those of the script's letters."""
+"""Maps the first word of digits' Unicode names to their script, where the two differ."""
 _DIGIT_LOOKS = frozenset("0123456789OolI")
 _ZERO_LOOKS = frozenset("Oo")
 _FIGURE_LOOKS = frozenset("OoIl")
@@ -31,7 +31,7 @@ _LETTER_FIGURES = re.compile(
     r"(?<![\w.,-])(?!0o[0-7]+\b)\d[\d.,]*+(?:[Oo][\dOoIl.,]*(?<=\d)|[Il][\dOoIl.,]*(?<=\d\d)|[Oo]{2,})(?![\w-])"
 )
 """A number with the letter O, I or l between its digits, such as `1l00`, or with several O at its
-end, such as `5OOO`. A single letter at the end is a unit, such as the litre; `0o755` is octal."""
+end, such as `5OOO`. A single letter at the end is a unit, such as the liter; `0o755` is octal."""
 _KEYCAPS = re.compile("(?:[0-9]\ufe0f?\u20e3?){2,}")
 KEYCAP = "\u20e3"
 _SEPARATOR = re.compile(r"(?<=[0-9])[^\w\s!-~](?=[0-9])")
@@ -39,13 +39,13 @@ _ORDINARY_SEPARATORS = frozenset("’‘‛′″‐‑‒–—−×÷∕⁄∶
 _SEPARATOR_NAMES = frozenset({"COMMA", "STOP", "SEPARATOR"})
 _TEN = 10
 _SHORTEST_NUMBER = 3
-"""A look-alike letter before fewer digits belongs to a name, as in the formula of oxygen."""
+"""In shorter numbers, a look-alike letter at the start belongs to a name, as in O2."""
 
 
 def find_odd_numbers(
     text: str, languages: Collection[str]
 ) -> Iterator[tuple[int, int, frozenset[str]]]:
-    """Yield the start, the end and the odd characters of each number with digits of another kind.
+    """Yield the start, the end and the odd characters of each number with unusual characters.
 
     Args:
         languages: codes of the languages in which such texts are ordinarily written, e.g. `ar`.
@@ -111,7 +111,7 @@ def _find_letters_for_digits(figures: list[str], kinds: list[str]) -> Iterator[s
 
 def _find_numerals_among_digits(number: str) -> Iterator[str]:
     """Yield Roman numerals beside digits, and ideographs that end a number or stand between its
-    digits; the number comes with the character after it."""
+    digits. `number` includes the character after it."""
     for before, char, after in zip(f" {number}", number, f"{number[1:]} ", strict=False):
         beside = {get_kind(before), get_kind(after)} - {"", ROMAN, RAISED}
         is_digit = get_kind(before) == ASCII and (after.isdecimal() or not after.isalnum())

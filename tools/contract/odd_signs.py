@@ -1,5 +1,5 @@
-"""Signs that pass for others beside figures, and letters and signs that are read as figures and
-minus signs in amounts."""
+"""Look-alike signs beside figures, and characters that pass for figures or minus signs in
+amounts."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ _BESIDE_CURRENCY = re.compile(
 
 
 def find_led_numbers(text: str) -> Iterator[Found]:
-    """Yield the numbers beside a currency that begin with a letter that is read as a figure."""
+    """Yield the numbers beside a currency that begin with a letter read as a figure: `€l00`."""
     for found in _BESIDE_CURRENCY.finditer(text):
         yield found.start(), found.end(), frozenset(found[0]) & frozenset(_LETTERS)
 
 
 def find_odd_signs(text: str, languages: Collection[str]) -> Iterator[Found]:
-    """Yield the signs beside figures that pass for others, such as a fullwidth dollar sign.
+    """Yield the signs beside figures that pass for other signs, such as a fullwidth dollar sign.
 
     Args:
         languages: codes of the languages in which such texts are ordinarily written, e.g. `ja`.
@@ -69,7 +69,7 @@ def find_odd_signs(text: str, languages: Collection[str]) -> Iterator[Found]:
 
 def find_odd_amount(text: str, languages: Collection[str]) -> frozenset[str]:
     """Find the characters of an amount that are read as other figures or signs: Roman numerals,
-    letters such as the O, and dashes that pass for a minus. Empty if the text is no amount."""
+    letters such as O, and dashes that pass for a minus. Empty if the text is no amount."""
     if len(text) > LONGEST_AMOUNT:
         return frozenset()
     numerals = frozenset(char for char in text if get_kind(char) == ROMAN)
@@ -111,7 +111,7 @@ def _is_currency(name: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def _read_plainly(char: str) -> str:
-    """Return the figure, letter or sign as which a reader takes a character of an amount."""
+    """Return what a reader takes a character of an amount for: a figure, letter or sign."""
     if char.isascii():
         return char
     plain = unicodedata.normalize("NFKC", char)

@@ -1,5 +1,5 @@
-"""Texts that others chose, such as the name of another system's tool: a type that marks them, and
-their quoted form for plain text."""
+"""Texts that others chose, such as the name of another system's tool: their type, and their quoted
+form for plain text."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ class OutsideText(str):
 
 
 def cut_middle(text: str, longest: int = MAX_QUOTED) -> str:
-    """Cut a longer text in the middle, so that its start and its end stay."""
+    """Cut the middle of a text that is too long, and keep its start and end."""
     if len(text) <= longest:
         return text
     return f"{text[: longest - _KEPT_END - 1]}…{text[-_KEPT_END:]}"
 
 
 def quote_text(text: str, languages: Collection[str] = (), longest: int = MAX_QUOTED) -> str:
-    """Quote a text in one line of plain text, with hidden characters as tokens, without quotation
-    marks of its own, and followed by a warning of odd letters.
+    """Quote a text on one line of plain text: hidden characters become tokens, its own quotation
+    marks are replaced, and a warning of odd letters follows.
 
     Args:
         languages: codes of the languages in which such texts are ordinarily written.
-        longest: the most characters of the text that stay.
+        longest: the maximum number of characters kept.
     """
     shown = cut_middle(" ".join(text.split()), longest)
     odd = dict.fromkeys(part.kind for part in find_odd_parts(shown, languages))

@@ -1,9 +1,9 @@
 """The things that a tool's params name: a recipient, a destination, an account, a right, an amount,
 a command, something unknown, or nothing.
 
-Standing grants, the origins of values and the pages for people all ask here. First counts what an
-admin or the tool itself declares, then a known name, the schema, and the shape of values. Only a
-declaration frees a param that looks as if it names something.
+Standing grants, the origins of values and pages all use this. Declarations of an admin or the tool
+come first, then known names, the schema, and the shapes of values. If a param looks as if it names
+something, only a declaration can say that it does not.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from tools.schemas.patterns import compile_linear_pattern
 from tools.schemas.references import list_properties
 
 MAX_VALUES = 2_000
-"""The most values of one call that are looked at; a call with more counts as naming something in
-each of its params."""
+"""The maximum number of values that are read in one call. If a call has more, each param that could
+name something counts as naming something."""
 STANDING_OUT = frozenset(NamedThing) - {NamedThing.UNKNOWN, NamedThing.NOTHING}
-"""What makes a value from outside stand out on a card."""
+"""A value from outside stands out on a card if its param names one of these."""
 DESCRIPTIONS = {
     NamedThing.RECIPIENT: "names a recipient",
     NamedThing.DESTINATION: "names a destination",
@@ -45,7 +45,7 @@ _FORMATS = {
     **dict.fromkeys(("ipv4", "ipv6"), NamedThing.DESTINATION),
     "password": NamedThing.RIGHT,
 }
-"""What the values of a format name. A format that is not listed names something unknown."""
+"""The things that values of a format name. Values of any other format name something unknown."""
 _SENTENCE = "Two words, or more."
 _TIMES = ("2026-11-30", "10:30", "2026-11-30T10:30:00Z")
 _SHORTEST_CODE = 4
@@ -56,11 +56,12 @@ class Naming(Protocol):
     """Tells which params of a call name something."""
 
     def find_naming(self, paths: Iterable[str], params: Mapping[str, Any]) -> dict[str, NamedThing]:
-        """Find those of these params that name something in this call, each with what it names."""
+        """Return the params at these paths that name something in this call, with what each
+        names."""
 
 
 class ToolWithParams(Protocol):
-    """The properties of a tool on which this depends; every `Tool` has them."""
+    """The properties of a tool that `ParamNaming` needs; every `Tool` has them."""
 
     @property
     def schema(self) -> Mapping[str, Any]: ...
@@ -76,16 +77,16 @@ class ToolWithParams(Protocol):
 
 @dataclass(frozen=True)
 class FirstNaming:
-    """The reading of the first recordings, by English names alone.
+    """The naming of the first recordings, which knew only English names.
 
     Attributes:
-        declared: further names of such params.
+        declared: further names of params that name something.
     """
 
     declared: frozenset[str] = frozenset()
 
     def find_naming(self, paths: Iterable[str], params: Mapping[str, Any]) -> dict[str, NamedThing]:
-        """Find those of these params whose names say to whom, where or how much."""
+        """Return the params at these paths whose names say to whom, where or how much."""
         found = ((path, self._find(path.split("."))) for path in paths)
         return {path: kind for path, kind in found if kind is not NamedThing.NOTHING}
 
@@ -98,23 +99,24 @@ class FirstNaming:
 
 @dataclass(frozen=True)
 class RecordedNaming:
-    """The params of a recorded call that named something, by the reading of its time."""
+    """The params of a recorded call that named something, as judged at that time."""
 
     naming: Mapping[str, NamedThing]
 
     def find_naming(self, paths: Iterable[str], params: Mapping[str, Any]) -> dict[str, NamedThing]:
-        """Find those of these params that named something."""
+        """Return the params at these paths that named something."""
         return {path: self.naming[path] for path in paths if path in self.naming}
 
 
 class ParamNaming:
-    """Decides what each param of one tool names; for one judgment, because it remembers paths.
+    """Decides what each param of one tool names. Use it for one judgment only, because it remembers
+    every path.
 
     Args:
         declared: names, at every depth, and paths of params that certainly name something.
         plain: paths of params that certainly name nothing, with everything inside them.
         is_known: True for a tool whose params with unusual names are all declared, so that schema
-            and shape say nothing more about them.
+            and shapes do not count.
     """
 
     def __init__(
@@ -131,7 +133,7 @@ class ParamNaming:
 
     @classmethod
     def of(cls, tool: ToolWithParams) -> ParamNaming:
-        """Build it for a tool. The params of tools that ship with Gadget are known."""
+        """Build the naming of a tool; the params of tools that ship with Gadget are known."""
         declared = tool.destination_params | tool.address_params
         return cls(tool.schema, declared, tool.plain_params, is_known=not tool.is_from_outside)
 
@@ -155,7 +157,8 @@ class ParamNaming:
         return NamedThing.NOTHING
 
     def find_naming(self, paths: Iterable[str], params: Mapping[str, Any]) -> dict[str, NamedThing]:
-        """Find those of these params that name something in this call, each with what it names."""
+        """Return the params at these paths that name something in this call, with what each
+        names."""
         wanted = set(paths)
         values: dict[str, list[tuple[Any, bool]]] = {}
         every = list(islice(_walk(params), MAX_VALUES + 1))
@@ -185,7 +188,8 @@ class ParamNaming:
         return self.find(".".join(names), [value]) in STANDING_OUT
 
     def _read(self, path: str) -> tuple[NamedThing, bool]:
-        """Return what is certain about the param without any value, and whether that settles it."""
+        """Return what the param names before any value is known, and whether values cannot change
+        that."""
         names = path.split(".")
         trail = {".".join(names[: end + 1]) for end in range(len(names))}
         if not self._plain.isdisjoint(trail):
@@ -224,7 +228,7 @@ class ParamNaming:
 
 
 def _read_form(form: Mapping[str, Any]) -> Iterator[NamedThing]:
-    """Yield what one schema of the value says."""
+    """Yield what a value of this schema names, by each part of the schema."""
     if isinstance(name := form.get("format"), str):
         yield _FORMATS.get(name.lower(), NamedThing.UNKNOWN)
     if isinstance(pattern := form.get("pattern"), str) and _takes_only_words(pattern):
@@ -246,7 +250,7 @@ def _read_form(form: Mapping[str, Any]) -> Iterator[NamedThing]:
 
 
 def _is_listed(form: Mapping[str, Any]) -> bool:
-    """Return True for a flag, null, or one of the values that the schema lists."""
+    """Return True if the schema allows only a flag, null, or values that it lists."""
     if "enum" in form or "const" in form:
         return True
     types = _read_types(form)
@@ -259,7 +263,7 @@ def _read_types(form: Mapping[str, Any]) -> frozenset[str]:
 
 
 def _takes_only_words(pattern: str) -> bool:
-    """Return True for a pattern that neither a sentence nor a date or time matches."""
+    """Return True for a pattern that matches neither sentences nor dates or times."""
     compiled = compile_linear_pattern(pattern)
     samples = (_SENTENCE, _SENTENCE.lower(), "two words", *_TIMES)
     return compiled is not None and not any(map(compiled.search, samples))

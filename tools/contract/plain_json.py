@@ -45,7 +45,7 @@ def to_plain_json(value: Any, place: str = "data") -> PlainJson:
 
     Dates, Decimals, UUIDs, paths and enumerations become text or numbers; models and dataclasses
     become objects; NaN becomes null. A set is sorted, so that equal sets look the same. A part
-    without a JSON form becomes a text that says so.
+    without a JSON form becomes text that says so.
 
     Args:
         place: the name of the value in the description of a fault.

@@ -16,9 +16,9 @@ from tools.contract.spelled_addresses import list_readings
 _OPENED = frozenset(["http", "https", "ftp", "ws", "wss", "mailto", "tel", "sms", "urn"])
 """Schemes without `//` that open pages, write to people, or name things."""
 _HOST_NAMES = (HOST_WORDS - {"website", "site"}) | {"ip", "proxy", "nameserver"}
-"""Words of names of params in which a colon parts a host from a port or a folder."""
+"""Words in names of params whose values may have a colon between a host and a port or folder."""
 _GAP = r"[\t\r\n]*"
-"""What browsers leave out within a scheme."""
+"""The characters that browsers leave out within a scheme."""
 _MEDIA = "(?<=data:)(?:image/(?!svg)|audio/|video/|font/)"
 """The start of an address that contains an image, a sound or a font, which is ordinary."""
 _SCHEME = re.compile(
@@ -30,7 +30,7 @@ _LINK = re.compile(
     r"|<[a-z][^<>]{0,400}?\s(?:href|src|(?:form)?action)\s*=\s*[\"']?",
     re.IGNORECASE | re.MULTILINE,
 )
-"""What comes before an address in Markdown and HTML."""
+"""The text before an address in Markdown and HTML."""
 _SCRIPT = re.compile(
     rf"\b((?:[a-z]{_GAP}){{0,20}}{_GAP.join('script')}){_GAP}:(?=[(=]|[^\s`]\S{{0,400}}[(=`])",
     re.IGNORECASE,
@@ -45,7 +45,7 @@ def find_programs(name: str, text: str) -> Iterator[str]:
     """Explain each address in a value that opens no web page.
 
     Args:
-        name: the name of the value's param or field, which tells that it holds an address.
+        name: the name of the value's param or field, which may say that the value is an address.
     """
     if ":" not in text and "&" not in text and "%" not in text:
         return

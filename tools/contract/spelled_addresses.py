@@ -89,7 +89,7 @@ def list_readings(text: str) -> Iterator[str]:
 
 def has_false_separator(authority: str) -> bool:
     """Return True if a character in an authority, the part of a web address before its path, passes
-    for a sign that would end it or part it, such as a fullwidth `#`."""
+    for a sign that would end or divide it, such as a fullwidth `#`."""
     return bool(_PARTING & (set(replace_punctuation(authority)) - set(authority)))
 
 

@@ -1,6 +1,6 @@
 """Shapes of values: what a single value of a call names, whatever its param is called.
 
-Only a whole value counts: an address in a sentence makes no recipient of the sentence.
+Only a whole value counts: a sentence with an address in it is not a recipient.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _LABEL = re.compile(r"[^\W\d_][\w-]{0,19}:\s+")
 """A label before a value: `IBAN: DE89 …`."""
 _CAPITAL_INSIDE = re.compile(r"[a-z][A-Z]")
 _FEWEST_CAPITALS = 2
-"""The fewest capitals inside a word of letters that is a code, as in base64."""
+"""A word of letters with this many capitals inside it is a code, as in base64."""
 _COMMANDS = (
     re.compile(r"\$\(\S|&&|\|\||\s\d?>{1,2}\s*[/~.][\w/]"),
     re.compile(r"^\s*(?:sudo\s+)?[a-z][\w./-]*\s+(?:-{1,2}[A-Za-z]|[/~]\S|\S[^|]*\|\s*[a-z])"),
@@ -90,7 +90,7 @@ def read_shape(value: Any) -> NamedThing:
 
 def fold_figures(text: str) -> str:
     """Replace look-alikes like `fold_characters`, but keep letters that look like digits, such as
-    the Cyrillic Ze: a word with one is no id."""
+    the Cyrillic Ze: a word with such a letter is no id."""
     if text.isascii():
         return text
     return "".join(map(_fold_figure, unicodedata.normalize("NFKC", text)))
@@ -102,8 +102,8 @@ def _fold_figure(char: str) -> str:
 
 
 def is_name(text: str) -> bool:
-    """Return True for a text that has the shape of an id or an address: one word with digits, or
-    with signs between its parts."""
+    """Return True if the text has the shape of an id or an address: one word with digits, or with
+    signs between its parts."""
     word = text.strip()
     if not word or any(char.isspace() for char in word) or TIME.fullmatch(word):
         return False
@@ -116,7 +116,7 @@ def is_time(text: str) -> bool:
 
 
 def is_currency(value: Any) -> bool:
-    """Return True for a value like the code or the sign of a currency: EUR, €."""
+    """Return True if the value looks like the code or sign of a currency: EUR, €."""
     if not isinstance(value, str):
         return False
     text = value.strip()
@@ -135,7 +135,7 @@ def _read_plain(text: str) -> NamedThing:
 
 
 def _is_command(text: str) -> bool:
-    """Return True for SQL, JSON, and a text of which at least half of the lines are commands."""
+    """Return True for SQL, JSON, or text with commands on at least half of its lines."""
     lines = [line for line in text.splitlines() if line.strip()]
     hits = sum(any(pattern.search(line) for pattern in _COMMANDS) for line in lines)
     is_most = hits > 0 and 2 * hits >= len(lines)
@@ -186,8 +186,8 @@ def _read_quantity(found: re.Match[str]) -> NamedThing:
 
 
 def _read_words(text: str) -> NamedThing:
-    """Return what a text of words names: each word is an address or an id, or most of the text is
-    addresses."""
+    """Return what a text of words names, if each word is an address or an id, or most of the text
+    is addresses."""
     compact = "".join(filter(str.isalnum, text))
     if any(2 * len(account) >= len(compact) for account in find_accounts(text)):
         return NamedThing.ACCOUNT

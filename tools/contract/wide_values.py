@@ -16,7 +16,7 @@ _SAMPLES = ("a", "Zq7 x", "7-é_:")
 """Texts with nothing in common: a pattern that matches each of them matches any text."""
 _GLOB = re.compile(r"(?P<place>[^*\s]*[/\\.:])?(?:\*{1,2}[/\\.:])*\*{1,2}")
 """Only wildcards, or all of a place: `*`, `reports/**/*`, `repo:*`. A wildcard after letters, such
-as `A*`, is a part of a name, and three stars or more hide a text."""
+as `A*`, is a part of a name, and three or more stars stand for hidden text."""
 _AROUND = " \t\n\"'"
 _VERSION = re.compile(r"[\dvV^~<>=.]*\d\.")
 _ANY_IN_QUERY = re.compile(r"_?%{1,2}")

@@ -126,7 +126,7 @@ def list_types(schema: Mapping[str, Any], param: str, tool: str = "") -> frozens
 
 def list_entry_types(schema: Mapping[str, Any], param: str) -> frozenset[str]:
     """List the JSON types of the entries of lists at the path, without null; empty if the schema
-    does not say, or for values that are no lists."""
+    does not say, or if the values are not lists."""
     entries = [
         item
         for node in _find_nodes(schema, param, "")
@@ -137,8 +137,8 @@ def list_entry_types(schema: Mapping[str, Any], param: str) -> frozenset[str]:
 
 
 def list_value_forms(schema: Mapping[str, Any], param: str) -> list[Mapping[str, Any]]:
-    """List the schemas of the values at the path, or of the entries of lists there; none if the
-    schema does not have it."""
+    """List the schemas of the values at the path, or of the entries if the values are lists; empty
+    if the schema has no such path."""
     nodes = _find_nodes(schema, param, "")
     return [item for node in nodes for item in _enter_lists(node, schema)]
 
@@ -150,7 +150,7 @@ def find_title(schema: Mapping[str, Any], param: str) -> str:
 
 
 def _find_nodes(schema: Mapping[str, Any], param: str, tool: str) -> list[Mapping[str, Any]]:
-    """Find the schemas of the values at the path; none if the schema does not have it."""
+    """Find the schemas of the values at the path; empty if the schema has no such path."""
     nodes = list(_list_variants(schema, schema))
     so_far = tool
     for name in param.split("."):
@@ -193,8 +193,9 @@ def find_open_objects(schema: Mapping[str, Any], params: Mapping[str, Any]) -> f
     """Return the paths of a call's objects that may have params which the schema does not list;
     the path of the call itself is empty.
 
-    Such an object is declared to take other names, or has one. An object inside the call whose
-    schema lists no name at all, and does not say that it takes any, is a map: its names are data.
+    The schema allows other names in such an object, or the object has one. An object inside the
+    call whose schema lists no names, and does not say that any are allowed, is a map: its names are
+    data.
     """
     return frozenset(path for path, is_open, _ in _compare(schema, params) if is_open)
 
@@ -207,7 +208,7 @@ def find_unset_params(schema: Mapping[str, Any], params: Mapping[str, Any]) -> f
 def _compare(
     schema: Mapping[str, Any], params: Mapping[str, Any]
 ) -> Iterator[tuple[str, bool, list[str]]]:
-    """Yield the path of each object of a call, if it is open, and its params that are null by
+    """Yield the path of each object of a call, whether it is open, and its params that are null by
     default."""
     waiting: list[tuple[str, Any, list[Mapping[str, Any]]]] = [
         ("", params, list(_list_variants(schema, schema)))
@@ -307,9 +308,10 @@ def _list_variants(
 
 
 def _merge(node: Mapping[str, Any], form: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Merge the keywords beside a reference or alternatives into a form; both describe the value.
+    """Merge the keywords beside a reference or alternatives into one target; both describe the
+    value.
 
-    The names that either lists are known; an object is closed if either closes it.
+    A name is known if either lists it; an object is closed if either closes it.
     """
     merged = {**node, **form}
     if "properties" in node and "properties" in form:

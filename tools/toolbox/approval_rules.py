@@ -139,7 +139,7 @@ class RuleTerms:
         return self.find_reason(card) is not None
 
     def find_reason(self, card: RuledCard) -> RuleReason | None:
-        """Find the reason why the rule is for this card; None if it surely is not."""
+        """Find the reason why the rule applies to this card; None if it surely does not."""
         is_in_scope = (
             self._names(self.tool, card.tool)
             and self._names(self.category, card.category)
@@ -304,8 +304,8 @@ def _may_finish(
     """Determine if the person may approve a card that has enough votes only because its rules
     became easier.
 
-    One more approval is needed from someone whose approval counts, because nobody saw the card as
-    approved when the last vote was cast.
+    One more approval is needed from someone whose approval counts, because the last voter saw a
+    card that needed more.
     """
     if has_voted or any(state.rule.accepts(CastVote(person), card) for state in states):
         return Entitlement(None, completes=True)

@@ -20,8 +20,8 @@ class _AnyParams(BaseModel):
 
 
 class AskedAction(Tool):
-    """An action by name; each call has a level of its own, because every organization sets the
-    action's level."""
+    """An action that agents ask about, identified by its name. Every organization sets its level,
+    so each call has a level of its own."""
 
     description = "An action that an agent takes itself once a person has approved it."
     level = Level.DESTRUCTIVE

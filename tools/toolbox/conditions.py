@@ -57,7 +57,7 @@ class Rule(StrEnum):
     ONLY_AFTER = "only_after"
     """{tool, param}: such a call with the same value in its param has succeeded in this run."""
     COMES_FROM = "comes_from"
-    """{sources, also}: see `tools.toolbox.grant_conditions`, as for the next two."""
+    """{sources, also}: see `tools.toolbox.grant_sources`, also for the next two."""
     TYPED = "typed"
     EACH = "each"
 
@@ -86,7 +86,8 @@ class Condition:
             `changes.status`.
         value: the value to compare with; a list for ONE_OF, and an object for the rules over
             history.
-        reading: the version of the rules for reading values; stored with the recording, not here.
+        reading: the version of the rules for reading values; stored with the recording, not with
+            the condition.
     """
 
     param: str

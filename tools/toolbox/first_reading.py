@@ -1,7 +1,7 @@
 """The first reading of conditions of approval rules, by which recordings of its time are judged.
 
-It decodes escapes twice, compares names exactly, and takes a null for a missing param. New cards
-are judged by `rule_matching`.
+It decodes escapes twice, compares names exactly, and treats null as a missing param. New cards are
+judged by `rule_matching`.
 """
 
 import math
@@ -24,10 +24,10 @@ _EQUALITY = frozenset({Rule.EQUALS, Rule.ONE_OF})
 
 
 def can_meet(condition: Condition, params: Mapping[str, Any]) -> bool:
-    """Return True if a value in the condition's param meets it, or is there and cannot be compared.
+    """Return True if a value of the condition's param meets the condition, or cannot be compared.
 
     Each entry of a list is judged by itself, so that no other entry hides it. A missing param does
-    not meet it.
+    not meet the condition.
     """
     if condition.rule not in _MAY_HOLD:
         return True  # it depends on more than the call's params, so it cannot be ruled out
@@ -73,7 +73,8 @@ def _restate(rule: Rule, value: Any) -> Condition:
 
 
 def _may_equal(value: Any, expected: Any) -> bool:
-    """Return True if both could mean the same: values of different kinds cannot be compared."""
+    """Return True if both could mean the same. Values of different kinds could, because they cannot
+    be compared."""
     if isinstance(value, Mapping) and isinstance(expected, Mapping):
         names = {name for node in (value, expected) for name in node if node[name] is not None}
         return all(

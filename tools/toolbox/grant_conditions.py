@@ -32,12 +32,12 @@ from tools.toolbox.written_texts import WrittenTexts, read_written
 
 ANY_NAME = "*"
 MAX_STEPS = 300_000
-"""The most places of results and comparisons for one call; beyond that, a person decides."""
+"""The maximum number of steps in judging one call; beyond that, a person decides."""
 _NO_VALUE = object()
 _LONGEST_JOINT = 16
-"""The most characters that are looked at between two parts of an address or a code."""
+"""The maximum number of characters between two parts of an address or a code."""
 _MOST_HITS = 200
-"""The most places of a text at which a typed value is looked at."""
+"""The maximum number of occurrences of a typed value that are checked in one text."""
 _SPACES, _SIGNS = " \u00a0\u2009\u202f", "'\u2019\u066c"
 """The characters between groups of digits, besides dot and comma."""
 _NUMBER = re.compile(
@@ -54,7 +54,7 @@ class RecordedResult:
     Attributes:
         pass_number: the pass that requested the call; a later pass has seen its result.
         ended_at: the time of the result.
-        data: the data of the result, whatever the employee was shown of it.
+        data: the whole data of the result, even if the employee was shown only a part.
     """
 
     call_id: int
@@ -183,7 +183,8 @@ class _Reading:
         return Objection(f"no person typed {param} in this run")
 
     def _find_unseen(self, origins: list[_Wanted]) -> Objection | None:
-        """Find a value that no allowed result has; values of one entry must come together."""
+        """Find a value that no allowed result has; in one list entry, values from one tool must
+        share a result."""
         if not origins:
             return None
         if self._facts is None:
@@ -201,9 +202,10 @@ class _Reading:
         return self._find_unjoined(origins)
 
     def _find_unjoined(self, origins: list[_Wanted]) -> Objection | None:
-        """Find values of one tool in different lists that do not come together.
+        """Find values from one tool that stand in different lists of the call, and in no common
+        result.
 
-        Which entries of two lists belong together is not known, so all must have one origin.
+        It is not known which entries of two lists belong together, so all must have one origin.
         """
         shapes = {tuple(name for name, _ in one.place.where) for one in origins}
         longest = max(shapes, key=len)
@@ -220,7 +222,7 @@ class _Reading:
         return None if is_joined else Objection(_describe_unseen(around, self))
 
     def stands_somewhere(self, origin: _Wanted) -> bool:
-        """Return True if the value stands in a result, whatever else the call says."""
+        """Return True if a result has the value, whatever the call's other values are."""
         return self._can_bind([origin], {})
 
     def _can_bind(self, origins: Sequence[_Wanted], bound: _Bound) -> bool:
@@ -337,7 +339,7 @@ def _find_places(node: Any, path: list[str], trail: _Place, asked: Condition) ->
     """Yield the values at the path.
 
     Args:
-        trail: the way so far: the numbers of list entries, and the path as its value.
+        trail: the place so far, with the path so far as its value.
     """
     is_each = asked.rule is Rule.EACH and not path
     if isinstance(node, list) and (path or is_each) and not (not path and is_also(asked, node)):
@@ -382,7 +384,7 @@ def _walk(
 
 
 def _names(value: Any) -> bool:
-    """Return True for a value that can name something: a text or a number."""
+    """Return True for a value that can name something: text or a number."""
     return bool(value.strip()) if isinstance(value, str) else is_number(value)
 
 
@@ -395,7 +397,7 @@ def _is_same(found: Any, value: Any) -> bool:
 
 
 def _stands_in(value: Any, text: str) -> bool:
-    """Return True if the text has the value, and not only as a part of a longer one."""
+    """Return True if the text contains the value, and not only as a part of a longer one."""
     if is_number(value):
         wanted = {format_number(value), format_number(value).replace(",", "")}
         found = (each[0] for each in _NUMBER.finditer(text))
@@ -418,7 +420,7 @@ def _stands_in(value: Any, text: str) -> bool:
 
 
 def _goes_on(end: str, rest: str) -> bool:
-    """Return True if a value goes on in the rest of a text: with a letter or digit, directly or
+    """Return True if a value continues in the rest of a text: with a letter or digit, directly or
     after characters that join the parts of an address or a code; digits also after a separator.
 
     Args:

@@ -1,4 +1,5 @@
-"""The values of the rules that only standing grants have: what they look like, and their sources.
+"""The rules that only standing grants have: the form of their values, and the sources that they
+name.
 
 - COMES_FROM {sources, also}: a source is {tool, path, where, only, definition}: the `path` of a
   result's data, and `where`, conditions that cover every param of the call with the result. `*` in
@@ -20,11 +21,11 @@ from tools.contract import canonical_json
 from tools.toolbox.conditions import OF_GRANTS, OVER_HISTORY, Condition, Otherwise, Rule
 
 FIXING = frozenset({Rule.EQUALS, Rule.ONE_OF, Rule.COMES_FROM, Rule.TYPED})
-"""Rules after which nothing about the value is open."""
+"""Rules that leave nothing about the value open."""
 EXACT = frozenset({Rule.EQUALS, Rule.ONE_OF})
 MAX_SOURCES = 20
 DEEPEST = 4
-"""The most results through which a value can be traced back."""
+"""The maximum number of results through which a value can be traced back."""
 _DEEPEST_JSON = 60
 
 
@@ -33,7 +34,7 @@ class ValueSource:
     """A field of a tool's results.
 
     Attributes:
-        definition: the hash of the tool's definition; empty if any counts.
+        definition: the hash of the tool's definition; empty if any definition counts.
         where: the conditions that the call with the result must meet.
         only: the value must be the only one in the field.
     """
@@ -49,7 +50,7 @@ class ValueSource:
         """Load and check a source.
 
         Raises:
-            ValueError: it is not one; the text is for people.
+            ValueError: this is not a source; the text is for people.
         """
         if not isinstance(stored, Mapping) or not stored.keys() >= {"tool", "path"}:
             raise ValueError("name the tool and the path of its result")
@@ -65,8 +66,8 @@ class ValueSource:
         return cls(texts[0], texts[1], conditions, texts[2], stored.get("only") is True)
 
     def as_json(self) -> dict[str, Any]:
-        """Return {tool, path, where, only, definition}, without `only` and the definition if
-        they say nothing."""
+        """Return {tool, path, where, only, definition}, without `only` if it is false and the
+        definition if it is empty."""
         kept = {
             "tool": self.tool,
             "path": self.path,
@@ -101,7 +102,8 @@ def read_grant_condition(stored: Any) -> Condition:
 
 
 def list_sources(conditions: Iterable[Condition]) -> Iterator[ValueSource]:
-    """Yield the sources of these conditions, and of the calls in them."""
+    """Yield the sources of these conditions, and those of the conditions in the sources'
+    `where`."""
     for condition in conditions:
         inner = unpack(condition)
         if inner.rule is Rule.COMES_FROM:
@@ -111,7 +113,7 @@ def list_sources(conditions: Iterable[Condition]) -> Iterator[ValueSource]:
 
 
 def read_sources(condition: Condition) -> list[ValueSource]:
-    """Return the sources of a COMES_FROM condition, or of one in EACH; none for other rules."""
+    """Return the sources of a COMES_FROM condition, or of one inside EACH; none for other rules."""
     inner = unpack(condition)
     stored = inner.value["sources"] if inner.rule is Rule.COMES_FROM else ()
     return [ValueSource.from_json(each) for each in stored]
@@ -138,14 +140,14 @@ def is_fixing(condition: Condition) -> bool:
 
 
 def unpack(condition: Condition) -> Condition:
-    """Return the condition on each entry, for EACH; any other condition itself."""
+    """Return the condition inside EACH; return any other condition unchanged."""
     if condition.rule is not Rule.EACH:
         return condition
     return replace(condition, rule=Rule(condition.value["rule"]), value=condition.value["value"])
 
 
 def is_also(condition: Condition, value: Any) -> bool:
-    """Return True if the condition allows exactly this value, besides its rule."""
+    """Return True if the `also` of the condition contains exactly this value."""
     if condition.rule not in OF_GRANTS:
         return False
     return any(canonical_json(value) == canonical_json(each) for each in condition.value["also"])

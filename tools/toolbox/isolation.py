@@ -62,8 +62,8 @@ def run_isolated(
     try:
         returned = work()
     except ToolError as error:
-        # A variable with the error would keep everything in the tool's frames until the next
-        # collection of garbage, such as a result of 100 MB.
+        # A variable with the error would keep everything in the tool's frames, such as a result of
+        # 100 MB, until the next garbage collection.
         if settle_error(error) is error:
             raise
         raise settle_error(error) from error

@@ -1,8 +1,8 @@
-"""Matching of calls with conditions of approval rules; a rule applies unless it surely does not.
+"""Matching of calls with conditions of approval rules; a call in doubt counts as matching.
 
-A value that cannot be compared counts as breaking a limit. An approval rule asks for more people,
-so it has to apply to such a value: otherwise, "two people from 1,000" would not apply to "5000",
-[5000] or {"value": 5000}.
+A limit counts a value that cannot be compared as breaking it. An approval rule asks for more
+people, so it must apply to such a value: otherwise, "two people from 1,000" would not apply to
+"5000", [5000] or {"value": 5000}.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def find_match(
 
     Each entry of a list is judged by itself, so that no other entry hides it. So is each param of
     the same name elsewhere in the call. A missing param does not meet a condition, unless the call
-    or its schema has names that the schema does not list.
+    has, or its schema allows, names that the schema does not list.
     """
     if condition.reading is Reading.FIRST:
         is_met = first_reading.can_meet(condition, params)
@@ -149,7 +149,8 @@ def _find_in_values(
 
 
 def _has_other_names(params: Mapping[str, Any], path: list[str], at: int) -> bool:
-    """Return True for the call itself, and for an object in it with a name besides the next one."""
+    """Return True for the call itself, and for an object in it with a name besides the next one of
+    the path."""
     return at == 0 or any(
         not isinstance(node, Mapping) or any(not is_same_name(str(key), path[at]) for key in node)
         for _, node in _follow(params, path[:at], "")
@@ -185,8 +186,8 @@ def _list_values(
 def _follow(
     node: Any, path: list[str], place: str, unset: frozenset[str] = frozenset()
 ) -> Iterator[tuple[str, Any]]:
-    """Yield every value at the path; a name in it may contain dots. An object that the call did not
-    name has no values."""
+    """Yield every value at the path; a name in it may contain dots. An object that is null only by
+    default has no values."""
     if not path:
         yield place, node
     elif isinstance(node, Mapping):
@@ -239,7 +240,7 @@ class _Elsewhere:
         )
 
     def _read_lists(self, node: list[Any], place: str) -> Iterator[tuple[str, Any]]:
-        """Yield the values of lists of a name and a value: [["amount", 5]]."""
+        """Yield the values in pairs of a name and a value: [["amount", 5]]."""
         for entry in node:
             name = entry[0] if isinstance(entry, list) and len(entry) == _PAIR else None
             if isinstance(name, str) and self._is_meant(name):
@@ -308,7 +309,7 @@ def _may_equal(value: Any, expected: Any) -> bool:
 
 
 def _may_have_values(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Return True if each param of one object that is not empty may be in the other."""
+    """Return True if each non-empty param of one object may be in the other."""
     return all(
         any(_may_equal(other[key], value) for key in find_key(other, str(name)))
         for name, value in one.items()
@@ -317,8 +318,8 @@ def _may_have_values(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 
 
 def _may_have_all(values: list[Any], expected: list[Any]) -> bool:
-    """Return True if each expected entry that is not empty may be among the values, in any order
-    and number."""
+    """Return True if each non-empty expected entry may be among the values, in any order and
+    number."""
     return all(
         any(_may_equal(value, each) for value in values) for each in expected if not _is_empty(each)
     )
@@ -355,9 +356,10 @@ def _read_amounts(text: str) -> frozenset[Decimal]:
 
 
 def _may_be_at_least(value: Any, least: Any) -> bool:
-    """Return True unless the value is a smaller number; with the other sign, it could mean as much.
+    """Return True unless the value is a smaller number. A negative number counts, too, if `least`
+    is not negative.
 
-    A system that books money the other way sends -5000 for 5000.
+    Some systems book money with the other sign, and send -5000 for 5000.
     """
     if not is_number(value):
         return True
@@ -365,7 +367,8 @@ def _may_be_at_least(value: Any, least: Any) -> bool:
 
 
 def _may_be_at_most(value: Any, most: Any) -> bool:
-    """Return True unless the value is a larger number; with the other sign, it may be smaller."""
+    """Return True unless the value is a larger number. If `most` is negative, a positive value is
+    read as negative."""
     return not is_number(value) or not value > most or (most < 0 < value and -value <= most)
 
 
@@ -388,8 +391,7 @@ def _may_start_with(value: Any, prefix: Any) -> bool:
 
 
 def _may_be_at_host(value: Any, host: Any) -> bool:
-    """Return True if the value names the host, or names none or one that programs read
-    differently."""
+    """Return True if the value names this host, no host, or one that programs read differently."""
     if not isinstance(value, str) or len(value) > LONGEST_READ:
         return True
     wanted = _list_hosts(host)

@@ -181,7 +181,8 @@ def is_explained(call: AskingCall, grant: GrantTerms) -> bool:
 
 
 def _find_outside(call: AskingCall, grant: GrantTerms) -> Objection | None:
-    """Find the open param that has a value from outside, of unknown origin, or an invented name."""
+    """Find an open param with a value from outside or of unknown origin, or with an invented
+    name."""
     named = {condition.param for condition in grant.conditions if condition.rule in OPEN_RULES}
     is_fixed = {condition.param for condition in grant.conditions if is_fixing(condition)}
     open_params = grant.free_params | (named - is_fixed)

@@ -32,7 +32,8 @@ from tools.contract.look_alikes import (
 
 
 class Reading(IntEnum):
-    """The versions of the rules for reading values; a recording is judged by that of its time."""
+    """The versions of the rules for reading values; a recording is judged by the version of its
+    time."""
 
     FIRST = 1
     """Names exactly as written; escapes decoded twice."""
@@ -48,7 +49,7 @@ LONGEST_NUMBER = 40
 _MOST_ROUNDS = 20
 """The most times that escapes are decoded; a text with more layers cannot be read."""
 _MOST_GROWTH = 2
-"""A long text that grows more when its characters are folded cannot be read, as it takes long."""
+"""A long text that grows by more than this factor cannot be read, because folding it takes long."""
 _PUNCTUATION = {ord(char): look for char, look in TWINS.items() if look in set("./\\:?#@%;")}
 _HIDDEN = frozenset({"Cf", "Cc"})
 _VARIATION = re.compile("[\u180b-\u180f\u034f\ufe00-\ufe0f\U000e0100-\U000e01ef]")
@@ -84,7 +85,7 @@ _PARTING = r",;|<>()\[\]{}\"'=:&\n"
 _OUTER_SEPARATORS = re.compile(r"[^\w\s-]+")
 """Separators between the names of a path: slashes, dots, colons, brackets."""
 _SEGMENT_PARAMS = re.compile(r";[^/?#]*(?=[/?#]|$)")
-"""What servers ignore after the name of a folder."""
+"""Parameters after the name of a folder, which servers ignore."""
 _SCHEME = re.compile(r"^[a-z][a-z0-9+.-]*:/{2,}")
 _GLOB = re.compile(r"\*|(?<=.)(?:{|\[(?![0-9a-f:.]*:[0-9a-f:.]*\]))")
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
@@ -95,7 +96,7 @@ _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 
 @cache_by_text
 def list_name_forms(name: str) -> frozenset[str]:
-    """List the folded forms of a name of a param, tool or action; without case, separators and
+    """List the forms of the name of a param, tool or action without case, separators and
     look-alikes."""
     short = _VARIATION.sub("", name[:LONGEST_READ])
     return frozenset({reduce_to_joined_look(short), reduce_to_joined_look(short.casefold())})
@@ -184,7 +185,7 @@ def read_numbers(text: str) -> frozenset[Decimal]:
 
 
 def _strip_zeros(text: str) -> str:
-    """Return a number without the zeros around it that do not count."""
+    """Return a number without leading zeros and, in a fraction, without trailing zeros."""
     if len(text) > LONGEST_READ:
         return text
     plain = _ZEROS_BEFORE.sub(r"\1", fold_characters(text.strip()))
@@ -277,15 +278,16 @@ def list_equal_spellings(text: str) -> frozenset[str]:
 
 def stands_in(wanted: str, text: str) -> bool:
     """Return True if the wanted text is a part of a text, alone or in a list, with a label or in
-    quotes: `IBAN: DE89…`, `CEO <ceo@acme.example>`, `viewer,admin`. Spaces part single words only.
+    quotes: `IBAN: DE89…`, `CEO <ceo@acme.example>`, `viewer,admin`. Spaces separate parts only if
+    the wanted text is a single word.
     """
     part = _compile_part(wanted)
     return part is not None and any(part.search(each) for each in list_spellings(text))
 
 
 def starts_a_part(prefix: str, text: str) -> bool:
-    """Return True if a part of the text starts with the prefix, or if it is a pattern of paths that
-    may."""
+    """Return True if a part of the text starts with the prefix, or if the text is a pattern of
+    paths of which one may."""
     starts = list_spellings(prefix)
     part = _compile_start(prefix)
     spellings = list_spellings(text)
@@ -320,7 +322,7 @@ def _compile_start(prefix: str) -> re.Pattern[str]:
 
 
 def _read_path(text: str) -> str:
-    """Return the path without detours; one slash stands for several, and a last one stays."""
+    """Return the path without detours and repeated slashes; a slash at the end stays."""
     path = posixpath.normpath(text) if "/" in text else text
     path = f"/{path.lstrip('/')}" if path.startswith("/") else path
     return f"{path.rstrip('/')}/" if text.endswith("/") else path
@@ -350,8 +352,8 @@ def read_host(authority: str) -> str:
 
 
 def list_short_spellings(text: str) -> frozenset[str]:
-    """List the readings of a path or address without its scheme, first slashes and the place in a
-    page; empty for other texts."""
+    """List the readings of a path or address without its scheme, leading slashes and fragment;
+    empty for other texts."""
     plain = {_SCHEME.sub("", each) for each in list_spellings(text)} if "/" in text else set()
     return frozenset(
         {f"\0/{each.partition('#')[0].lstrip('/')}" for each in plain if each.strip("/")}
@@ -426,7 +428,7 @@ def complete_prefix(prefix: str, param: str = "") -> str:
     """Return the prefix, with a slash after it if it ends with a whole host.
 
     Raises:
-        ValueError: it ends inside or before a host, so others start with it; the text is for
+        ValueError: it ends inside or before a host, so other hosts start with it; the text is for
             people.
     """
     seen = decode_completely(prefix) or prefix

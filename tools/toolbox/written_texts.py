@@ -1,6 +1,6 @@
 """Written texts: what a call wrote, read so loosely that every spelling of a value is found.
 
-A value that an employee may have written itself is no value that it looked up. So names of params
+A value that an employee may have written itself does not count as looked up. So names of params
 count like values, numbers like texts, and a value may be a part of a longer one, or be split.
 """
 
@@ -38,7 +38,7 @@ class WrittenTexts:
         return len(self.texts) + sum(map(len, self.texts)) // _CHARACTERS_OF_A_STEP
 
     def may_have(self, value: Any) -> bool:
-        """Return True if the texts have the value in any usual spelling, or cannot be read."""
+        """Return True if the texts contain the value in any usual spelling, or cannot be read."""
         text = _write(value)
         wanted = _read(text)
         if self._readings is None or wanted is None:
@@ -94,7 +94,7 @@ def _list_texts(params: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _write(value: Any) -> str:
-    """Write a value as a text; a whole number has no decimal point."""
+    """Write a value as text; a whole number has no decimal point."""
     is_whole = isinstance(value, float) and value.is_integer()
     return str(int(value)) if is_whole else str(value)
 

@@ -160,7 +160,7 @@ def _describe_resource(resource: Mapping[str, Any]) -> str:
 
 
 def _measure(encoded: Any) -> int:
-    """Return the number of bytes that a base64 text encodes; 0 for anything but a text."""
+    """Return the number of bytes that a base64 text encodes; 0 for anything but text."""
     return len(encoded) * 3 // 4 if isinstance(encoded, str) else 0
 
 

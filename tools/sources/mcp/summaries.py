@@ -244,7 +244,8 @@ def _count(others: Sequence[str]) -> str:
 
 
 def _tell_words(texts: Sequence[str]) -> str:
-    """Describe a response that says nothing: quote a plain value, and leave out any other words."""
+    """Describe a response without useful words: quote a plain value, and leave out any other
+    text."""
     text = clean_line(" ".join(texts), MAX_LENGTH)
     if text.lower() in _PLAIN_VALUES:
         return f"The server responded: {text}"

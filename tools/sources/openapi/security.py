@@ -10,7 +10,7 @@ from tools.sources.openapi.references import References, UnsupportedOperationErr
 def read_security_schemes(
     document: Mapping[str, Any], references: References
 ) -> tuple[SecurityScheme, ...]:
-    """Read all security schemes, in the order of the description."""
+    """Read all security schemes, in the order in which the API's description lists them."""
     components = document.get("components")
     newer = components.get("securitySchemes") if isinstance(components, Mapping) else None
     given = document.get("securityDefinitions") if "swagger" in document else newer

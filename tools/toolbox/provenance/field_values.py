@@ -1,5 +1,5 @@
 """Field values: ids, numbers and years that results of one source have as the whole value of a
-field, so that the source gave them, not a text that somebody wrote."""
+field, so the source itself gave them, not text that somebody wrote."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -22,7 +22,8 @@ from tools.toolbox.provenance.sightings import Provenance, SeenIn
 from tools.toolbox.value_readings import read_numbers
 
 _SHAPES = frozenset({NamedThing.UNKNOWN, NamedThing.AMOUNT, NamedThing.NOTHING})
-"""What such values name; an address, an account or a command may be a trap wherever it stands."""
+"""The things that such values may name; an address, an account or a command may be a trap
+anywhere."""
 _YEAR_DIGITS = 4
 _Key = bytes | Decimal
 
@@ -30,8 +31,8 @@ _Key = bytes | Decimal
 class FieldValues:
     """The whole values of fields in the results of some calls.
 
-    A result does not count for a value that an earlier call had requested, or its own: an employee
-    could store what a mail says, and read it back.
+    A result does not count for a value in the params of its own call or of an earlier one: an
+    employee could store what a mail says, and read it back.
 
     Args:
         sources: what the run has seen, oldest first.
@@ -43,11 +44,11 @@ class FieldValues:
 
     def has(self, word: str) -> bool:
         """Return True if a result of the source has the word as the whole value of a field, or as
-        the year of its date."""
+        the year of a date."""
         return self._stands_in(word, self._outside) and _may_name(word)
 
     def has_number(self, word: str) -> bool:
-        """Return True if a result of the source, or on own data, has these digits as the whole
+        """Return True if a result of the source, or one of own data, has these digits as the whole
         value of a field."""
         return any(self._stands_in(word, places) for places in (self._own, self._outside))
 
@@ -69,7 +70,8 @@ class FieldValues:
         return self._find_places(SeenIn.OWN)
 
     def _find_places(self, origin: SeenIn) -> dict[_Key, tuple[int, str]]:
-        """Find the place of the first result of this origin with each value, and the field."""
+        """Find, for each key of a value, the first result of this origin that has it, and the
+        field's value."""
         found: dict[_Key, tuple[int, str]] = {}
         for place, source in enumerate(self._sources):
             if source.origin is origin:
@@ -112,7 +114,7 @@ def _list_keys(data: Any) -> Iterator[tuple[_Key, str]]:
 
 
 def _make_keys(word: str) -> Iterator[_Key]:
-    """Yield the keys of the fields with this word: its folded form and, for numbers, the number."""
+    """Yield the keys of fields with this value: its folded form and, for numbers, the number."""
     if words := split_words(word):
         yield b" ".join(words)
     yield from read_numbers(word)

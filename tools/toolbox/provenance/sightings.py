@@ -131,7 +131,7 @@ class Provenance:
 
         Args:
             is_folded: other spellings of the param's names count as well.
-            counts_fields: values of fields count as well.
+            counts_fields: values that are whole fields of results count as well.
         """
         path = param.split(".")
         for sighting in self.sightings:

@@ -1,5 +1,5 @@
-"""Unseen names: ids and addresses in a call's params that neither a person typed nor the
-organization's own data has, and that are no field of a result."""
+"""Unseen names: ids and addresses in a call's params that no person typed, and that neither the
+organization's own data nor a field of a result contains."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,16 +21,15 @@ from tools.toolbox.provenance.parts import (
 from tools.toolbox.value_readings import read_plainly
 
 _JOINED = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)+")
-"""Words joined by hyphens: as a whole value the name of something, in a sentence an ordinary
-word."""
+"""Words joined by hyphens: a name if they are the whole value, an ordinary word in a sentence."""
 _ORDINARY = re.compile(
     r"\d{1,3}[^\W\d_]{1,3}|[^\w\s]?\d{1,3}(?:[.,]\d\d?)?|\d\d?[./-]\d\d?(?:[./-](?:\d\d|\d{4}))?|"
     r"[^\W\d_]+/[^\W\d_]+|(?:[^\W\d_]\.)+[^\W\d_]"
 )
-"""What sentences contain besides words: 2nd, €20, 24/12/2026, and/or, e.g."""
+"""Parts of sentences other than words: 2nd, €20, 24/12/2026, and/or, e.g."""
 _DIGITS = re.compile(r"\d{1,3}")
-"""A text of nothing but few digits is an id, since quantities are numbers. It counts as seen only
-as a word that a person typed or as the whole value of a field."""
+"""A text of only a few digits is an id, because quantities come as numbers. It counts as seen only
+if a person typed it as a word, or if it is the whole value of a field."""
 _SPAN = re.compile(r"(\d{1,2}:\d\d|\d{1,4})[-\u2013](\d{1,2}:\d\d|\d{1,4})")
 _BETWEEN_WORDS = re.compile(r"[\s,;|<>()\[\]{}\"\u2018-\u201f'`]+")
 _AROUND_WORDS = ".:!?*"
@@ -39,8 +38,8 @@ _AROUND_WORDS = ".:!?*"
 def find_unseen_names(
     index: SourceIndex, params: Mapping[str, Any], offered: frozenset[Any], fields: FieldValues
 ) -> tuple[str, ...]:
-    """List the params with a name, in any part of a value, that was seen nowhere, or only in texts
-    from outside.
+    """List the params whose values contain a name that was seen nowhere, or only in texts from
+    outside.
 
     Args:
         offered: values that the tool's own definition offers.

@@ -41,8 +41,8 @@ def has_unseen_text(
 ) -> bool:
     """Return True if a name or a value in the params was not seen as it is, or there are too many.
 
-    An address may always name its host alone. Its path and query must have been seen together. A
-    result that repeats a text of its call's own params is no source of that text.
+    The bare address of a contacted host is always allowed; a path and query must have been seen
+    together. A result that repeats a text of its call's own params is no source of that text.
 
     Args:
         hosts: the hosts that the call contacts.
@@ -79,7 +79,7 @@ def _without_repeats(text: str, sources: Iterable[_Source]) -> Iterator[str]:
 
 
 def _list_texts(params: Mapping[str, Any]) -> Iterator[str]:
-    """Yield each name, text and number in the params as a text."""
+    """Yield each name, text and number in the params as text."""
     waiting: list[Any] = [params]
     while waiting:  # no recursion, because params may be nested deeply
         here = waiting.pop()
@@ -112,7 +112,8 @@ def _spell_escapes(carried: str) -> set[str]:
 
 
 def _is_written(text: str, sources: Iterable[_Source]) -> bool:
-    """Return True if the text was seen as it is; in a usual case of letters, the case is free."""
+    """Return True if the text was seen as it is; case is ignored if it is usual, such as all
+    capitals."""
     texts = list(_without_repeats(text, sources))
     if _occurs(text, texts, _is_word_alone):
         return True
