@@ -16,7 +16,7 @@ from agents.runs.models import Approval, ApprovalKind, ToolCall
 
 @pytest.fixture(autouse=True)
 def _read_organization() -> None:
-    """Record that the cards' organization, which is not in the database, was read."""
+    """Pretend that the cards' organization, which is not in the database, was already read."""
     record_languages(1, frozenset())
     record_versions(1, 0)
 

@@ -1,4 +1,4 @@
-"""The door of the MCP server, called in this process."""
+"""The MCP server's endpoint, called in-process."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_a_key_is_checked_even_if_all_threads_for_calls_are_busy() -> None:
 
 
 def read(messages: Iterable[dict[str, Any]]) -> bytes:
-    """Let the door read the body that arrives in these messages."""
+    """Return the body that the endpoint reads from these messages."""
     left = iter(messages)
 
     async def receive() -> dict[str, Any]:

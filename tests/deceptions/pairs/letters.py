@@ -1,4 +1,4 @@
-"""Letters and digits that look like others, or that are not seen."""
+"""Letters and digits that look like others, or that are invisible."""
 
 # ruff: noqa: RUF001 - the plants consist of such characters
 from __future__ import annotations
