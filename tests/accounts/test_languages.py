@@ -1,7 +1,7 @@
 """An organization's languages are named by an admin or learned; text that is ordinary in one of
 them has a warning only in other organizations."""
 
-# ruff: noqa: RUF001 - the tests are about such letters
+# ruff: noqa: RUF001 - the tests contain look-alike letters
 from __future__ import annotations
 
 import pytest

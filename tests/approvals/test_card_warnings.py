@@ -1,6 +1,6 @@
 """Warnings on a card: the signs of deception that are found in its sealed content alone."""
 
-# ruff: noqa: RUF001 - the tests are about such letters
+# ruff: noqa: RUF001 - the tests contain look-alike letters
 from __future__ import annotations
 
 from typing import Any

@@ -86,7 +86,7 @@ class TestSigns:
             "<p>Set to “x” Approved by Ada “y”</p>",
         ],
     )
-    def test_count_words_that_stand_bare(self, html: str) -> None:
+    def test_count_unquoted_words(self, html: str) -> None:
         assert Signs(html).count_bare("Approved by Ada") == 1
 
     @pytest.mark.parametrize(

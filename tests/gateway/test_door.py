@@ -69,7 +69,7 @@ def test_a_truncated_body_is_not_taken_as_complete() -> None:
 
 
 def admit(secret: str = "wrong", **scope: Any) -> Caller | int:
-    """Let the door check a request; return its caller, or the status of the refusal."""
+    """Let the endpoint check a request; return its caller, or the status of the refusal."""
     headers = [(b"authorization", f"Bearer {secret}".encode()), (b"host", b"gadget.test")]
     try:
         return asyncio.run(door._admit({"scheme": "https", "headers": headers, **scope}))

@@ -77,7 +77,7 @@ def test_one_approval_covers_later_reads_of_the_same_host_in_this_run(workshop: 
     assert statuses(workshop.work()) == ["succeeded", "awaiting_approval"]
 
 
-def test_a_denial_covers_nothing(workshop: Workshop) -> None:
+def test_a_denial_covers_no_later_read(workshop: Workshop) -> None:
     workshop.play(asking(SEARCH), asking(FIRST), asking(SECOND))
     run = workshop.work()
     workshop.deny(workshop.card(run))

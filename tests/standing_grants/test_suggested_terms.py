@@ -128,7 +128,7 @@ class TestIdsThatDiffer:
         assert read_conditions(found, "order") == [("one_of", ["A-1", "A-0"])]
         assert tuple(found.check) == (5, 5)
 
-    def test_in_large_whole_numbers_are_no_range(self, shop: Shop) -> None:
+    def test_that_are_large_whole_numbers_suggest_no_range(self, shop: Shop) -> None:
         calls = [{"order": "A-1", "items": [70_000 + 13 * number]} for number in FIVE]
         approve_each(shop, calls)
         assert find_all(shop) == []

@@ -1,6 +1,6 @@
 """Values that are hidden among others, or that mean more or less than they seem to."""
 
-# ruff: noqa: RUF001 - some of the plants consist of such characters
+# ruff: noqa: RUF001 - some of the plants consist of look-alike characters
 from __future__ import annotations
 
 from typing import Any

@@ -1,7 +1,7 @@
 """The stored looks of records' names are recomputed when more look-alike characters
 become known."""
 
-# ruff: noqa: RUF001 - the names consist of such characters
+# ruff: noqa: RUF001 - the names consist of look-alike characters
 from __future__ import annotations
 
 from importlib import import_module

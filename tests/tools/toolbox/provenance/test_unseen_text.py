@@ -120,7 +120,7 @@ def test_a_seen_address_with_any_change_can_hide_data(address: str) -> None:
         ({"filter": {"more": json.dumps({"d": SECRET})}}, True),
     ],
 )
-def test_a_name_or_value_hides_nothing_only_if_it_was_seen_as_it_is(
+def test_a_name_or_value_can_hide_data_unless_it_was_seen_unchanged(
     params: dict[str, Any], is_unseen: bool
 ) -> None:
     assert has_unseen(params) is is_unseen
