@@ -67,8 +67,8 @@ def _load_prototypes() -> dict[str, str]:
 
 
 def _list_currency_twins() -> list[str]:
-    """List the letters that look like the sign of a currency, and signs that look like one with a
-    lower code."""
+    """List the letters that look like a currency sign, and the currency signs that look like one
+    with a lower code point."""
     table = _load_table()
     found: set[str] = set()
     for sign in filter(_is_currency, table):
@@ -106,7 +106,7 @@ def _is_left(char: str) -> bool:
 
 
 def _reduce(text: str, prototypes: dict[str, str]) -> str:
-    """Replace characters by their prototypes until none is left, and drop overlaid strokes."""
+    """Replace characters by their prototypes, repeatedly, and drop overlaid strokes."""
     for _ in range(5):
         text = "".join(char if char.isascii() else prototypes.get(char, char) for char in text)
     return STROKES.sub("", text)

@@ -324,7 +324,7 @@ def test_functions_take_few_arguments() -> None:
 
 
 def returns_a_verdict_as_text(function: Function) -> bool:
-    """Return True if the function's name says that it judges, and it returns a text."""
+    """Return True if the function's name says that it judges, and it returns text."""
     if JUDGES.fullmatch(function.name) is None:
         return False
     returned = ast.unparse(function.returns).strip("'\"") if function.returns else ""
@@ -340,7 +340,7 @@ def list_branches(result: ast.expr | None) -> list[ast.expr]:
     return [] if result is None else [result]
 
 
-def test_no_judging_function_returns_a_text() -> None:
+def test_no_judging_function_returns_text() -> None:
     def judge(_: str, function: Function) -> str:
         return "returns a text" if returns_a_verdict_as_text(function) else ""
 

@@ -86,7 +86,7 @@ def test_the_engine_approvals_the_gate_and_queries_are_tested_on_both_databases(
     assert all(sampling.has_file(once, database) for database in DATABASES)
 
 
-def test_every_path_in_the_tables_one_of_and_only_whole_matches_tests() -> None:
+def test_every_path_in_the_tables_of_samples_matches_tests() -> None:
     files = {path.relative_to(ROOT).as_posix(): path for path in (ROOT / "tests").rglob("*.py")}
     for path in (*sampling.ONE_OF, *sampling.ONLY_WHOLE):
         file, _, test = path.partition("::")

@@ -1,7 +1,7 @@
-"""An organization writes the languages that an admin named and those that it learned; what is
-ordinary in them has no warning there, and has one elsewhere."""
+"""An organization's languages are named by an admin or learned; text that is ordinary in one of
+them has a warning only in other organizations."""
 
-# ruff: noqa: RUF001 - the tests are about such letters
+# ruff: noqa: RUF001 - the tests contain look-alike letters
 from __future__ import annotations
 
 import pytest
@@ -70,7 +70,7 @@ class TestLearning:
         "An organization learns which languages it writes from its members and the tasks they type",
         "agents/runs/language_learning.py",
     )
-    def test_three_tasks_that_people_typed_teach_their_script(
+    def test_the_language_of_three_typed_tasks_is_learned(
         self, world: World, learner: LanguageLearner
     ) -> None:
         for _ in range(MIN_TASKS - 1):
@@ -81,7 +81,7 @@ class TestLearning:
         assert not read_again(world.globex).written_languages
 
     @pytest.mark.parametrize("task", ["Set the phone to 5", f"Tell Acme Corp politely: {TASK[:9]}"])
-    def test_a_task_that_is_mostly_latin_teaches_nothing(
+    def test_no_language_is_learned_from_mostly_latin_tasks(
         self, world: World, learner: LanguageLearner, task: str
     ) -> None:
         for _ in range(MIN_TASKS):
@@ -89,14 +89,14 @@ class TestLearning:
         assert not list_languages(world, learner)
 
     @pytest.mark.parametrize("origin", [Origin.TASK, Origin.TRIGGER, Origin.SCHEDULE])
-    def test_a_task_that_another_program_sent_teaches_nothing(
+    def test_no_language_is_learned_from_tasks_that_a_program_sent(
         self, world: World, learner: LanguageLearner, origin: Origin
     ) -> None:
         for _ in range(MIN_TASKS):
             send_task(world, TASK, origin)
         assert not list_languages(world, learner)
 
-    def test_a_task_sent_over_rest_teaches_nothing(
+    def test_no_language_is_learned_from_tasks_sent_over_rest(
         self, world: World, learner: LanguageLearner
     ) -> None:
         body = {"employee_id": world.employee.pk, "task": TASK}
@@ -104,7 +104,7 @@ class TestLearning:
             assert post(world.client("operator"), "/api/runs", body).status_code == 201
         assert not list_languages(world, learner)
 
-    def test_a_delegated_task_and_answers_of_models_teach_nothing(
+    def test_no_language_is_learned_from_delegated_tasks_or_models_answers(
         self, world: World, learner: LanguageLearner
     ) -> None:
         for _ in range(MIN_TASKS):
@@ -113,7 +113,9 @@ class TestLearning:
         Run.objects.filter(origin=Origin.TASK).update(answer=TASK, title=TASK)
         assert not list_languages(world, learner)
 
-    def test_a_removed_member_teaches_nothing(self, world: World, learner: LanguageLearner) -> None:
+    def test_no_language_is_learned_from_tasks_of_removed_members(
+        self, world: World, learner: LanguageLearner
+    ) -> None:
         for _ in range(MIN_TASKS):
             type_task(world, TASK)
         Membership.objects.filter(user=world.users["operator"]).delete()
@@ -238,7 +240,7 @@ class TestSetting:
         assert "ordinary in: Persian (fa), zh-Hant." in asked
         assert not get_languages(world.acme.pk)
 
-    def test_a_text_that_is_not_a_language_code_is_refused(self, world: World) -> None:
+    def test_text_that_is_not_a_language_code_is_refused(self, world: World) -> None:
         status, shown = self.save(world, "Persian language")
         assert status == 200
         assert "is not a language code" in shown

@@ -141,7 +141,7 @@ def test_an_unusable_condition_is_refused(
     added(admin, ApprovalRule, new_rule(world, **GREAT))
 
 
-def test_comparing_a_text_with_a_number_needs_confirmation(world: World, admin: Client) -> None:
+def test_comparing_text_with_a_number_needs_confirmation(world: World, admin: Client) -> None:
     sent = new_rule(world, **{**GREAT, "condition_param": "record_id"})
     response = admin.post(address(ApprovalRule, "add"), sent)
     assert list(faults(response)) == ["confirmed"]

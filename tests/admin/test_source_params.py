@@ -1,4 +1,4 @@
-"""An admin says on the page of a source's tools which params name something, and which nothing."""
+"""On the page of a source's tools, an admin says which params name something and which do not."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_freeing_a_param_needs_a_confirmation(admin: Client, pets: Source) -> No
     assert admin.post(tools_page(pets), sent).status_code == 302
 
 
-def test_a_param_cannot_name_both_something_and_nothing(admin: Client, pets: Source) -> None:
+def test_contradictory_statements_about_a_param_are_refused(admin: Client, pets: Source) -> None:
     page = say(admin, pets, plain=["ref"], named=["ref"])
     assert "ref cannot name both something and nothing" in text_of(page)
     assert row_of(pets).plain_params == []
@@ -121,7 +121,7 @@ def test_two_admins_do_not_overwrite_each_other(admin: Client, pets: Source) -> 
     assert row_of(pets).named_params == []
 
 
-def test_only_people_who_may_change_sources_say_what_a_param_names(
+def test_people_who_cannot_change_sources_cannot_say_what_a_param_names(
     world: World, pets: Source
 ) -> None:
     row = row_of(pets)
@@ -132,7 +132,7 @@ def test_only_people_who_may_change_sources_say_what_a_param_names(
     assert row_of(pets).plain_params == []
 
 
-def test_another_definition_frees_nothing_until_an_admin_says_so_again(
+def test_a_param_freed_by_an_admin_is_not_free_under_a_changed_definition(
     admin: Client, pets: Source
 ) -> None:
     say(admin, pets, plain=["ref"], named=["montant"])

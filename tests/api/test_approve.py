@@ -47,7 +47,7 @@ def test_the_number_of_queries_is_independent_of_other_waiting_cards(world: Worl
         asked.append(len(queries))
         for _ in range(10):
             world.card()
-    # Four of them load marks: stale records, cards of the same targets, and unlike values.
+    # Four of them load marks, such as those of stale records and of cards of the same targets.
     assert asked[1] == asked[2] <= 27, asked
 
 

@@ -60,7 +60,7 @@ def list_ids(client: Client, query: str = "") -> list[str]:
     return [item["id"] for item in client.get(f"/api/asks{query}").json()["items"]]
 
 
-def test_people_read_all_marks_of_an_ask_and_its_agent_only_those_of_its_own_words(
+def test_people_see_all_marks_of_an_ask_and_its_agent_only_marks_of_its_own_text(
     world: World, agent: Agent
 ) -> None:
     ask = agent.ask(params={"to": "ann@new.example", "text": "H\u0430rbor"})
@@ -161,7 +161,7 @@ def pick(ask: dict[str, Any], *names: str) -> list[Any]:
 
 
 class TestDecisionOfAnAsk:
-    def test_is_empty_before_it_is_made(self, agent: Agent) -> None:
+    def test_is_empty_while_the_ask_waits(self, agent: Agent) -> None:
         ask = agent.ask()
         assert pick(ask, *DECISION) == ["waiting", "", "", None, None]
         assert ask["decided_at"] is None

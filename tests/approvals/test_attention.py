@@ -224,7 +224,7 @@ class TestClaimsOnPages:
         client.post(f"/approvals/{card.pk}/release/")
         assert b"has taken this card" not in client.get(f"/approvals/{card.pk}/").content
 
-    def test_refuse_once_a_form_that_was_loaded_before_them(self, world: World) -> None:
+    def test_refuse_a_form_loaded_before_them_until_it_is_sent_again(self, world: World) -> None:
         card, client = world.card(), world.client("admin")
         attention.take(world.member("approver"), card.pk)
         refused = client.post(f"/approvals/{card.pk}/approve/", {"digest": card.digest})

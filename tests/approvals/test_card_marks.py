@@ -1,4 +1,4 @@
-"""The marks of cards: found for many cards at once, and named by who approves a card over REST."""
+"""Marks of cards: they are loaded for many cards at once, and an approval over REST names them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def bring_from_outside(card: Approval, path: str, value: str) -> None:
 
 
 class TestMarks:
-    def test_of_a_plain_card_are_none(self, world: World) -> None:
+    def test_do_not_exist_on_a_plain_card(self, world: World) -> None:
         assert load(world.card()) == {}
 
     @feature(
@@ -95,7 +95,7 @@ class TestMarks:
             counts.append(len(queries))
         assert counts[0] == counts[1] <= 14
 
-    def test_and_the_page_of_the_card_name_the_same(self, world: World) -> None:
+    def test_are_the_same_on_the_page_of_the_card(self, world: World) -> None:
         card = update(world, email="ann@new.example", notes=MIXED)
         html = world.client("approver").get(f"/approvals/{card.pk}/").content.decode()
         assert 'data-seen-marks="alphabets new"' in html
@@ -128,7 +128,7 @@ class TestApprovalsOverRest:
         "An approval names the marks that its sender has seen",
         "agents/approvals/seen_marks.py",
     )
-    def test_need_the_marks_as_seen(self, world: World) -> None:
+    def test_must_name_each_mark_as_seen(self, world: World) -> None:
         card = update(world, email="ann@new.example", notes=MIXED)
         for seen in ([], ["alphabets"], ["new", "name"]):
             refused = problem(approve(world, card, seen_marks=seen), 409)
@@ -138,7 +138,7 @@ class TestApprovalsOverRest:
         assert Approval.objects.get(pk=card.pk).status == ApprovalStatus.PENDING
         assert approve(world, card, seen_marks=["alphabets", "new"]).status_code == 200
 
-    def test_of_a_plain_card_need_nothing(self, world: World) -> None:
+    def test_of_a_plain_card_need_not_name_any_mark(self, world: World) -> None:
         assert approve(world, world.card()).status_code == 200
 
     def test_of_a_destructive_or_far_reaching_card_need_only_the_confirmation(
@@ -149,7 +149,9 @@ class TestApprovalsOverRest:
         assert problem(approve(world, card), 422)["field"] == "confirm"
         assert approve(world, card, confirm="Acme Corp").status_code == 200
 
-    def test_are_refused_for_the_caller_before_the_marks_are_looked_at(self, world: World) -> None:
+    def test_are_refused_for_a_missing_right_or_a_stale_digest_before_missing_marks(
+        self, world: World
+    ) -> None:
         card = update(world, notes=MIXED)
         path, body = f"/api/approvals/{card.pk}/approve", {"digest": card.digest}
         assert problem(post(world.client("viewer"), path, body), 403)["code"] == "forbidden"

@@ -1,4 +1,4 @@
-"""The rows of a card's values are estimated for a phone, and what must be read comes first."""
+"""A card's values: their rows on a phone are estimated, and values that must be read come first."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def target(number: int, **after: Any) -> dict[str, Any]:
         ("漢" * ROW_WIDTH, 2),
     ],
 )
-def test_rows_of_a_text_count_lines_wrapped_words_and_wide_letters(text: str, rows: int) -> None:
+def test_row_count_considers_lines_wrapped_words_and_wide_letters(text: str, rows: int) -> None:
     assert count_rows(text) == rows
 
 
@@ -84,7 +84,7 @@ def test_rows_of_a_text_count_lines_wrapped_words_and_wide_letters(text: str, ro
         ("value", "9f8e7d6c5b4a39281706f5e4", None, DELETED),
     ],
 )
-def test_value_that_names_empties_widens_or_unlocks_must_be_read(
+def test_value_that_identifies_empties_widens_or_unlocks_something_must_be_read(
     name: str, before: Any, after: Any, kind: str
 ) -> None:
     assert must_be_read(NamedValue(name, before, after), kind)
@@ -116,7 +116,7 @@ def test_forty_short_values_are_folded_and_ten_are_not() -> None:
 @pytest.mark.parametrize(
     "value", ["漢" * 90, "a" * 180, "line\n" * 6 + "end", " ".join(["word"] * 38)]
 )
-def test_few_high_values_are_folded_like_many_short_ones(value: str) -> None:
+def test_few_tall_values_are_folded_like_many_short_ones(value: str) -> None:
     names = number_names(8)
     assert plan_request(**name_values(names, value)).request.folded
     assert not plan_request(**name_values(names, "short")).folds_parts
@@ -187,7 +187,7 @@ def test_param_with_too_many_values_stays_one_value() -> None:
     assert [value.name for value in list_request_values(params)] == ["rows", "id"]
 
 
-def test_deep_param_ends_in_one_value() -> None:
+def test_deeply_nested_param_stays_one_value() -> None:
     deep: Any = "end"
     for _ in range(500):
         deep = {"a": deep}
@@ -222,7 +222,9 @@ def test_values_that_all_targets_share_are_folded_too() -> None:
 
 
 @pytest.mark.parametrize(("columns", "is_table"), [(MAX_COLUMNS, True), (MAX_COLUMNS + 1, False)])
-def test_targets_with_many_fields_are_no_table(columns: int, is_table: bool) -> None:
+def test_targets_with_too_many_fields_are_not_shown_as_a_table(
+    columns: int, is_table: bool
+) -> None:
     targets = [target(each, **name_values(number_names(columns), each)) for each in range(3)]
     assert plan_folding(SENTENCE, targets, {}, Signs()).is_table == is_table
 

@@ -1,6 +1,6 @@
 """Warnings on a card: the signs of deception that are found in its sealed content alone."""
 
-# ruff: noqa: RUF001 - the tests are about such letters
+# ruff: noqa: RUF001 - the tests contain look-alike letters
 from __future__ import annotations
 
 from typing import Any
@@ -16,7 +16,7 @@ from agents.runs.models import Approval, ApprovalKind, ToolCall
 
 @pytest.fixture(autouse=True)
 def _read_organization() -> None:
-    """Record that the cards' organization, which is not in the database, was read."""
+    """Pretend that the cards' organization, which is not in the database, was already read."""
     record_languages(1, frozenset())
     record_versions(1, 0)
 

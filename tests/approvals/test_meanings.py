@@ -100,10 +100,10 @@ class TestTargets:
             {"before": {}, "after": {"phone": "", "email": None}},
         ],
     )
-    def test_that_are_filled_created_or_deleted_are_not(self, target: dict[str, Any]) -> None:
+    def test_that_are_filled_created_or_deleted_are_not_named(self, target: dict[str, Any]) -> None:
         assert read({}, target) == []
 
-    def test_hide_nulls_of_the_params_and_show_values_of_their_own(self) -> None:
+    def test_have_meanings_of_their_own_and_hide_nulls_in_the_params(self) -> None:
         target = {"before": {"role": "a"}, "after": {"role": "*"}}
         assert read({"amount": None}, target) == [("unlimited", "role: “*”")]
         assert not find_meanings({}, [target], None)[0].is_fixed({"role"})
@@ -120,13 +120,13 @@ class TestASchema:
         }
     }
 
-    def test_tells_a_value_for_all_and_a_credential(self) -> None:
+    def test_identifies_a_value_for_all_and_a_credential(self) -> None:
         params = {"state": "all", "code": "blue", "hint": "red"}
         assert list_kinds(params, schema=self.SCHEMA) == ["unlimited", "credential", "credential"]
         assert list_kinds(params) == []
         assert list_kinds({"state": "open", "code": ""}, schema=self.SCHEMA) == []
 
-    def test_that_lists_both_params_of_a_name_allows_them_to_differ(self) -> None:
+    def test_that_has_two_params_of_one_name_allows_them_to_differ(self) -> None:
         params = {"amount": 10, "order": {"amount": 90}}
         assert list_kinds(params, schema=self.SCHEMA) == []
         assert list_kinds({**params, "options": {"amount": 5}}, schema=self.SCHEMA) == ["twice"]

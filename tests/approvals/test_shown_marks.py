@@ -1,4 +1,4 @@
-"""A decision stores the marks that stood on the card, so that they stay when a contact is known."""
+"""A decision stores the marks on its card, so they remain after a contact is no longer new."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ class TestCallsWithoutCards:
         ]
         assert found[honest.pk] == ()
 
-    def test_cost_as_many_queries_as_one(self, world: World) -> None:
+    def test_need_no_more_queries_if_they_are_many(self, world: World) -> None:
         run = world.run()
         calls = [world.call(run, params={"query": f"Harbor {number}"}) for number in range(5)]
         calls += [ask(world, f"ann@new{number}.example").tool_call for number in range(5)]

@@ -71,7 +71,7 @@ def test_words_in_another_order_and_shortened_words_are_similar(
 @pytest.mark.parametrize(
     "value", ["Corp Zeta", "Acme Cortex", "North Harbor Fleet", "Osprey Leander", "Zeta Ltd"]
 )
-def test_other_words_and_longer_ones_are_not_similar(world: World, value: str) -> None:
+def test_names_with_other_or_longer_words_are_not_similar(world: World, value: str) -> None:
     add(world, "North Trade Harbor", "Osprey Ltd")
     assert find(world, value) == []
 
@@ -80,7 +80,7 @@ def test_other_words_and_longer_ones_are_not_similar(world: World, value: str) -
     ("one", "other"),
     [("The Umbrella", "Umbrella"), ("Initech", "Le Initech"), ("Die Brücke", "Brücke")],
 )
-def test_an_article_makes_a_target_similar_but_not_a_value(
+def test_a_target_that_differs_by_an_article_is_similar_but_a_value_is_not(
     world: World, one: str, other: str
 ) -> None:
     Record.objects.filter(organization=world.acme).delete()
@@ -92,7 +92,7 @@ def test_an_article_makes_a_target_similar_but_not_a_value(
 
 
 @pytest.mark.parametrize("name", ["Initech 2", "Initech.com", "Initech Group"])
-def test_one_more_word_makes_a_target_similar_but_not_a_value(world: World, name: str) -> None:
+def test_a_target_with_one_more_word_is_similar_but_a_value_is_not(world: World, name: str) -> None:
     (record,) = add(world, name)
     assert find(world, label=name, own_id=record.pk) == [(name, "Initech")]
     record.delete()
@@ -119,7 +119,7 @@ def test_series_and_short_names_are_not_similar(
     assert find(world, value) == []
 
 
-def test_words_that_several_names_have_may_differ_in_one_letter(world: World) -> None:
+def test_common_words_that_differ_in_one_letter_are_not_similar(world: World) -> None:
     add(world, "Fernhill Leasing")
     assert find(world, "Fernhill Learning") == [("Fernhill Learning", "Fernhill Leasing")]
     firsts = ("Alder", "Birch", "Cedar")
@@ -127,7 +127,7 @@ def test_words_that_several_names_have_may_differ_in_one_letter(world: World) ->
     assert find(world, "Fernhill Learning") == []
 
 
-def test_last_words_that_distinguish_names_are_not_endings(world: World) -> None:
+def test_names_are_not_similar_if_their_last_words_distinguish_other_names(world: World) -> None:
     add(world, "Priscilla Kim")
     assert find(world, "Priscilla Park") == [("Priscilla Park", "Priscilla Kim")]
     firsts = ("Minjun", "Jiwoo", "Seojun")
@@ -135,7 +135,7 @@ def test_last_words_that_distinguish_names_are_not_endings(world: World) -> None
     assert find(world, "Priscilla Park") == []
 
 
-def test_longer_last_words_are_endings_if_several_names_have_them(world: World) -> None:
+def test_names_are_similar_despite_long_last_words_that_several_names_have(world: World) -> None:
     assert find(world, "Acme Limited") == []
     add(world, "Osprey Limited", "Quarry Limited", "Thistle Limited")
     assert find(world, "Acme Limited") == [("Acme Limited", "Acme Corp")]

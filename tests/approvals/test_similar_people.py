@@ -73,7 +73,7 @@ def test_a_value_that_almost_equals_a_members_is_described(
         *(("assignee", "jsmith"), ("assignee", "mjones"), ("status", "jsmiht")),
     ],
 )
-def test_a_members_own_and_other_values_are_not_described(
+def test_own_values_dissimilar_values_and_other_fields_are_not_described(
     named: World, field: str, value: str
 ) -> None:
     assert find(named, **{field: value}) == []
@@ -98,7 +98,7 @@ def test_a_member_of_another_organization_is_not_found(named: World) -> None:
     assert find(named, payee="Priscilla Hargreave") != []
 
 
-def test_the_card_and_the_list_show_the_likeness(named: World) -> None:
+def test_the_card_and_the_list_show_the_resemblance(named: World) -> None:
     card = call(payee="Jonathan Smiht")(named)
     client = named.client("approver")
     assert (

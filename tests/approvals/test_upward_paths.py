@@ -61,5 +61,5 @@ def test_a_path_that_leads_elsewhere_is_found(name: str, text: str, detour: str)
         ("notes", "key: value"),
     ],
 )
-def test_an_ordinary_path_or_sentence_is_not(name: str, text: str) -> None:
+def test_an_ordinary_path_or_sentence_is_not_found(name: str, text: str) -> None:
     assert find_detour(name, text) == ""

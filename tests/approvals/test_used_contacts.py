@@ -48,7 +48,7 @@ def test_a_contact_in_an_approved_card_is_named(world: World) -> None:
     assert find(world, url="https://else.org") == "host else.org"
 
 
-def test_a_contact_of_a_record_or_a_member_is_named_as_soon_as_it_is_there(world: World) -> None:
+def test_a_contact_of_a_record_or_a_member_is_named_as_soon_as_it_is_stored(world: World) -> None:
     values = {"to": "eva@orbit-pay.net", "cc": "eva@zephyr-pay.net", "bcc": "eva@vesper-pay.net"}
     assert "contains" not in find(world, **values)
     Record.objects.create(organization=world.acme, name="Orbit", domain="Orbit.com")
@@ -71,7 +71,7 @@ def test_two_similar_addresses_in_use_are_not_new(world: World) -> None:
     assert find(world, to="anna@harbor.com", url="https://harbor.co") == ""
 
 
-def test_the_page_and_the_inbox_name_it_in_a_quotation(world: World) -> None:
+def test_the_page_and_the_inbox_quote_the_contact(world: World) -> None:
     approve(world, to="bob@goldenharbor.com")
     card = call(to="bob@golden-harbor-pay.com")(world)
     client = world.client("approver")
@@ -82,7 +82,9 @@ def test_the_page_and_the_inbox_name_it_in_a_quotation(world: World) -> None:
     assert "which contains the name of “goldenharbor.com”" in new
 
 
-def test_a_large_index_is_built_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_index_over_the_size_limit_is_rebuilt(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     approve(world, to="bob@goldenharbor.com")
     find(world, to="bob@goldenharbor.co")
     assert used_contacts.get_used_contacts(world.acme.pk).digests

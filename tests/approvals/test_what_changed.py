@@ -69,7 +69,7 @@ class TestWhatChanged:
     def test_lists_each_difference_of_a_target(self, new: Target, rows: list[Row]) -> None:
         assert list_rows(build_card(target()), build_card(new)) == rows
 
-    def test_lists_another_effect(self) -> None:
+    def test_lists_a_change_of_the_effect(self) -> None:
         old, new = build_card(target(), effect="create"), build_card(target(), effect="replace")
         assert list_rows(old, new) == [("effect", "create", "replace")]
 

@@ -1,6 +1,6 @@
 """The planted deceptions, by kind. In plain text, each would be invisible or look harmless."""
 
-# ruff: noqa: RUF001 - the plants consist of such characters
+# ruff: noqa: RUF001 - some of the plants consist of look-alike characters
 from __future__ import annotations
 
 from tests.deceptions.planting import (

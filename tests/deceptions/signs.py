@@ -87,8 +87,8 @@ def squeeze(text: str) -> str:
 
 
 def find_protection(pair: Pair, plant: Signs, twin: Signs) -> set[str]:
-    """Return what the planted card shows before anything is opened and its twin does not: classes
-    of marks, "off" if Approve is disabled, and "quoted" if the words stand in quotations alone."""
+    """Return what protects the planted card, and not its twin, before anything is opened: classes
+    of marks, "off" if Approve is disabled, and "quoted" if the words stand only in quotations."""
     found = plant.marks - twin.marks
     if plant.is_off:
         found.add("off")

@@ -1,5 +1,5 @@
-"""No card is much higher than a phone, however many values it has, and no value is beyond its
-edge."""
+"""No card is much taller than a phone's screen, however many values it has, and no value extends
+beyond the screen's edge."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def office() -> World:
 
 
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: str(size["width"]))
-def test_values_of_a_high_card_take_about_one_screen_and_none_is_cut_off(
+def test_values_of_a_tall_card_take_about_one_screen_and_none_is_cut_off(
     office: World, chromium: Browser, size: ViewportSize
 ) -> None:
     faults = []
@@ -73,9 +73,7 @@ def test_values_of_a_high_card_take_about_one_screen_and_none_is_cut_off(
     assert not faults, "\n".join(faults)
 
 
-def test_opened_card_is_higher_than_the_limit_which_the_fold_keeps(
-    office: World, chromium: Browser
-) -> None:
+def test_unfolded_card_exceeds_the_height_limit(office: World, chromium: Browser) -> None:
     """The control: without the fold, forty short values would be beyond the limit."""
     with ReadingPage(chromium, office.client("approver"), SIZES[1]) as reader:
         reader.show(HIGH["40 short values"](office))

@@ -46,7 +46,7 @@ def test_each_deception_of_a_class_is_noticed_and_its_twin_is_not(office: World,
     assert marked == MARKED_TWINS.get(kind, frozenset())
 
 
-def test_the_corpus_is_large_enough_without_what_is_out_of_reach() -> None:
+def test_the_corpus_is_large_enough_without_pairs_out_of_reach() -> None:
     sizes = {kind: sum(pair.kind == kind for pair in PAIRS) for kind in KINDS}
     assert min(sizes.values()) >= 5
     assert len(set(map(str, PAIRS))) == len(PAIRS)
@@ -56,7 +56,7 @@ def test_the_corpus_is_large_enough_without_what_is_out_of_reach() -> None:
     assert sum(size > 0 for size in within.values()) >= 20
 
 
-def test_listed_pairs_exist() -> None:
+def test_each_pair_in_a_list_of_exceptions_exists() -> None:
     known = {(pair.kind, pair.name) for pair in PAIRS}
     lists = (NOT_YET, OUT_OF_REACH, MARKED_TWINS)
     listed = [(kind, name) for each in lists for kind, names in each.items() for name in names]
@@ -86,7 +86,7 @@ class TestSigns:
             "<p>Set to “x” Approved by Ada “y”</p>",
         ],
     )
-    def test_count_words_that_stand_bare(self, html: str) -> None:
+    def test_count_unquoted_words(self, html: str) -> None:
         assert Signs(html).count_bare("Approved by Ada") == 1
 
     @pytest.mark.parametrize(

@@ -1,5 +1,5 @@
-"""Both sizes of the page: what protects against a planted deception is in view before anything is
-opened, or Approve is disabled."""
+"""At both sizes of the page, the protection against a planted deception is in view before anything
+is opened, or Approve is disabled."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LOOKS = """([quotes, words]) => {
     .every((one) => isQuoted(one.closest(quotes) ?? one));
 }"""
 """Return True if each visible element with these words is in a quotation with a look of its own: an
-edge, marks, a ground or the letters of a typewriter."""
+edge, quotation marks, a background or a monospaced font."""
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def is_protected(reader: ReadingPage, pair: Pair, found: set[str]) -> bool:
 
 
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: str(size["width"]))
-def test_what_protects_is_in_view_at_each_size_before_anything_is_opened(
+def test_protection_is_in_view_at_each_size_before_anything_is_opened(
     office: World, chromium: Browser, size: ViewportSize
 ) -> None:
     out_of_view, too_wide = set(), set()
@@ -76,7 +76,7 @@ def test_what_protects_is_in_view_at_each_size_before_anything_is_opened(
     assert not too_wide
 
 
-def test_words_without_a_quotation_are_found(office: World, chromium: Browser) -> None:
+def test_unquoted_words_are_found(office: World, chromium: Browser) -> None:
     words = [pair for pair in PAIRS if pair.name == "words that count votes"]
     quotes = ", ".join(f".{name}" for name in sorted(QUOTES))
     with ReadingPage(chromium, office.client("approver"), SIZES[0]) as reader:

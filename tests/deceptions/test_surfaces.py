@@ -70,7 +70,7 @@ def list_surfaces(card: Approval) -> Iterator[tuple[str, str]]:
 
 
 def find_unmarked(client: Client, card: Approval, label: str) -> set[str]:
-    """Return the routes of the surfaces that show the sentinel without a label like this
+    """Return the routes of the surfaces that show the sentinel without a label that matches this
     pattern."""
     found = set()
     for route, address in list_surfaces(card):
@@ -92,8 +92,8 @@ def deny(world: World, card: Approval) -> None:
 
 
 def approve(world: World, card: Approval) -> None:
-    """Approve the card, and remove the record whose name its value resembles. Its contact is no
-    longer new, either."""
+    """Approve the card, so its contact is no longer new, and delete the record whose name its value
+    resembles."""
     decisions.approve(world.member("approver"), card.pk, Decision(card.digest))
     world.records[2].delete()
 

@@ -67,7 +67,7 @@ class TestAsksAboutOneEffect:
                 ask(key, effect_key="refund:4711", **more)
 
     @pytest.mark.parametrize("spelling", SPELLINGS[1:])
-    def test_are_refused_if_their_action_is_only_spelled_otherwise(
+    def test_are_refused_if_only_their_actions_spelling_differs(
         self, key: AgentKey, spelling: str
     ) -> None:
         ask(key, effect_key="refund:4711")

@@ -267,7 +267,7 @@ class TestLevelsOfActions:
             ("", "", "destructive"),
         ],
     )
-    def test_are_the_highest_of_all_spellings_and_lowered_only_for_their_own(
+    def test_are_the_highest_of_all_spellings_and_destructive_unless_set_for_the_asks_own(
         self, workshop: Workshop, key: AgentKey, own: str, other: str, level: str
     ) -> None:
         for action, ruled in ((ACTION, own), ("Deploy_Production", other)):

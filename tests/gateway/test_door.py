@@ -1,4 +1,4 @@
-"""The door of the MCP server, called in this process."""
+"""The MCP server's endpoint, called in-process."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_a_key_is_checked_even_if_all_threads_for_calls_are_busy() -> None:
 
 
 def read(messages: Iterable[dict[str, Any]]) -> bytes:
-    """Let the door read the body that arrives in these messages."""
+    """Return the body that the endpoint reads from these messages."""
     left = iter(messages)
 
     async def receive() -> dict[str, Any]:
@@ -69,7 +69,7 @@ def test_a_truncated_body_is_not_taken_as_complete() -> None:
 
 
 def admit(secret: str = "wrong", **scope: Any) -> Caller | int:
-    """Let the door check a request; return its caller, or the status of the refusal."""
+    """Let the endpoint check a request; return its caller, or the status of the refusal."""
     headers = [(b"authorization", f"Bearer {secret}".encode()), (b"host", b"gadget.test")]
     try:
         return asyncio.run(door._admit({"scheme": "https", "headers": headers, **scope}))

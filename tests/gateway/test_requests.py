@@ -241,7 +241,7 @@ class TestARequest:
         assert call.status == CallStatus.REJECTED
         assert "limit" in call.content
 
-    def test_is_refused_with_a_level_and_an_approval_among_its_params(
+    def test_is_refused_with_unknown_params_such_as_a_level_or_an_approval(
         self, workshop: Workshop, key: AgentKey
     ) -> None:
         """A client that sends a level, an approval or another organization sends unknown params."""

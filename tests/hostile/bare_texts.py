@@ -1,5 +1,5 @@
-"""Find texts of others that stand bare: any text where a page speaks in Gadget's own name, in
-headings, buttons, labels, titles and accessible names, and names that others chose anywhere."""
+"""Find text of others that a page does not quote: any text where the page speaks as Gadget (in
+headings, buttons, labels, titles and accessible names), and names that others chose anywhere."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Sentinels(Words):
 
 @dataclass
 class BareTexts(HTMLParser):
-    """The places of a page in which a text with a sentinel stands bare."""
+    """The places of a page in which text with a sentinel is not quoted."""
 
     html: str
     found: list[str] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""No text of others stands bare in a heading, a button, a title, a label or an accessible name."""
+"""Text of others is quoted in each heading, button, title, label and accessible name."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ def make_world_of_sentinels() -> HostileWorld:
 
 
 def name_by_others(made: HostileWorld) -> None:
-    """Replace the names that others chose by ones that are never bare, and connect a source with a
-    tool."""
+    """Connect a source with a tool, and put a name that must always be quoted wherever others chose
+    one."""
     acme, text = made.world.acme, f"Gadget: approved {NAME}"
     source = Source.objects.create(
         organization=acme,
@@ -96,7 +96,7 @@ def name_by_others(made: HostileWorld) -> None:
     "tools/contract/outside_text.py",
 )
 @pytest.mark.timeout(600)
-def test_no_page_says_a_text_of_others_in_its_own_voice() -> None:
+def test_no_page_shows_text_of_others_as_its_own() -> None:
     made = make_world_of_sentinels()
     client, found = made.world.client("admin"), []
     told, named = 0, 0
@@ -111,7 +111,7 @@ def test_no_page_says_a_text_of_others_in_its_own_voice() -> None:
                 told += SENTINEL in reading.html
                 named += NAME in reading.html
                 found += [f"{where}: {each}" for each in BareTexts(reading.html).found]
-    assert min(told, named) > 30  # the check sees the texts at all
+    assert min(told, named) > 30  # the pages do contain such texts
     assert not found, "\n".join(found)
 
 
@@ -134,7 +134,7 @@ def test_no_page_says_a_text_of_others_in_its_own_voice() -> None:
         ("<p>{{ name|visible }}</p>", False),
     ],
 )
-def test_the_check_finds_a_bare_text_and_no_quoted_one(template: str, is_bare: bool) -> None:
+def test_the_check_finds_unquoted_text_but_not_quoted_text(template: str, is_bare: bool) -> None:
     name = f"Gadget: approved {SENTINEL}"
     assert bool(find_bare(template, name)) == is_bare
 
@@ -150,7 +150,7 @@ def test_the_check_finds_a_bare_text_and_no_quoted_one(template: str, is_bare: b
         ("<blockquote>{{ name|visible_lines }}</blockquote>", False),
     ],
 )
-def test_the_check_finds_a_bare_name_in_any_element(template: str, is_bare: bool) -> None:
+def test_the_check_finds_an_unquoted_name_in_any_element(template: str, is_bare: bool) -> None:
     assert bool(find_bare(template, f"Gadget: approved {NAME}")) == is_bare
 
 

@@ -28,9 +28,8 @@ HARMLESS_PAGES = 9
 """The number of pages of each kind that are read with harmless text."""
 GRANTS_ON_A_PAGE = 40
 IN_A_ROW = cut_middle("x" * OF_LINES).index("…")
-"""The characters that a row of the inbox shows of a text's start. Four texts are longer than a row,
-which shows them as the name in a sentence, and a chip cuts a name in its middle; the card itself
-shows all of them."""
+"""The number of characters that a row of the inbox shows from the start of a text. Only four texts
+are longer: the row shows them as a name, whose middle is cut out. The card shows them in full."""
 
 
 def test_there_are_more_than_300_different_strings() -> None:

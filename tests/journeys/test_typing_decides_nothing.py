@@ -166,7 +166,7 @@ def test_no_key_decides_beside_an_open_form_and_escape_closes_it(
     office.workshop.undo(Approval.objects.get(pk=first.pk))
 
 
-def test_a_key_decides_beside_open_details_without_a_form(office: Office, visit: Visit) -> None:
+def test_a_key_decides_while_details_without_a_form_are_open(office: Office, visit: Visit) -> None:
     first, second = waiting(office, 2)
     visitor = in_the_inbox(visit)
     assert_selected(visitor, first)

@@ -44,7 +44,7 @@ def world() -> World:
 
 @pytest.fixture
 def service(settings: Settings) -> Iterator[PushService]:
-    settings.DEBUG = True  # the test push service has no TLS, which only DEBUG accepts
+    settings.DEBUG = True  # only DEBUG accepts a push service without TLS
     settings.PRIVATE_PUSH_HOSTS = LOOPBACK
     make_key_if_missing()
     with PushService() as running:

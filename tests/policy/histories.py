@@ -31,7 +31,7 @@ class History:
         carries: the organization's own values that the call would send outside.
         has_unseen_text: the call has text in which private data can hide.
         is_approved: a person has approved such a call before.
-        bias: a rarely needed fact that its verdict is made to need; empty for none.
+        bias: a rare fact on which its verdict is made to depend; empty for none.
     """
 
     configuration: Configuration

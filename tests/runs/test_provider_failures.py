@@ -172,7 +172,7 @@ class TestAPermanentFailure:
 
 class TestAnUnstorableResponse:
     @pytest.mark.parametrize("text", ["a\0b", "half a pair: \ud83d"])
-    def test_an_unstorable_text_does_not_keep_the_run_from_succeeding(
+    def test_unstorable_text_does_not_keep_the_run_from_succeeding(
         self, workshop: Workshop, model: ModelServer, text: str
     ) -> None:
         model.script(Response(text=text, extra={"note": text}))

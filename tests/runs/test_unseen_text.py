@@ -1,5 +1,5 @@
 """Reads that can carry private data out through an allowed host: after the run has read private
-data, a person must approve text that was not seen before, once per run."""
+data, a person must approve text that was not seen before, once for each host in a run."""
 
 from __future__ import annotations
 
@@ -77,14 +77,14 @@ def test_one_approval_covers_later_reads_of_the_same_host_in_this_run(workshop: 
     assert statuses(workshop.work()) == ["succeeded", "awaiting_approval"]
 
 
-def test_a_denial_covers_nothing(workshop: Workshop) -> None:
+def test_a_denial_covers_no_later_read(workshop: Workshop) -> None:
     workshop.play(asking(SEARCH), asking(FIRST), asking(SECOND))
     run = workshop.work()
     workshop.deny(workshop.card(run))
     assert statuses(workshop.drive(run)) == ["succeeded", "denied", "awaiting_approval"]
 
 
-def test_a_standing_grant_answers_only_its_own_calls(workshop: Workshop) -> None:
+def test_an_approval_by_a_standing_grant_covers_no_later_read(workshop: Workshop) -> None:
     grant(workshop, ReadPage.name, Condition("url", Rule.HOST, PAGE_HOST), max_uses=1)
     workshop.play(asking(SEARCH), asking(FIRST), asking(SECOND))
     run = workshop.work()
@@ -124,7 +124,7 @@ def test_an_address_in_the_employees_instructions_needs_no_approval(workshop: Wo
         call("utility.calculate", operation="add", a=2, b=2),
     ],
 )
-def test_a_call_that_told_or_did_nothing_has_read_no_private_data(
+def test_a_search_without_results_or_a_calculation_reads_no_private_data(
     workshop: Workshop, read: dict[str, object]
 ) -> None:
     workshop.play(asking(read), asking(FIRST))
@@ -134,7 +134,7 @@ def test_a_call_that_told_or_did_nothing_has_read_no_private_data(
 def test_a_read_that_waited_for_its_turn_starts_although_private_data_was_read_meanwhile(
     workshop: Workshop, recorder: Recorder
 ) -> None:
-    """Its params were written before. The control requests another after the result has come."""
+    """Its params were written before the data was read. The control requests a read afterwards."""
     gates = [f"gate {number}" for number in range(9)]
     for gate in gates:
         recorder.hold(gate)
@@ -150,7 +150,7 @@ def test_a_read_that_waited_for_its_turn_starts_although_private_data_was_read_m
     assert statuses(run)[9:] == ["succeeded", "succeeded", "awaiting_approval"]
 
 
-def test_a_simulated_host_still_asks_about_text_that_can_carry_private_data(
+def test_simulating_an_allowed_host_still_asks_about_text_that_can_carry_private_data(
     workshop: Workshop,
 ) -> None:
     """The control is a read before anything private was read."""
@@ -164,7 +164,7 @@ def test_a_simulated_host_still_asks_about_text_that_can_carry_private_data(
     assert report.verdicts == Counter([("ask", "auto"), ("auto", "auto"), ("ask", "ask")])
 
 
-def test_a_recording_of_an_approved_read_is_judged_by_its_own_facts(workshop: Workshop) -> None:
+def test_an_approved_read_is_replayed_with_its_recorded_facts(workshop: Workshop) -> None:
     """The control takes away the fact that another read was approved before."""
     workshop.play(asking(SEARCH), asking(FIRST), asking(SECOND))
     run = workshop.work()

@@ -132,7 +132,7 @@ class Shop:
         return lambda params: self.results.get(f"{name} {next(iter(params.values()), '')}", {})
 
     def answer(self, tool: str, key: str, data: Any) -> dict[str, Any]:
-        """Decide the result for this value of the tool's first param; return the call."""
+        """Set the result for this value of the tool's first param; return the call."""
         self.results[f"{tool} {key}"] = data
         param = "name" if tool == "shop.getCustomer" else "id"
         return call(tool, **{param: key})

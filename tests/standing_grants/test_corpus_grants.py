@@ -25,13 +25,13 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]
 
 @dataclass
 class Figures:
-    """What happened to the calls that change something, by tool.
+    """The outcomes of the calls that change something, by tool.
 
     Attributes:
         saved: those that a grant approved.
         for_people: the harmful ones that a person was asked about.
         harmful: the harmful ones that a grant approved, as text.
-        reasons: the reasons why a person decided the others.
+        reasons: the reasons why a person decided the other calls.
     """
 
     asked: Counter[str] = field(default_factory=Counter)

@@ -1,5 +1,5 @@
-"""A free param of a standing grant may say anything, but name nothing: neither in a text, unless it
-was seen before, nor as its whole value, unless an admin says that the param names nothing."""
+"""A free param of a standing grant may say anything, but a name within its text must have been seen
+before, and a value that is a name needs an admin who says that the param names nothing."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ FREE_IN_EACH_LANGUAGE = [
     "tools/contract/param_naming.py",
 )
 @pytest.mark.parametrize(("param", "schema", "naming", "plain"), FREE_IN_EACH_LANGUAGE)
-def test_a_free_param_with_a_name_in_any_language_needs_approval_if_it_names_something(
+def test_a_free_param_named_in_any_language_needs_approval_for_a_value_that_names_something(
     workshop: Workshop, toolbox: Toolbox, param: str, schema: Any, naming: Any, plain: Any
 ) -> None:
     allow(workshop, toolbox, pay_tool(param, {**schema, "maximum": 1_000_000}))
@@ -139,7 +139,7 @@ def test_a_free_param_with_a_name_in_any_language_needs_approval_if_it_names_som
     assert is_approved(shop.work(call(PAY, order="A-1", **{param: naming}), task=task))
 
 
-def test_a_grant_cannot_leave_a_param_free_whose_schema_or_earlier_values_name_something(
+def test_a_param_cannot_be_left_free_if_earlier_values_or_its_tool_say_that_it_names_something(
     workshop: Workshop, toolbox: Toolbox
 ) -> None:
     allow(workshop, toolbox, pay_tool("ziel", TEXT))
@@ -161,7 +161,7 @@ def test_a_grant_cannot_leave_a_param_free_whose_schema_or_earlier_values_name_s
         grant(workshop, PAY, one, params=("order", "ziel"))
 
 
-def test_a_grant_that_leaves_such_a_param_free_is_paused_and_says_so(
+def test_a_grant_is_paused_once_its_free_param_is_declared_a_destination(
     workshop: Workshop, toolbox: Toolbox
 ) -> None:
     allow(workshop, toolbox, pay_tool("ziel", TEXT))

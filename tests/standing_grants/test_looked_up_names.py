@@ -1,5 +1,5 @@
-"""A free param may name what a result of the tool's own source has as the whole value of a field;
-not what stood in a text, in another source, or in an earlier request of the employee."""
+"""A free param may name what is the whole value of a field in a result of the tool's own source,
+but nothing from a text, from another source or from an earlier request of the employee."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def customer(shop: Shop, *orders: Any) -> dict[str, Any]:
     "tools/toolbox/provenance/field_values.py",
 )
 @pytest.mark.parametrize("name", IDS)
-def test_a_free_text_may_name_what_a_lookup_gave(shop: Shop, name: str) -> None:
+def test_a_free_text_may_name_what_a_lookup_returned(shop: Shop, name: str) -> None:
     reason = f"Because of {name}, as agreed"
     assert not is_approved(shop.work(cancel(reason)))
     assert is_approved(shop.work(customer(shop, name), cancel(reason)))
@@ -93,13 +93,13 @@ def test_a_name_that_the_employee_had_requested_needs_approval(shop: Shop, name:
         "+494055508806",
     ],
 )
-def test_an_address_needs_approval_wherever_it_stood(shop: Shop, address: str) -> None:
+def test_an_address_needs_approval_even_if_a_lookup_returned_it(shop: Shop, address: str) -> None:
     for text in (address, address.removeprefix("+")):
         run = shop.work(customer(shop, address), cancel(f"Ask at {text} about the rest"))
         assert not is_approved(run)
 
 
-def test_spans_name_nothing_and_years_must_have_been_seen(shop: Shop) -> None:
+def test_spans_of_time_name_nothing_but_years_must_have_been_seen(shop: Shop) -> None:
     assert is_approved(shop.work(cancel("They come between 9-12 or 10:00-11:30 as always")))
     assert not is_approved(shop.work(cancel("Worked there 2021-2025 as agreed")))
     assert not is_approved(shop.work(cancel("Moved to 5 April 2027 as agreed")))
@@ -115,7 +115,7 @@ class TestAShortId:
         for digits in ("7", "17", "907", " 17 ", "17.", "(17)", "17, 18", "\uff11\uff17"):
             assert not is_approved(shop.work(cancel(digits))), digits
 
-    def test_that_was_typed_or_looked_up_needs_none(self, shop: Shop) -> None:
+    def test_that_was_typed_or_looked_up_needs_no_approval(self, shop: Shop) -> None:
         assert is_approved(shop.work(cancel("17"), task="Cancel number 17"))
         for found in ("17", 17):
             assert is_approved(shop.work(customer(shop, found), cancel("17"))), found
@@ -125,7 +125,7 @@ class TestAShortId:
             assert not is_approved(shop.work(customer(shop, found), cancel("17"))), found
         assert not is_approved(shop.work(cancel("17"), task="Cancel number 170"))
 
-    def test_as_a_quantity_is_none(self, shop: Shop) -> None:
+    def test_does_not_include_a_quantity_or_percentage(self, shop: Shop) -> None:
         quantity = call(CANCEL, order="A-1", reason="As agreed", items=[3])
         assert is_approved(shop.work(quantity))
         assert is_approved(shop.work(cancel("12.5%")))
@@ -135,7 +135,7 @@ def test_a_long_text_of_ordinary_words_needs_no_approval(shop: Shop) -> None:
     assert is_approved(shop.work(cancel("We are sorry about this, and send a new one. " * 20)))
 
 
-def test_a_recorded_sighting_without_the_mark_counts_as_before() -> None:
+def test_a_recorded_sighting_that_does_not_say_if_it_was_a_field_counts_as_outside() -> None:
     seen = Sighting("reason", "reason", "ORD-77210", SeenIn.OUTSIDE, keys=("k",), is_field=True)
     stored = Provenance((seen,)).as_json()
     assert Provenance.from_json(stored).find_outside("reason", counts_fields=False) is None

@@ -46,7 +46,9 @@ def waits(workshop: Workshop, **params: Any) -> bool:
     "agents/standing_grants/preapprovals.py",
 )
 @pytest.mark.parametrize("text", ["*", "ghp_abcdefghijklmnop1234567890"])
-def test_a_meaning_needs_a_condition_that_fixes_it(workshop: Workshop, text: str) -> None:
+def test_a_value_with_a_meaning_needs_a_condition_that_fixes_it(
+    workshop: Workshop, text: str
+) -> None:
     grant(workshop, TOOL, Condition("text", Rule.PREFIX, text[:1]), params=("text", "expires"))
     assert waits(workshop, text=text)
     grant(workshop, TOOL, equals("text", text), params=("text", "expires"))

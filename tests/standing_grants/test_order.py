@@ -57,7 +57,7 @@ def grant_second(workshop: Workshop) -> None:
 
 @pytest.fixture
 def run(workshop: Workshop, recorder: Recorder) -> Run:
-    """A run whose first write waits for a person, and whose second a standing grant approved."""
+    """A run whose first write waits for a person; a standing grant approved the second one."""
     grant_second(workshop)
     workshop.play(asking(FIRST, SECOND))
     return workshop.work()
@@ -416,7 +416,8 @@ def test_random_passes_keep_their_order(workshop: Workshop, recorder: Recorder) 
 
 
 def assert_planned_order(run: Run) -> None:
-    """Check each preapproved call against the statuses of all calls of the run."""
+    """Check that each preapproved call started only if all calls before it had succeeded, still
+    waits only for a waiting one, and went to a person only if one was denied."""
     rows = calls(run)
     preapproved = {
         card.tool_call_id: card.status
@@ -436,8 +437,8 @@ def assert_planned_order(run: Run) -> None:
 class TestARecipe:
     @pytest.fixture
     def held(self, workshop: Workshop, recorder: Recorder) -> Run:
-        """A run whose recipe waits for a person in its second step, and whose second call a
-        standing grant approved."""
+        """A run whose recipe waits for a person in its second step; a standing grant approved the
+        call after the recipe."""
         Grant.objects.bulk_create(
             [
                 Grant(employee=workshop.employee, tool=name)

@@ -1,5 +1,5 @@
 """A call that a standing grant approved waits for delegated tasks, questions and other cards of its
-pass, and in a delegated run for what was planned before the delegation."""
+pass; in a delegated run, it also waits for the calls planned before the delegation."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Suggested standing grants generalize what people approved: the origin of ids, ranges and hosts,
-and never further than approvals and denials allow."""
+"""Suggested standing grants generalize approved calls by the origin of ids, by ranges and by hosts,
+but never further than approvals and denials allow."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ class TestIdsThatDiffer:
         untyped = shop.work(read, call(CANCEL, order="A-9"), task="Cancel the newest order")
         assert not is_approved(untyped)
 
-    def test_without_an_origin_suggest_nothing(self, shop: Shop) -> None:
+    def test_without_an_origin_suggest_no_grant(self, shop: Shop) -> None:
         approve_each(shop, ({"order": f"A-{number}"} for number in FIVE))
         assert find_all(shop) == []
 
@@ -128,7 +128,7 @@ class TestIdsThatDiffer:
         assert read_conditions(found, "order") == [("one_of", ["A-1", "A-0"])]
         assert tuple(found.check) == (5, 5)
 
-    def test_in_large_whole_numbers_are_no_range(self, shop: Shop) -> None:
+    def test_that_are_large_whole_numbers_suggest_no_range(self, shop: Shop) -> None:
         calls = [{"order": "A-1", "items": [70_000 + 13 * number]} for number in FIVE]
         approve_each(shop, calls)
         assert find_all(shop) == []
@@ -157,7 +157,7 @@ class TestNumbers:
         assert read_conditions(found, "amount") == [("minimum", 12.5), ("maximum", 30)]
         assert len(found.cards) == 5
 
-    def test_on_both_sides_of_a_denied_figure_suggest_nothing(self, shop: Shop) -> None:
+    def test_on_both_sides_of_a_denied_figure_suggest_no_grant(self, shop: Shop) -> None:
         self.approve(shop, 12.5, 18, 25, 60, 70, 80)
         self.deny(shop, 50)
         assert find_all(shop) == []
@@ -199,7 +199,7 @@ class TestValuesFromOutside:
             self.reply(shop, number, f"the delivery was too late number {'x' * number}y")
         assert find_all(shop) == []
 
-    def test_are_what_keeps_a_param_from_being_free(self, shop: Shop) -> None:
+    def test_keep_a_param_from_being_free_and_other_values_do_not(self, shop: Shop) -> None:
         words = ("one", "two", "three", "four", "five")
         approve_each(
             shop, ({"order": "A-1", "reason": f"it was {word} days late"} for word in words)
@@ -246,7 +246,7 @@ def test_the_number_of_queries_is_independent_of_the_number_of_runs(shop: Shop) 
         ({"source": Tool.source}, False),
     ],
 )
-def test_only_reads_of_a_connection_bring_values(
+def test_only_closed_world_reads_of_a_connected_source_bring_values(
     shop: Shop, toolbox: Toolbox, changes: dict[str, Any], may: bool
 ) -> None:
     tool = toolbox.get_tool("shop.getOrder")

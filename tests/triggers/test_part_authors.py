@@ -65,7 +65,7 @@ class TestThePersonWhoChanged:
             ("limits", {"repeat_hours": 7}),
         ],
     )
-    def test_a_part_stays_a_requester_when_someone_else_switches_it_on(
+    def test_a_part_stays_a_requester_when_someone_else_switches_the_trigger_on(
         self, workshop: Workshop, trigger: Trigger, part: str, change: dict[str, Any]
     ) -> None:
         edit(trigger, workshop.approver, **change)
@@ -77,7 +77,7 @@ class TestThePersonWhoChanged:
             ("acme-approver", f"last changed the trigger's {part}"),
         }
 
-    def test_only_the_name_is_no_requester_after_someone_else_switches_it_on(
+    def test_only_the_name_is_no_requester_after_someone_else_switches_the_trigger_on(
         self, workshop: Workshop, trigger: Trigger
     ) -> None:
         edit(trigger, workshop.approver, name="Tickets")
@@ -88,7 +88,7 @@ class TestThePersonWhoChanged:
         ("part", "change"),
         [("employee", {}), ("sender", {"scheme": "hmac", "header": "X-Signature"})],
     )
-    def test_its_employee_or_sender_is_recorded(
+    def test_a_triggers_employee_or_sender_is_recorded(
         self, workshop: Workshop, trigger: Trigger, part: str, change: dict[str, Any]
     ) -> None:
         change = change or {"employee_id": hire_another(workshop).pk}
@@ -114,7 +114,7 @@ class TestThePersonWhoChanged:
         edit(trigger, workshop.admin, max_queued=8)
         assert {name for name, _ in find_acts(workshop, trigger)} == {"acme-admin", "acme-operator"}
 
-    def test_a_trigger_of_an_older_version_stays_a_requester_as_its_owner(
+    def test_a_trigger_in_an_older_version_stays_a_requester(
         self, workshop: Workshop, trigger: Trigger
     ) -> None:
         edit(trigger, workshop.approver, filters=[FILTER])

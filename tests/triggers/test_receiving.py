@@ -286,7 +286,7 @@ def test_an_undecryptable_secret_accepts_no_message(workshop: Workshop, scheme: 
 
 
 class TestRefusedMessages:
-    def test_without_a_proof_start_nothing_and_are_stored_without_their_payload(
+    def test_without_a_valid_proof_start_no_run_and_are_stored_without_payload(
         self, trigger: Trigger
     ) -> None:
         body = json.dumps(DOWN).encode()
@@ -299,7 +299,7 @@ class TestRefusedMessages:
         )
 
     @pytest.mark.parametrize("is_refused", [True, False])
-    def test_an_objection_without_words_refuses_the_message(
+    def test_an_objection_without_a_reason_refuses_the_message(
         self, trigger: Trigger, monkeypatch: pytest.MonkeyPatch, is_refused: bool
     ) -> None:
         found = Objection("") if is_refused else None

@@ -158,7 +158,7 @@ class TestPublishedExamples:
         "Each scheme checks what it proves, and the page says what it does not",
         "agents/triggers/schemes.py",
     )
-    def test_match_the_table_of_proofs(self) -> None:
+    def test_cover_every_scheme_that_signs_the_body_or_the_time(self) -> None:
         assert {scheme for scheme in Scheme.values if TRAITS[scheme].body == "signed"} == set(
             SIGN_BODY
         )

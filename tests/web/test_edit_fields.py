@@ -255,7 +255,7 @@ def test_an_emptied_optional_field_is_null_or_omitted() -> None:
         ("changes.score", "many"),
     ],
 )
-def test_an_error_about_a_text_of_the_wrong_type_names_its_field(key: str, text: str) -> None:
+def test_an_error_about_input_of_the_wrong_type_names_its_field(key: str, text: str) -> None:
     with pytest.raises(InvalidFieldText) as caught:
         read(**dict[str, Any]({key.replace(".", "__"): text}))
     assert caught.value.key == key

@@ -1,5 +1,5 @@
-"""The form for a standing grant says what matters first, in the words of the schema, and folds the
-values that stay."""
+"""The form for a standing grant shows what matters first, in the words of the schema, and folds the
+values that stay as on the card."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class TestAFormOfManyParams:
         "The form for a standing grant folds the values that stay as on the card",
         "agents/web/grants/form_rows.py",
     )
-    def test_folds_those_that_stay_and_shows_those_that_name_something(
+    def test_folds_params_that_stay_as_on_the_card_and_shows_those_that_name_something(
         self,
         workshop: Workshop,  # noqa: F811
         toolbox: Toolbox,  # noqa: F811
@@ -86,7 +86,7 @@ class TestAFormOfManyParams:
         assert "<b>Note</b> may have any value" in shown
         assert f"{MANY + 1} values stay as on this card · open" in folded
 
-    def test_does_not_say_that_a_changed_value_is_the_cards(
+    def test_does_not_say_that_a_changed_value_is_as_on_the_card(
         self,
         workshop: Workshop,  # noqa: F811
         toolbox: Toolbox,  # noqa: F811
@@ -98,7 +98,7 @@ class TestAFormOfManyParams:
             _, folded = split_form(" ".join(response.content.decode().split()))
             assert f"{MANY + 2} values stay {words} · open" in folded
 
-    def test_opens_what_is_folded_when_it_is_refused(
+    def test_unfolds_its_params_when_it_is_refused(
         self,
         workshop: Workshop,  # noqa: F811
         toolbox: Toolbox,  # noqa: F811

@@ -71,7 +71,7 @@ def test_five_approvals_suggest_the_narrowest_grant(world: World) -> None:
     assert (values["rule.record_id"], values["rule.changes.phone"]) == ("equals", "one_of")
 
 
-def test_a_suggestion_says_what_terms_made_from_other_approvals_would_have_approved(
+def test_a_suggestion_says_how_well_terms_from_some_approvals_predict_the_others(
     world: World,
 ) -> None:
     card = approve_five(world)[-1]
@@ -82,7 +82,7 @@ def test_a_suggestion_says_what_terms_made_from_other_approvals_would_have_appro
     assert says not in read_page(client, f"/grants/new/?card={card.pk}")
 
 
-def test_the_list_shows_what_a_suggestion_would_have_approved_denied_cards_first(
+def test_the_list_shows_cards_that_a_suggestion_would_have_approved_denied_ones_first(
     world: World,
 ) -> None:
     old = deny(world, PHONES[0], days_ago=40)
@@ -99,15 +99,16 @@ def test_the_list_shows_what_a_suggestion_would_have_approved_denied_cards_first
     assert "It would have approved 7 of the last 8 cards of this tool." in read_words(form)
 
 
-def test_without_denied_cards_the_list_names_none(world: World) -> None:
+def test_the_list_mentions_no_denied_cards_if_there_are_none(world: World) -> None:
     approve_five(world)
     page = read_words(read_page(world.client("approver"), "/grants/"))
     assert "Of the last 5 cards of this tool, it would have approved 5." in page
 
 
-def test_values_that_never_repeat_suggest_nothing_because_it_could_match_nothing_new(
+def test_values_that_never_repeat_suggest_no_grant(
     world: World,
 ) -> None:
+    """A grant for exactly these values would match no new call."""
     for number in range(5):
         card = waiting_card(world, **change(world.records[0], f"+1 555 020{number}"))
         decide(world, card, ApprovalStatus.CONSUMED)

@@ -101,7 +101,7 @@ class TestWaitingCards:
         assert waiting(world, employee=world.employee.pk) == [write.pk, destructive.pk]
         assert waiting(world, employee=world.employee.pk, level="write") == [write.pk]
 
-    def test_ignore_an_unknown_employee_or_order_but_are_none_for_an_unknown_tool_or_level(
+    def test_include_all_for_an_unknown_employee_or_order_and_none_for_an_unknown_tool_or_level(
         self, world: World
     ) -> None:
         card = world.card()

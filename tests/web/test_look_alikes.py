@@ -1,7 +1,7 @@
 """Words that mix alphabets are flagged letter by letter; cards warn of names that look like another
 record's."""
 
-# ruff: noqa: RUF001 - the tests are about such letters
+# ruff: noqa: RUF001 - the tests contain look-alike letters
 from __future__ import annotations
 
 import re

@@ -57,8 +57,8 @@ def plant(world: World) -> Approval:
 
 
 def build_pages(card: Approval) -> dict[str, str]:
-    """Return the addresses of all pages that are about nothing, a run, a call or a card, by
-    name."""
+    """Return the addresses of all pages that need no id, or only those of a run, a call or a card,
+    by name."""
     fillers = {
         "<int:run_id>": card.run_id,
         "<int:call_id>": card.tool_call_id,
@@ -76,8 +76,8 @@ def build_pages(card: Approval) -> dict[str, str]:
 
 
 def build_api_addresses(card: Approval) -> dict[str, str]:
-    """Return the addresses of all REST operations that read nothing in particular, a run, a call or
-    a card, by their paths."""
+    """Return the addresses of all REST reads that need no id, or only those of a run, a call or a
+    card, by their paths."""
     ids = {"run_id": card.run_id, "call_id": card.tool_call_id, "approval_id": card.pk}
     found = {}
     for path, methods in api.get_openapi_schema()["paths"].items():

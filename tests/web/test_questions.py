@@ -204,7 +204,7 @@ class TestADelegatedTask:
         own = json.loads(download(world.client("viewer"), child, "json"))
         assert own["run"]["delegated_by"] == f"Dana, run {child.parent_id}"
 
-    def test_names_its_parent_over_rest(self, world: World) -> None:
+    def test_has_the_id_of_its_parent_over_rest(self, world: World) -> None:
         child = delegate_task(world)
         assert world.client("viewer").get(f"/api/runs/{child.pk}").json()["parent_run_id"] == str(
             child.parent_id

@@ -1,5 +1,5 @@
-"""Whatever others wrote stands on a card in an element that quotes it, in any language and of any
-length, so that it never reads as a line of Gadget's own."""
+"""A card quotes everything that others wrote, in any language and of any length, so that it never
+reads as a line of Gadget's own."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def plant_diff(world: World) -> Approval:
 
 
 def plant_sentence(world: World) -> Approval:
-    """Plant the sign in values and a name of a sentence that is cut inside of them."""
+    """Plant the sign in a sentence's value and names, of which the long ones are cut."""
     value, name = f"{'a' * 180} {SIGN} {'b' * 120}", f"{'c' * 90} {SIGN} {'d' * 80}"
     sentence = f"Update **{SIGN}**: set notes to “{value}” for **{name}**"
     return replace_content(world.card(), sentence=sentence)
@@ -224,14 +224,14 @@ def test_reader_finds_words_outside_of_quoting_elements() -> None:
 
 
 @pytest.mark.parametrize("length", range(90, 110))
-def test_name_that_the_end_of_a_long_sentence_cuts_stays_a_name(length: int) -> None:
+def test_name_cut_at_the_end_of_a_long_sentence_stays_a_name(length: int) -> None:
     name = (SIGN * 30)[:length]
     head, tail = cut_sentence(f"{'word ' * 80}**{name}**")
     assert not QuoteReader(render_sentence(head)).bare
     assert not QuoteReader(render_sentence(tail)).bare
 
 
-def test_name_of_a_value_is_cut_in_its_middle(world: World) -> None:
+def test_long_name_of_a_value_is_cut_in_its_middle(world: World) -> None:
     card = call(**{f"{SIGN}{'x' * 500}end": "y"})(world)
     html = world.client("approver").get(f"/approvals/{card.pk}/card/").content.decode()
     (name,) = [text for text in QuoteReader(html).quoted if text.startswith(SIGN)][:1]

@@ -207,7 +207,7 @@ class TestOutliers:
         assert [one["label"] for one in order_outliers_first(targets)[1:3]] == ["C0", "C1"]
 
     @pytest.mark.parametrize("count", [4, 5])
-    def test_of_a_short_list_are_a_single_one_that_differs_from_all_others(
+    def test_in_a_short_list_are_reported_only_if_all_other_values_are_equal(
         self, count: int
     ) -> None:
         (summary,) = summarize_outliers(targets := self.targets(count))

@@ -1,6 +1,6 @@
 """Addresses, accounts and paths that lead elsewhere than they seem to, or that hide."""
 
-# ruff: noqa: RUF001 - the plants consist of such characters
+# ruff: noqa: RUF001 - some of the plants consist of look-alike characters
 from __future__ import annotations
 
 from tests.deceptions.pairing import in_field, in_param, in_params, pair_up

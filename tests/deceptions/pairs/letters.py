@@ -1,6 +1,6 @@
-"""Letters and digits that look like others, or that are not seen."""
+"""Letters and digits that look like others, or that are invisible."""
 
-# ruff: noqa: RUF001 - the plants consist of such characters
+# ruff: noqa: RUF001 - some of the plants consist of look-alike characters
 from __future__ import annotations
 
 from tests.deceptions.pairing import in_field, in_param, pair_up

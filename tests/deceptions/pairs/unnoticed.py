@@ -1,17 +1,17 @@
-"""Pairs whose planted card shows nothing yet, and pairs that no card can tell from its twin."""
+"""Known gaps: planted cards that are not noticed at once, and honest cards that are marked."""
 
 from __future__ import annotations
 
 NOT_YET: dict[str, frozenset[str]] = {}
-"""Planted cards, by class, that a rule about structure could notice.
+"""Planted cards, by class, that are not noticed, although a rule about structure could do so.
 
-One that is noticed must leave this list: the test says so.
+A card that is noticed must leave this list; a test checks this.
 """
 
 OUT_OF_REACH: dict[str, frozenset[str]] = {
-    # Words of other languages for a sign.
+    # Words of another language stand for the signs.
     "addresses in words": frozenset({"in Spanish"}),
-    # A second ending is as ordinary as `report.v2.pdf`.
+    # Ordinary names can have two endings, too, such as `report.v2.pdf`.
     "names of files": frozenset(
         {
             "a hidden settings file",
@@ -24,7 +24,7 @@ OUT_OF_REACH: dict[str, frozenset[str]] = {
     ),
     # The value is shown whole, on seven rows of a phone.
     "long words that push the rest away": frozenset({"in one value"}),
-    # A dash is a value.
+    # A dash counts as a value.
     "values emptied among many": frozenset({"to a dash"}),
     # Only the tool knows the range and the form of a figure.
     "amounts that read as others": frozenset(
@@ -38,9 +38,9 @@ OUT_OF_REACH: dict[str, frozenset[str]] = {
             "powers of ten",
         }
     ),
-    # Only the tool knows which word gives more.
+    # Only the tool knows which word grants more rights.
     "rights widened among harmless fields": frozenset({"a role", "a second factor"}),
-    # Only the tool knows which unit it takes.
+    # Only the tool knows in which unit it reads a figure.
     "units and currencies": frozenset(
         {
             "a sign beside a code",
@@ -49,7 +49,7 @@ OUT_OF_REACH: dict[str, frozenset[str]] = {
             "one line in another",
         }
     ),
-    # Only the tool knows which day it takes.
+    # Only the tool knows as which day it reads a date.
     "dates and times": frozenset(
         {
             "a day that is none",
@@ -60,7 +60,7 @@ OUT_OF_REACH: dict[str, frozenset[str]] = {
             "the end before the start",
         }
     ),
-    # Two spellings of one condition.
+    # `1=1` is a condition like `id=41`.
     "patterns that widen": frozenset({"a condition that always holds"}),
     # Two commands in a row are as ordinary as one.
     "commands in a row": frozenset(
@@ -101,20 +101,20 @@ OUT_OF_REACH: dict[str, frozenset[str]] = {
 }
 """Planted cards, by class, that show the deceiving value exactly and in full.
 
-It deceives by its meaning alone, which needs knowledge of the tool or of the language.
+The value deceives only by its meaning, which needs knowledge of the tool or the language.
 """
 
 MARKED_TWINS: dict[str, frozenset[str]] = {}
 """Honest cards, by class, that are marked wrongly."""
 
 APPROVED_IN_BULK: dict[str, frozenset[str]] = {
-    # The call is asked again before it starts, unless a card of the same bulk made the list.
+    # The call needs a new approval before it starts, unless another call of the bulk made the list.
     "targets that are no longer what they were": frozenset({"a list that now exists"}),
 }
-"""Planted cards, by class, that are noticed when one opens them and are approved in bulk."""
+"""Planted cards, by class, that are noticed on their page, but can be approved in bulk."""
 
 OUT_OF_VIEW: dict[int, frozenset[str]] = {
     360: frozenset(),
     1_440: frozenset(),
 }
-"""Planted cards whose mark is in the page and not in view at first sight, by the page's width."""
+"""Planted cards whose mark is on the page but not in view at first sight, by the page's width."""

@@ -1,6 +1,6 @@
 """Values that are hidden among others, or that mean more or less than they seem to."""
 
-# ruff: noqa: RUF001 - some of the plants consist of such characters
+# ruff: noqa: RUF001 - some of the plants consist of look-alike characters
 from __future__ import annotations
 
 from typing import Any
@@ -14,7 +14,7 @@ NEXT = {"status": "pending", "region": "US"}
 
 
 def many(changed: dict[str, Any]) -> dict[str, Any]:
-    """Return 60 short values that are alike, and those that are changed."""
+    """Return 60 short values that are alike, with these changes."""
     return {f"setting_{number:02}": "default" for number in range(60)} | changed
 
 
@@ -23,7 +23,7 @@ def nest(value: Any, depth: int = 9) -> dict[str, Any]:
 
 
 def push(last: dict[str, Any]) -> dict[str, Any]:
-    """Return twelve values of one long word each, and then the last ones."""
+    """Return twelve values of one long word each, followed by the values in `last`."""
     return {f"part_{number:02}": f"{number}{WORDS_OF_120}" for number in range(12)} | last
 
 

@@ -34,7 +34,7 @@ def in_name_of_field(name: str) -> Make:
 
 
 def in_problem(words: str) -> Make:
-    """Plant words in what another system answers when it is asked for a preview."""
+    """Plant words in the problem that another system reports instead of a preview."""
 
     def make(world: World) -> Approval:
         card = world.card()

@@ -31,8 +31,8 @@ def send(
     *,
     name: str | None = None,
 ) -> dict[str, Any]:
-    """Send one request of the newest revision, which declares tasks by default, and return the
-    whole response.
+    """Send one request in the newest revision of the protocol, and return the whole response. By
+    default, the request declares support for tasks.
 
     Args:
         name: the header `Mcp-Name`, or "none" to leave it out; by default the tool or task that the

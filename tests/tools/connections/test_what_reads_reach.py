@@ -127,11 +127,11 @@ def test_a_fetch_needs_approval_before_it_sends_own_data_to_an_allowed_host(
 
 
 @pytest.mark.parametrize("hints", [HINTS, {"readOnlyHint": True}])
-def test_a_fetch_needs_approval_before_it_can_carry_what_another_source_told(
+def test_a_fetch_needs_approval_before_it_can_carry_what_another_source_returned(
     workshop: Workshop, api: Api, tmp_path: Path, hints: dict[str, bool]
 ) -> None:
-    """The controls send it before the source was read, after the source told nothing, and after
-    only the fetching source was read."""
+    """The controls send the fetch before the source was read, after the source returned nothing
+    private, and after only the fetching source was read."""
     offer(workshop, connect_api(workshop, api), "crm.listContacts")
     connect_fetch(workshop, tmp_path, hints)
     allow(workshop, "127.0.0.1")

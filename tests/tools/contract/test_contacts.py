@@ -241,7 +241,7 @@ def test_an_honest_address_needs_no_explanation() -> None:
         "\u8bf7\u770bhttps://acme.com\uff1f",
     ],
 )
-def test_a_link_to_the_host_of_its_words_needs_no_explanation(text: str) -> None:
+def test_a_link_whose_text_names_its_own_site_needs_no_explanation(text: str) -> None:
     assert list(find_false_addresses(text)) == []
 
 

@@ -1,4 +1,4 @@
-"""A new contact is found to resemble one in use, by keys, and an honest one is not."""
+"""Keys find the contact in use that a new one resembles; honest new contacts resemble none."""
 
 # ruff: noqa: RUF001 - some of the hosts consist of look-alike letters
 from __future__ import annotations
@@ -118,7 +118,7 @@ def test_an_honest_contact_resembles_none(kind: str, value: str) -> None:
     assert index(*IN_USE).describe(kind, value) is None
 
 
-def test_a_word_in_the_hosts_of_several_owners_tells_nothing() -> None:
+def test_a_word_in_the_hosts_of_several_owners_is_no_resemblance() -> None:
     hosts = ["docs.com", "docs.acme.com", "docs.orbit.io"]
     known = index(*((HOST, host) for host in hosts))
     assert known.describe(HOST, "my-docs.example") == ("contains the name of", "docs.com")
@@ -127,7 +127,7 @@ def test_a_word_in_the_hosts_of_several_owners_tells_nothing() -> None:
     assert known.describe(HOST, "docs.net") == ("has another ending than", "docs.com")
 
 
-def test_a_short_beginning_of_several_labels_tells_nothing() -> None:
+def test_a_short_beginning_of_several_hosts_is_no_resemblance() -> None:
     known = index((HOST, "star.com"))
     assert known.describe(HOST, "starpay.com") == ("contains the name of", "star.com")
     known.add(HOST, "starfish.org")
@@ -135,7 +135,7 @@ def test_a_short_beginning_of_several_labels_tells_nothing() -> None:
     assert known.describe(HOST, "star-pay.com") == ("contains the name of", "star.com")
 
 
-def test_of_a_series_none_is_named() -> None:
+def test_accounts_in_a_series_do_not_resemble_each_other() -> None:
     accounts = [(ACCOUNT, f"7000{number}") for number in range(1_000, 1_004)]
     assert index(*accounts[:2]).describe(*accounts[3]) is not None
     assert index(*accounts[:3]).describe(*accounts[3]) is None

@@ -1,6 +1,6 @@
 """Spellings that are ordinary in a language are odd only where the language is not written."""
 
-# ruff: noqa: RUF001 - the tests are about such letters
+# ruff: noqa: RUF001 - the tests contain look-alike letters
 from __future__ import annotations
 
 import pytest

@@ -1,7 +1,7 @@
 """Every kind of letter or digit that passes for another is found, and honest texts in 25 languages
 are left alone."""
 
-# ruff: noqa: RUF001 - the tests are about such letters
+# ruff: noqa: RUF001 - the tests contain look-alike letters
 from __future__ import annotations
 
 import json

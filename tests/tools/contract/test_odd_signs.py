@@ -1,6 +1,6 @@
 """In an amount, letters and signs that are read as figures or as a minus are found."""
 
-# ruff: noqa: RUF001 - the tests are about such characters
+# ruff: noqa: RUF001 - the tests contain look-alike characters
 from __future__ import annotations
 
 import pytest

@@ -1,4 +1,4 @@
-"""A text of others is quoted in plain text: on one line, cut, and with hidden characters shown."""
+"""In plain text, text of others is quoted: on one line, cut, and with hidden characters shown."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Theirs(Own):
         ("a" * 30 + "b" * 30, f"“{'a' * 26}…{'b' * 13}”"),
     ],
 )
-def test_a_text_of_others_is_quoted_on_one_line(text: str, quoted: str) -> None:
+def test_text_of_others_is_quoted_on_one_line(text: str, quoted: str) -> None:
     assert quote_text(text) == quoted
     assert f"{OutsideText(text)}" == quoted
 
@@ -54,7 +54,7 @@ def test_a_joiner_is_ordinary_in_the_languages_that_use_it() -> None:
     assert "⟦U+200C⟧" in quote_text(word)
 
 
-def test_only_texts_of_others_are_quoted_in_sentences() -> None:
+def test_only_text_of_others_is_quoted_in_sentences() -> None:
     assert f"{OutsideText('Send a letter')} failed" == "“Send a letter” failed"
     assert format_title("Send a letter") == "Send a letter"
     assert format_title(OutsideText("Send *a* letter")) == "**Send \u2217a\u2217 letter**"
@@ -97,7 +97,7 @@ def test_a_tools_title_is_ours_only_if_it_ships_with_gadget() -> None:
     assert Theirs().running_summary(None) == "“Send a letter”…"
 
 
-def test_the_type_stays_a_text_for_keys_and_comparisons() -> None:
+def test_outside_text_equals_an_ordinary_string_as_value_and_key() -> None:
     assert OutsideText("a") == "a"
     assert {"a": 1}[OutsideText("a")] == 1
     assert str(OutsideText("a")) == "a"

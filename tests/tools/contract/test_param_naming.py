@@ -137,7 +137,7 @@ def test_a_number_beside_a_currency_is_an_amount() -> None:
     assert ParamNaming({}).find_naming(["ids"], ids) == {}, "a list of ids has no currency"
 
 
-def test_a_known_name_adds_and_a_plain_name_frees_nothing() -> None:
+def test_a_known_name_names_something_and_a_harmless_name_frees_no_value() -> None:
     assert name(TEXT).find("payment.recipientId") is NamedThing.RECIPIENT
     assert name(TEXT).find("comment", ["eve@evil.example"]) is NamedThing.RECIPIENT
 
@@ -161,7 +161,7 @@ def test_known_params_of_a_tool_are_judged_by_their_names_alone() -> None:
     assert name(TEXT).find("x", ["eve@evil.example"]) is NamedThing.RECIPIENT
 
 
-def test_one_entry_of_a_list_is_enough() -> None:
+def test_a_list_names_something_if_one_of_its_entries_does() -> None:
     params = {"x": ["Hello to all", "eve@evil.example"]}
     assert name({"type": "array"}).find_naming(["x", "y"], params) == {"x": NamedThing.RECIPIENT}
 
@@ -172,7 +172,7 @@ def test_a_call_with_too_many_values_names_something_wherever_values_count() -> 
     assert naming.find_naming(["x", "flag"], many) == {"x": NamedThing.UNKNOWN}
 
 
-def test_first_recordings_are_judged_by_the_names_of_their_time() -> None:
+def test_the_first_recordings_are_judged_by_the_param_names_known_then() -> None:
     paths, params = ("payee", "role", "ziel", "note"), {"note": "eve@evil.example"}
     assert FirstNaming(frozenset({"ziel"})).find_naming(paths, params) == {
         "payee": NamedThing.RECIPIENT,

@@ -1,4 +1,4 @@
-"""Wildcards and credentials by their shape, and the words of names that tell them."""
+"""Wildcards and credentials are found by their shape, or by words in the names of params."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ UUID = "123e4567-e89b-12d3-a456-426614174000"
         *("0.0.0.0/0", "::/0"),
     ],
 )
-def test_a_text_that_stands_for_all_is_found(text: str) -> None:
+def test_text_that_stands_for_all_is_found(text: str) -> None:
     assert stands_for_all(text)
 
 
@@ -36,7 +36,7 @@ def test_a_text_that_stands_for_all_is_found(text: str) -> None:
         *("198.51.100.7/32", "10.0.0.0/8", "1/0", "and/0", "all", "reports/a.md", "*" * 100),
     ],
 )
-def test_a_text_that_leaves_something_out_is_not(text: str) -> None:
+def test_text_that_does_not_stand_for_all_is_not_found(text: str) -> None:
     assert not stands_for_all(text)
 
 
@@ -88,5 +88,5 @@ def test_spellings_of_one_name_are_equal(names: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize("names", [("+1", "-1"), ("_id", "id"), ("v1.0", "v10"), ("cc", "bcc")])
-def test_different_names_are_not(names: tuple[str, ...]) -> None:
+def test_different_names_are_not_equal(names: tuple[str, ...]) -> None:
     assert len(set(map(fold_name, names))) == len(names)

@@ -42,7 +42,7 @@ def find_in(path: str, value: str, *data: Any) -> str:
     return "" if broken is None else broken.why
 
 
-def test_places_without_the_field_count_as_steps() -> None:
+def test_places_without_the_field_count_toward_the_limit_of_steps() -> None:
     level: dict[str, Any] = {"zz": "B"}
     for width in (40, 40, 40):
         level = {str(number): level for number in range(width)}

@@ -264,7 +264,7 @@ def test_a_return_value_that_is_not_a_result_is_a_failure(returned: Any, told: s
 
 
 @pytest.mark.parametrize("error", [ToolError(ErrorCode.NOT_FOUND, "No."), "No."])
-def test_a_tool_error_and_a_text_are_accepted_as_a_results_error(error: Any) -> None:
+def test_a_tool_error_or_text_is_accepted_as_a_results_error(error: Any) -> None:
     assert error_of(result_of(ToolResult(success=False, error=error))).message == "No."
 
 

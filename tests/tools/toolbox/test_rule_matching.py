@@ -358,7 +358,7 @@ def test_a_recorded_ruling_is_judged_by_the_reading_of_its_time() -> None:
         assert (objection is not None) is is_strange
 
 
-def test_a_text_that_grows_when_it_is_read_is_compared_quickly() -> None:
+def test_text_that_expands_when_normalized_is_compared_quickly() -> None:
     started = time.process_time()
     for start in ("", "/srv/"):
         condition = Condition("account", Rule.PREFIX, "/srv/")
@@ -425,7 +425,7 @@ def test_a_prefix_that_ends_with_a_whole_host_is_completed(
         ("ftp://ann@", "url"),
     ],
 )
-def test_a_prefix_that_ends_before_a_host_is_refused(prefix: str, param: str) -> None:
+def test_an_address_prefix_without_its_host_is_refused(prefix: str, param: str) -> None:
     with pytest.raises(ValueError, match="ends before a host"):
         complete_prefix(prefix, param)
 
@@ -449,7 +449,7 @@ def test_a_prefix_that_ends_before_a_host_is_refused(prefix: str, param: str) ->
         ("path", "reports", "@2/a, b.md", True),
     ],
 )  # fmt: skip
-def test_a_prefix_of_a_recipient_or_host_holds_only_for_that_one(
+def test_a_prefix_that_is_a_whole_recipient_or_host_matches_no_other_one(
     param: str, prefix: str, rest: str, *, holds: bool
 ) -> None:
     limit = Condition(param, Rule.PREFIX, prefix)
@@ -466,7 +466,7 @@ def test_a_prefix_of_a_recipient_or_host_holds_only_for_that_one(
         ("acme", "host"),
     ],
 )
-def test_a_prefix_that_ends_inside_a_host_is_refused(prefix: str, param: str) -> None:
+def test_an_address_prefix_with_an_incomplete_host_is_refused(prefix: str, param: str) -> None:
     with pytest.raises(ValueError, match="ends inside a host"):
         complete_prefix(prefix, param)
 

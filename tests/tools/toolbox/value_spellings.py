@@ -3,7 +3,7 @@
 The outcome follows from how a spelling is built, never from the code under test.
 """
 
-# ruff: noqa: RUF001 - the spellings consist of such letters
+# ruff: noqa: RUF001 - some of the spellings consist of look-alike letters
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator

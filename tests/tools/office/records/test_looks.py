@@ -1,7 +1,7 @@
 """The stored looks of records' names are recomputed when more look-alike characters
 become known."""
 
-# ruff: noqa: RUF001 - the names consist of such characters
+# ruff: noqa: RUF001 - the names consist of look-alike characters
 from __future__ import annotations
 
 from importlib import import_module
@@ -40,7 +40,7 @@ def test_an_outdated_look_is_replaced_and_others_stay(
     assert dict(Record.objects.exclude(pk=record.pk).values_list("pk", "look")) == untouched
 
 
-def test_looks_lose_their_accents_and_stems_are_added(
+def test_recomputed_looks_have_no_accents_and_missing_stems_are_added(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(WITHOUT_ACCENTS, "BATCH", 2)

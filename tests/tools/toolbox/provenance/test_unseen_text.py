@@ -1,4 +1,4 @@
-"""Text in which private data could hide: it was not seen as it is."""
+"""Text in which private data could hide, because the run has not seen it unchanged."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def has_unseen(params: dict[str, Any], *known: SeenText) -> bool:
         f"https://{HOST}/of-globex",
     ],
 )
-def test_an_address_that_was_seen_as_it_is_hides_nothing(address: str) -> None:
+def test_an_address_that_was_seen_unchanged_hides_nothing(address: str) -> None:
     assert not has_unseen({"url": address})
 
 
@@ -120,13 +120,13 @@ def test_a_seen_address_with_any_change_can_hide_data(address: str) -> None:
         ({"filter": {"more": json.dumps({"d": SECRET})}}, True),
     ],
 )
-def test_a_name_or_value_hides_nothing_only_if_it_was_seen_as_it_is(
+def test_a_name_or_value_can_hide_data_unless_it_was_seen_unchanged(
     params: dict[str, Any], is_unseen: bool
 ) -> None:
     assert has_unseen(params) is is_unseen
 
 
-def test_a_value_of_a_private_result_is_unseen_until_it_may_be_sent() -> None:
+def test_a_value_of_a_private_result_is_unseen_until_a_person_writes_it() -> None:
     assert has_unseen({"q": "Mallory Quill"})
     assert not has_unseen({"q": "Mallory Quill"}, SeenText(SeenIn.PERSON, "Find Mallory Quill"))
 
