@@ -58,9 +58,22 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> _GroupedS
     return _GroupedScheduling(config, log)
 
 
-def pytest_configure() -> None:
-    """Make hypothesis use the same examples in every run, except in runs of the whole sets, and
-    keep it from failing a test because the machine is slow."""
+class _FailuresNamedAtOnce:
+    """Prints the name of each failed test at once: the whole sets run for more than an hour."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        reporter = self._config.pluginmanager.get_plugin("terminalreporter")
+        if report.failed and reporter is not None:
+            reporter.write_line(f"\nFailed: {report.nodeid}")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Print failures at once. Make hypothesis use the same examples in every run, except in runs of
+    the whole sets, and keep it from failing a test because the machine is slow."""
+    config.pluginmanager.register(_FailuresNamedAtOnce(config))
     hypothesis.settings.register_profile(
         "gadget",
         deadline=None,

@@ -32,7 +32,7 @@ from tests.silent_proxy import SilentProxy
 pytestmark = pytest.mark.django_db(transaction=True)
 WAITING = "Waiting for a migrated database."
 NEWEST_MIGRATION = max(name for app, name in MigrationLoader(None).disk_migrations if app == "runs")
-PATIENCE_S = 60.0
+PATIENCE_S = 180.0
 
 
 @pytest.fixture
