@@ -57,7 +57,7 @@ class _People(NamedTuple):
 
 
 class _RunOrigin(NamedTuple):
-    """A run, with the ids of the run and the request that started it."""
+    """A run, with the columns that show what started it."""
 
     pk: int
     parent_id: int | None

@@ -141,8 +141,8 @@ def check_depth(depth: int) -> None:
 
 
 def list_offered(organization_id: int, tool: Tool, param: str) -> list[OfferedFields]:
-    """List the fields of results from which the param can come; tools with a field of its name come
-    first."""
+    """List the fields of results from which the param's value can come; tools with a field of the
+    param's name come first."""
     name = param.rpartition(".")[2].rstrip("_").lower()
     tools = [
         each
