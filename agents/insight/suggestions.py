@@ -235,7 +235,7 @@ class _Search:
         return load_toolbox(self.organization_id)
 
     def build_all(self, approved: Iterable[Sequence[_Approved]]) -> list[Suggestion]:
-        """Build the suggestions from approved cards of one employee and shape each."""
+        """Build the suggestions from groups of approved cards, each of one employee and shape."""
         groups = [group for cards in approved if (group := self._select(cards)) is not None]
         if not groups:
             return []

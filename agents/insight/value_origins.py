@@ -46,8 +46,8 @@ class Sample:
     """The params of one call, with what its run had seen before.
 
     Attributes:
-        before: the number of the pass before which a result must come to count; None if all results
-            in `facts` count.
+        before: only results of passes before this number count; None if all results in `facts`
+            count.
     """
 
     params: Mapping[str, Any]
@@ -305,7 +305,7 @@ class OriginSearch:
         return where if len(where) == len(found) else None
 
     def _fix(self, values: ParamValues, depth: int) -> Condition | None:
-        """Find the condition that leaves nothing about a param of a read open."""
+        """Find the condition that fixes a param of a read; None if there is none."""
         exact = find_exact(values.path, values.values)
         if exact is not None:
             return exact

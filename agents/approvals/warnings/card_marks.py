@@ -276,7 +276,8 @@ def find_params_marks(organization_id: int, params: Any) -> tuple[Mark, ...]:
 
 
 def select_for_marks(rows: QuerySet[Approval]) -> QuerySet[Approval]:
-    """Select cards with what `load_marks` needs, but without their content, which is cached."""
+    """Select cards with the rows that `load_marks` needs, but without their content, which is
+    cached."""
     return rows.select_related("tool_call", "run__organization").defer(
         *("params", "preview", "why", "words", "ruling", "run__task", "run__answer"),
         *(f"tool_call__{name}" for name in ("params", "model_params", "result", "provenance")),

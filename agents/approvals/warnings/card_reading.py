@@ -128,7 +128,7 @@ class CardReading:
         outside_destinations: the values from outside that name a recipient, a destination, an
             account, a right, an amount or a command, each with its place in the params.
         meanings: the values that mean more than they seem to, such as a word for “all”.
-        folding: what the card shows at once, and what it folds.
+        folding: the plan of the values that the card shows at once or folds.
         names: the values that readers could take for a record's name.
         records: the records that the call affects.
         target_count: the number of targets of any kind.

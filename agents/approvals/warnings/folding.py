@@ -34,7 +34,7 @@ about one screen of 360 x 740 pixels."""
 MIN_ROWS = 16
 """The rows that are left for the values, whatever the sentence takes."""
 CHANGED_ROWS = 16
-"""The rows for the differences from the card that a card replaces."""
+"""The rows for the differences from the replaced card."""
 SENTENCE_WIDTH, NAME_WIDTH = 26, 34
 PADDING, SUMMARY_ROWS = 0.6, 3
 LONG_ROWS = 10

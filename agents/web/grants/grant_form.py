@@ -88,7 +88,7 @@ class SentenceRow:
 
     @property
     def key(self) -> str:
-        """The end of the names of its inputs."""
+        """The suffix of the names of its inputs."""
         return f"{self.tool}/{self.path}" if self.tool else self.path
 
     @property
