@@ -219,8 +219,8 @@ def _find_near(one: NameOnCard, rows: Sequence[RecordName], known: _KnownNames) 
 
 
 def _is_near(one: NameOnCard, row: RecordName, known: _KnownNames) -> bool:
-    """Return True if a value and a name differ in one letter, but not between two words that are
-    common in the organization's names."""
+    """Return True if a value and a name differ in one letter, unless this letter tells apart two
+    words that are both common in the organization's names."""
     if not is_one_apart(one.look, row.look) or not is_one_letter_apart(one.value, row.name):
         return False
     difference = compare_words(one.value, row.name)
