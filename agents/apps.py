@@ -11,6 +11,6 @@ class AgentsConfig(AppConfig):
 
     def ready(self) -> None:
         """Exclude the loaded modules from garbage collection, and switch it on again after
-        `gadget_site/memory.py` switched it off."""
+        `gadget_site/garbage_collection.py` paused it."""
         gc.freeze()
         gc.enable()

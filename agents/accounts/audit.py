@@ -180,8 +180,8 @@ def verify_part(organization_id: int, most: int, before: int | None = None) -> P
 
 @dataclass(frozen=True)
 class _ChainEnd:
-    """The last entry of a part of the chain. `hash` is None if more entries follow: verifying the
-    next part checks it."""
+    """The last entry of a part of the chain. `hash` is None if more entries follow: it is then
+    checked with the next part."""
 
     seq: int
     hash: str | None = None
@@ -220,8 +220,8 @@ def _find_faults(
 
 
 def _load_hash_before(entries: QuerySet[AuditEntry], first: int) -> str | None:
-    """Return the hash of the entry before `first`; empty if `first` is the first entry of all.
-    Return None if that entry is missing: the check of its own part reports this."""
+    """Return the hash of the entry before number `first`; empty if `first` is 1. Return None if
+    that entry is missing, which is reported when its own part is verified."""
     return (
         "" if first == 1 else entries.filter(seq=first - 1).values_list("hash", flat=True).first()
     )

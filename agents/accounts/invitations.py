@@ -250,7 +250,7 @@ def _save_account(account: User) -> User:
 
 
 def _check_tries(organization_id: int) -> None:
-    """Refuse every new account once too many taken names were entered with the organization's
+    """Refuse every new account once too many taken usernames were entered with the organization's
     recent invitations."""
     recent = Invitation.objects.filter(
         organization_id=organization_id, created_at__gt=Now() - timedelta(days=max(DAYS) + 1)

@@ -28,8 +28,8 @@ def get_languages(organization_id: int) -> frozenset[str]:
 
 
 def get_current_languages() -> frozenset[str]:
-    """Return the languages of the organization of this request or job, without queries; none if it
-    is unknown."""
+    """Return the languages of the organization of this request or job, without queries; none if the
+    organization is unknown."""
     organization_id = get_logged_organization()
     read = None if organization_id is None else get_read_languages(organization_id)
     return read or frozenset()

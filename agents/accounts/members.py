@@ -281,8 +281,8 @@ def check_password(password: str, user: User) -> None:
 
 
 def is_made_by_admin(organization: str) -> Exists:
-    """Return a filter for links whose creator is still an active admin of the link's organization,
-    which the field path `organization` leads to."""
+    """Return a filter for links whose creator is still an active admin of the link's organization;
+    `organization` is the field path to that organization."""
     return Exists(
         Membership.objects.filter(
             organization=OuterRef(organization),

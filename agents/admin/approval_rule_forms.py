@@ -314,7 +314,8 @@ class ApprovalRuleForm(ConfirmationForm):
         yield from self._list_new_people(cleaned, name)
 
     def _warn_of_types(self, cleaned: dict[str, Any]) -> Iterator[str]:
-        """Warn of tools whose calls a new condition covers because their schema does not fit it."""
+        """Warn of tools whose schema does not fit a new condition: to be safe, it covers their
+        calls."""
         conditions, organization = self.instance.conditions, find_organization(self, cleaned)
         scope = ("tool", "category")
         is_old = all(cleaned[name] == self.initial.get(name) for name in scope)

@@ -90,8 +90,8 @@ class ApproverGroupForm(ConfirmationForm):
         return cleaned
 
     def list_consequences(self, cleaned: dict[str, Any]) -> Iterator[str]:
-        """List the rules for which more people count from now on, and those that too few people are
-        left to meet."""
+        """List the rules for which more people count from now on, and the rules that can no longer
+        be met because too few people are left."""
         if not self.instance.pk or "members" not in self.changed_data:
             return
         voters = load_voters(self.instance.organization_id).values()

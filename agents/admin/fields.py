@@ -110,8 +110,8 @@ class AllowedToolsField(forms.MultipleChoiceField):
         """Offer every tool of the catalog, and granted tools that the catalog no longer has.
 
         Args:
-            reasons: the reasons why tools are missing, by their names; a tool without a reason is
-                said to be not installed.
+            reasons: the reasons why tools are missing, by the tools' names; a tool without a reason
+                is shown as not installed.
         """
         latest = {tool.name: tool for tool in catalog if not tool.is_system}
         ordered = sorted(

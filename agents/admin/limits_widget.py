@@ -1,5 +1,5 @@
-"""The widget for limits: a sentence for each stored limit, which can be changed or removed, and an
-empty sentence for each kind of limit."""
+"""The widget for limits: for each stored limit, a sentence that can be changed or removed; for each
+kind of limit, a sentence with blanks for a new one."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class LimitsWidget(forms.Widget):
         ]
 
     def render(self, name: str, value: Any, attrs: Any = None, renderer: Any = None) -> SafeString:
-        """Render the stored sentences, then an empty sentence of each kind."""
+        """Render the stored sentences, then a sentence with blanks for each kind of limit."""
         filled: list[Row] = list(value or ())
         stored = [self._describe(f"{name}-{number}", row) for number, row in enumerate(filled)]
         empty = [

@@ -75,7 +75,7 @@ def build_conditions(blanks: Mapping[str, str], tool: Tool | None) -> list[dict[
 
 
 def warn_of_types(condition: Condition, tools: Iterable[Tool]) -> Iterator[str]:
-    """Warn of tools whose calls the condition covers because their schema does not fit it.
+    """Warn of tools whose schema does not fit the condition: to be safe, it covers their calls.
 
     Args:
         tools: the tools that the rule covers.

@@ -24,7 +24,7 @@ LEVELS = frozenset({"", *(each.value for each in Level)})
 DEFINITIONS = ("definition", "accepted_definition")
 """Large columns, loaded only for the tools of one page."""
 MAX_PARAMS = 200
-"""The most params of a tool of which an admin says what they name."""
+"""The most params of one tool that an admin can mark as naming something, or nothing."""
 ALL, NONE = "all", "none"
 """Values of the buttons that tick or untick everything on the page and save it."""
 
@@ -73,8 +73,8 @@ class SubmittedChoices:
         return self._data.get(f"level-{row.pk}", "")
 
     def list_params(self, kind: str, row: SourceTool) -> tuple[str, ...]:
-        """List the submitted params of the tool that name something (`named`), or nothing
-        (`plain`)."""
+        """List the tool's params that the form marks as naming something, such as a recipient
+        (`named`), or as naming nothing (`plain`)."""
         sent = self._data.getlist(f"{kind}-{row.pk}")[:MAX_PARAMS]
         return tuple(sorted({path for path in sent if "\0" not in path}))
 
@@ -144,7 +144,7 @@ class SubmittedChoices:
     @cached_property
     def consequences(self) -> dict[str, str]:
         """The sentences still to confirm, by key: one for each chosen level that is lower than the
-        inferred level of its tools, and one for params that now name nothing.
+        inferred level of its tools, and one for params that the form newly marks as naming nothing.
 
         The level of a tool that was off needs confirmation, because nobody has confirmed it before.
         A tick is bound to its sentence, as in `ConfirmationForm`.
@@ -172,8 +172,7 @@ class SubmittedChoices:
         return keyed if keyed.keys() - set(self._data.getlist("confirmed")) else {}
 
     def _describe_freed(self) -> Iterator[str]:
-        """Yield each tool with those of its params of which only this form says that they name
-        nothing."""
+        """Yield each tool with those of its params that the form newly marks as naming nothing."""
         for pk, choice in self.choices.items():
             row = self.rows[pk]
             if freed := sorted(set(choice.plain or ()) - set(row.plain_params)):
@@ -185,8 +184,9 @@ class ParamChoice:
     """One param on the page.
 
     Attributes:
-        guess: what Gadget itself takes the param for, in words; empty if only its values show that.
-        is_named, is_plain: True if the submitted form, or an admin before, says so.
+        guess: what the param names, as far as its name and schema show, in words; else empty.
+        is_named, is_plain: True if the submitted form, or else an admin's earlier choice, marks the
+            param as naming something, or nothing.
     """
 
     path: str
@@ -205,7 +205,7 @@ class ToolChoiceRow:
         is_ticked: True if the tool is ticked in the submitted form, which may differ from the saved
             value.
         levels: (value, label, is_selected) for each possible level; the first is the inferred one.
-        params: the tool's params, to say which of them name something.
+        params: the tool's params, so that an admin can mark which of them name something.
     """
 
     row: SourceTool
@@ -258,7 +258,8 @@ def _build_row(
 def _list_params(
     row: SourceTool, definition: DefinitionSummary, named: Collection[str], plain: Collection[str]
 ) -> tuple[ParamChoice, ...]:
-    """List the params that hold values, and those of which an admin has said what they name."""
+    """List the params that hold values, and those that are marked as naming something or
+    nothing."""
     shown = [each.name for each in definition.params]
     inner = {name.rpartition(".")[0] for name in shown}
     paths = dict.fromkeys([*(name for name in shown if name not in inner), *named, *plain])

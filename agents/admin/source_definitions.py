@@ -208,7 +208,7 @@ def _limit_changes(changes: Iterator[Change], budget: _CharacterBudget) -> tuple
 
 
 def _show_difference(before: str, after: str) -> tuple[str, str]:
-    """Cut what both texts have in common at the start and the end, except for some context."""
+    """Cut the start and the end that both texts share, except for some context."""
     start = _count_common_start(before, after)
     end = _count_common_start(before[start:][::-1], after[start:][::-1])
     return _excerpt(before, start, end), _excerpt(after, start, end)

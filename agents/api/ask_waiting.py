@@ -100,8 +100,8 @@ def _receive_again(request: Any, then: asyncio.Future[Any]) -> Any:
 
 
 def _read_wait(scope: dict[str, Any]) -> float:
-    """Return the seconds to wait for this request; 0 if it is another request, or if the number is
-    invalid, because Django then reports it."""
+    """Return how many seconds the request waits; 0 unless it asks for a wait. An invalid number
+    gives 0, too, because Django reports it."""
     if scope["method"] != "GET" or not _PATH.fullmatch(scope["path"]):
         return 0
     given = parse_qs(scope.get("query_string", b"").decode("latin-1")).get("wait_s", [""])[0]

@@ -286,8 +286,8 @@ def _build_detail(request: HttpRequest, state: AskState) -> AskDetail:
 
 
 def _build_details(request: HttpRequest, states: Sequence[AskState]) -> list[AskDetail]:
-    """Build the details. An agent gets only the marks of its own words, because the others would
-    tell it what the organization knows."""
+    """Build the details. An agent gets only the marks of its own words, because other marks would
+    reveal what the organization knows."""
     cards = [state.card for state in states]
     if isinstance(_get_caller(request), AgentKey):
         marks = {card.pk: find_sealed_marks(card) for card in cards}

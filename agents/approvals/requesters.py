@@ -57,7 +57,7 @@ class _People(NamedTuple):
 
 
 class _RunOrigin(NamedTuple):
-    """A run, with the ids of the run and the request that started it."""
+    """A run, with the columns that show what started it."""
 
     pk: int
     parent_id: int | None
@@ -139,9 +139,10 @@ def find_requesters(cards: Collection[Approval]) -> dict[int, list[Requester]]:
     """Find, by card id, the people who requested the card's call, each with their first action.
 
     Consider the call's run, the runs that led to it, and the runs that any of these delegated. A
-    person requested the call by starting one of these, creating its schedule, sending it a message,
-    answering its question, giving it a reason that its employee read, or editing the call, one that
-    led to it, or one in a delegated run. Continuing a run counts as sending a message.
+    person requested the call by starting one of these runs, creating its schedule, sending it a
+    message, answering its question, or giving a reason that its employee read; or by editing the
+    call, a call that led to it, or a call in a delegated run. Continuing a run counts as sending a
+    message.
 
     Costs five queries for any number of cards, and two more for each level of runs above or below.
     """

@@ -18,7 +18,8 @@ def refuse_unseen(member: Membership, approval_id: int, decision: Decision) -> D
     """Raise MarksNotSeen if the card has marks that must be seen and the decision does not name
     them; otherwise return the decision with the card's marks.
 
-    A card that is not waiting, or has another digest, is left to the decision itself.
+    A card that is not waiting, or has another digest, is not checked here, but by the decision
+    itself.
 
     Raises:
         Forbidden: the member may not approve the card, whatever they have seen.

@@ -146,8 +146,8 @@ class Outbox(ABC, Generic[D, R]):
         return (first,)
 
     def hold(self, receiver: R, until: datetime) -> None:
-        """Keep other processes from this receiver. Called in the transaction that begins an
-        attempt."""
+        """Keep other processes from sending to this receiver. Called in the transaction that begins
+        an attempt."""
 
     def release(self, batch: DeliveryBatch[D, R]) -> None:
         """Let other processes send to this receiver again."""

@@ -35,7 +35,7 @@ def get_installed_toolbox() -> Toolbox:
     """Return the installation's toolbox, which every organization has. There is one for each
     process.
 
-    It also keeps the tools that were registered, and counts the calls, since the process started.
+    It also has the tools registered, and the number of calls made, since the process started.
 
     `settings.GADGET_TOOLS` has the dotted names of lists of tools; `gadget.yaml` names plugins and
     limits all tools.

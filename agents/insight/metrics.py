@@ -253,7 +253,7 @@ def _build_notices(now: datetime | None) -> Iterator[Metric]:
 
 
 def _build_reading(now: datetime | None) -> Metric:
-    """Build the metric of unread events' ages, which show first if readers fall behind."""
+    """Build the metric of unread events' ages, the first sign that readers fall behind."""
     text = "Age of the oldest event that a reader should have read; normally a few seconds."
     ages = GaugeMetricFamily("gadget_unread_events_oldest_seconds", text, labels=["reader"])
     for name, oldest in find_oldest_unread():

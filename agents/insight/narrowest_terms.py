@@ -38,11 +38,11 @@ from tools.toolbox.grant_sources import read_grant_condition
 from tools.toolbox.param_values import is_number
 
 SMALLEST_ID = 1_000
-"""From here on, whole numbers name things, as ids do."""
+"""The smallest whole number that may be an id, and so name something."""
 LONGEST_WORD = 8
-"""The fewest letters without case that are a sentence, in scripts without spaces."""
+"""In scripts without spaces, a text of this many letters counts as several words."""
 MOST_ROUNDS = 4
-"""The most times that calls which no terms cover are left out."""
+"""The most proposals that are made; calls that one does not cover are left out of the next."""
 FOLDS = 5
 """The number of parts of the approvals, each of which is tried on terms made from the others."""
 
@@ -53,7 +53,7 @@ class TermsMaker:
 
     Attributes:
         reads: the reads from whose results values may come, by name.
-        known: what was found out about the calls.
+        known: earlier findings about the calls.
     """
 
     tool: Tool
@@ -79,7 +79,7 @@ class TermsMaker:
     def _propose_for(
         self, calls: Sequence[PastCall], least: int
     ) -> tuple[ProposedGrant, frozenset[int]]:
-        """Propose terms, and return them with the numbers of the calls that each condition covers.
+        """Propose terms, and return them with the indices of the calls that meet every condition.
 
         Raises:
             Invalid, ValueError: no standing grant can have the terms.
@@ -127,14 +127,14 @@ class TermsMaker:
         )
 
     def list_paths(self, call: PastCall) -> frozenset[str]:
-        """List the paths of the call's values that say something."""
+        """List the paths of the call's values, without nulls that are the tool's default."""
         return list_value_paths(call.params, call.find_defaults(self.tool)) or frozenset()
 
 
 def _read_values(
     path: str, calls: Sequence[PastCall], present: Sequence[frozenset[str]]
 ) -> tuple[ParamValues, list[int]]:
-    """Return the values of a param, with the numbers of the calls that have it.
+    """Return the values of a param, with the indices of the calls that have it.
 
     Args:
         present: the paths of each call.
@@ -150,7 +150,7 @@ def _read_facts(call: PastCall) -> PastFacts:
 
 
 class _Narrowed(NamedTuple):
-    """The conditions on a param, and the numbers of the samples that meet them."""
+    """The conditions on a param, and the indices of the samples that meet them."""
 
     conditions: list[Condition]
     covered: frozenset[int]
@@ -171,11 +171,12 @@ class _Narrowing:
     least: int
 
     def narrow(self, values: ParamValues, outside: frozenset[int]) -> _Narrowed:
-        """Return the narrowest conditions that say more than the values themselves: few values, an
-        origin, a range or a host; none for a text that may be free.
+        """Return the narrowest conditions that new calls can meet, too: a few values, an origin, a
+        range or a host; none for text that may be free.
 
         Args:
-            outside: the samples whose value came from outside, which never become free.
+            outside: the indices of the samples whose value came from outside, so that neither a
+                host nor a free param covers them.
         """
         every = frozenset(range(len(values.samples)))
         is_measured = self._is_measured(values)
@@ -195,8 +196,8 @@ class _Narrowing:
     def _narrow_openly(
         self, values: ParamValues, leaves: Sequence[Any], outside: frozenset[int]
     ) -> _Narrowed:
-        """Narrow a param whose values have nothing else in common: to a host, to nothing for a
-        text, or to its values if some repeat."""
+        """Narrow a param whose values share no origin or range: require their host, leave text
+        free, or list the values if some repeat."""
         every = frozenset(range(len(values.samples)))
         is_destination = values.path in self.destinations
         host = _find_host(leaves) if is_destination else None
@@ -263,8 +264,8 @@ def cross_check(maker: TermsMaker, calls: Sequence[PastCall], least: int) -> Cro
 
 
 def leave_out(maker: TermsMaker, calls: Sequence[PastCall], denied: PastCall) -> list[PastCall]:
-    """Return the most of the calls from which terms without the denied call can be made: those on
-    one side of its number, or without one of its values. Empty if there are none."""
+    """Return the largest group of the calls that one param sets apart from the denied call: calls
+    with a smaller number, with a larger number, or with another value. Empty if there is none."""
     choices: list[list[PastCall]] = [[]]
     for path in sorted(maker.list_paths(denied)):
         value = read_value(denied.params, path)

@@ -54,7 +54,7 @@ _APPROVED = (ApprovalStatus.APPROVED, ApprovalStatus.CONSUMED)
 
 
 class DeniedFigure(NamedTuple):
-    """The number nearest to a suggested range that a person denied."""
+    """The denied number nearest to a suggested range."""
 
     param: str
     figure: int | float
@@ -66,10 +66,10 @@ class Suggestion:
 
     Attributes:
         cards: the ids of the approved cards, newest first.
-        check: the approvals that terms made from the others would have approved.
-        denied: the figures outside the proposal's ranges that people denied.
-        past: what the proposal would have approved among the newest cards of its tool; None if it
-            was not counted.
+        check: the result of `cross_check` for these approvals.
+        denied: the denied numbers nearest to the proposal's ranges.
+        past: counts of the newest cards of its tool that the proposal would have approved; None if
+            they were not counted.
     """
 
     proposal: ProposedGrant
@@ -186,7 +186,7 @@ class _CardGroup:
     """Considered approvals of one employee and shape, newest first.
 
     Attributes:
-        maker: makes terms for the tool of today.
+        maker: makes terms for the current version of the tool.
         calls: the newest calls, from which the suggestion is made.
     """
 
@@ -235,7 +235,7 @@ class _Search:
         return load_toolbox(self.organization_id)
 
     def build_all(self, approved: Iterable[Sequence[_Approved]]) -> list[Suggestion]:
-        """Build the suggestions from approved cards of one employee and shape each."""
+        """Build the suggestions from groups of approved cards, each of one employee and shape."""
         groups = [group for cards in approved if (group := self._select(cards)) is not None]
         if not groups:
             return []

@@ -46,7 +46,8 @@ class Sample:
     """The params of one call, with what its run had seen before.
 
     Attributes:
-        before: only results from a pass before this one count; None if all that `facts` has do.
+        before: only results of passes before this number count; None if all results in `facts`
+            count.
     """
 
     params: Mapping[str, Any]
@@ -55,7 +56,7 @@ class Sample:
 
 
 class Found(NamedTuple):
-    """A condition, and the numbers of the samples that meet it."""
+    """A condition, and the indices of the samples that meet it."""
 
     condition: Condition
     covered: frozenset[int]
@@ -70,18 +71,18 @@ class _Field(NamedTuple):
 
 @dataclass
 class KnownFacts:
-    """Findings of searches in the same calls, kept so that each is made once.
+    """Findings of searches in the same calls, kept so that no search is repeated.
 
     Attributes:
         lookups: the results of reads, by call.
-        met: whether params, by their identity, meet a condition, as JSON.
+        met: True if the params with this `id()` meet the condition with this JSON.
     """
 
     lookups: dict[int, Lookup] = field(default_factory=dict)
     met: dict[tuple[int, str], bool] = field(default_factory=dict)
 
     def list_covered(self, condition: Condition, samples: Sequence[Sample]) -> frozenset[int]:
-        """List the numbers of the samples that meet the condition."""
+        """List the indices of the samples that meet the condition."""
         found, words = set[int](), canonical_json(condition.as_json())
         for number, sample in enumerate(samples):
             key = (id(sample.params), words)
@@ -115,7 +116,7 @@ class _FieldHit(NamedTuple):
 
 
 _FieldHits = dict[int, list[_FieldHit]]
-"""By the number of the sample, each of its values with the newest result that has it."""
+"""The values of each sample, by its index, with the newest result that has the value."""
 
 
 def find_exact(path: str, values: Sequence[Any]) -> Condition | None:
@@ -137,7 +138,7 @@ class ParamValues:
 
     Attributes:
         leaves: for each sample, the texts and numbers without nulls; a list stands for its entries.
-        full: the numbers of the samples with a text or a number.
+        full: the indices of the samples with a text or a number.
     """
 
     def __init__(self, path: str, samples: Sequence[Sample]) -> None:
@@ -160,7 +161,8 @@ class ParamValues:
     def build(self, rule: Rule, value: Any) -> Condition:
         """Build the condition for the param, or for each entry of its list.
 
-        A condition with an object as its value allows an empty value if a sample has one.
+        If a sample has null or an empty list, conditions on lists, and those with an object as
+        their value, allow it, too.
         """
         inner = value | {"also": []} if isinstance(value, dict) else value
         if self.is_list:
@@ -173,7 +175,7 @@ class ParamValues:
 class OriginSearch:
     """A search for the origins of values in calls of one tool.
 
-    The conditions on the calls of a read are the same for each param, as in the form.
+    All params that take values from a read share the conditions on its calls, as in the form.
 
     Args:
         reads: the tools whose results may have the values, by name.
@@ -217,13 +219,13 @@ class OriginSearch:
         sources = [replace(source, only=is_only).as_json() for source in chosen]
         condition = values.build(Rule.COMES_FROM, {"sources": sources})
         empty = frozenset(range(len(values.samples))) - values.full
-        is_first = depth == 1  # the results before an inner call are known to the search alone
+        is_first = depth == 1  # deeper samples have `before`, which `list_covered` ignores
         exact = self._known.list_covered(condition, values.samples) if is_first else None
         return [Found(condition, covered | empty if exact is None else exact)]
 
     def _find_hits(self, values: ParamValues) -> dict[_Field, _FieldHits]:
-        """Find the fields that have all values of at least two samples, at most six, those with
-        the most first."""
+        """Find the fields that have all values of at least two samples: at most six, those with the
+        most samples first."""
         found: defaultdict[_Field, _FieldHits] = defaultdict(dict)
         for number in values.full:
             lookups = self._list_lookups(values.samples[number])
@@ -260,7 +262,7 @@ class OriginSearch:
     def _build_source(
         self, values: ParamValues, field: _Field, hits: _FieldHits, depth: int
     ) -> tuple[ValueSource, frozenset[int]] | None:
-        """Build the source with the conditions on its calls; return it with the numbers of the
+        """Build the source with the conditions on its calls; return it with the indices of the
         samples whose lookups meet them. None if the calls have nothing in common."""
         reads = {
             hit.lookup.recorded.call_id: Sample(
@@ -303,7 +305,7 @@ class OriginSearch:
         return where if len(where) == len(found) else None
 
     def _fix(self, values: ParamValues, depth: int) -> Condition | None:
-        """Find the condition that leaves nothing about a param of a read open."""
+        """Find the condition that fixes a param of a read; None if there is none."""
         exact = find_exact(values.path, values.values)
         if exact is not None:
             return exact
@@ -319,8 +321,8 @@ def _can_name(value: Any) -> bool:
 
 
 def _rank(field: _Field, hits: _FieldHits, param: str) -> tuple[Any, ...]:
-    """Return the key by which fields are sorted: those with most values, with the name of the
-    param, and with a single value come first."""
+    """Return the sort key of a field: fields with more samples come first, then those with the
+    param's name, then those with a single value."""
     name = param.rpartition(".")[2].rstrip("_").lower()
     is_alike = field.path.rpartition(".")[2].lower().endswith(name)
     return -len(hits), not is_alike, not _is_only(field, hits), field.path.count("."), field
@@ -332,7 +334,8 @@ def _is_only(field: _Field, hits: _FieldHits) -> bool:
 
 
 def _meets(where: Sequence[Condition], read: Sample) -> bool:
-    """Return True if the call of a read meets the conditions that need no result."""
+    """Return True if the conditions cover all params of the read, and it meets those that need no
+    result."""
     known = {condition.param for condition in where}
     paths = list_value_paths(read.params)
     if paths is None or not paths <= known:
@@ -356,5 +359,5 @@ def _read_result(result: RecordedResult) -> Lookup:
 
 
 def _make_key(value: Any) -> Any:
-    """Return the value as the comparison with results reads it."""
+    """Return the value in the form in which it is compared with results."""
     return unicodedata.normalize("NFC", value) if isinstance(value, str) else value

@@ -1,4 +1,4 @@
-"""The door of the MCP server at `/mcp`. It checks the key, rate and size of each request, and
+"""The endpoint of the MCP server at `/mcp`. It checks the key, rate and size of each request, and
 passes the request to the SDK.
 
 The server keeps no state between requests: a client's session is a signed token, and its data is in

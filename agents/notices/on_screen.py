@@ -60,8 +60,8 @@ def withdraw_next() -> bool:
     """Remove the notifications of closed cards from one browser's screen; return False if none is
     due.
 
-    A failed attempt is repeated after a pause. After the last attempt, and where a push service
-    counts notifications that show nothing, the next visible notification closes them.
+    A failed attempt is repeated after a pause. After the last attempt, and for the services in
+    SILENT_PUSH_HOSTS, the next visible notification closes them instead.
     """
     taken = _take_closed()
     if not taken:

@@ -24,7 +24,7 @@ class BoundedWait:
     """A column with the time until which rows wait, and the longest wait that it may have.
 
     Attributes:
-        name: what the rows are, for the log.
+        name: the word for the rows, for the log.
         select: returns the rows that may wait.
         longest: returns the longest allowed wait.
         anew: returns the time that replaces a time that is too late.

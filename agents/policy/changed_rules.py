@@ -20,7 +20,7 @@ from tools.toolbox.snapshots import RecordedRules
 
 
 class ChangedRules:
-    """The changes of a policy draft as a `RuleChange`. A scope consists of the numbers of the
+    """The changes of a policy draft as a `RuleChange`. A scope consists of the indices of the
     changes that concern an employee."""
 
     def __init__(
@@ -32,7 +32,7 @@ class ChangedRules:
         self._history = PastHistory(organization_id, judged, _list_limits(self._changes))
 
     def find_scope(self, employee_id: int) -> Hashable:
-        """Return the numbers of the changes that concern the employee."""
+        """Return the indices of the changes that concern the employee."""
         return tuple(
             number for number, change in enumerate(self._changes) if change.concerns(employee_id)
         )

@@ -56,7 +56,8 @@ class _StartedCall(NamedTuple):
 
 
 class _Timeline:
-    """One amount of all of an employee's calls to a tool, ready to be added up over any period."""
+    """The values of one amount in an employee's calls to a tool, ready to be added up over any
+    period."""
 
     def __init__(self, calls: Sequence[_StartedCall], name: str) -> None:
         entered = sorted((call.counted_from, call.amounts[name]) for call in calls)

@@ -312,7 +312,8 @@ class RecordedJudge:
 
 
 def _is_preapproved(past: PastCall, grants: Sequence[GrantMatcher]) -> bool:
-    """Return True if one of these standing grants approves a call that the gate asks about.
+    """Return True if one of these standing grants approves a call for which the gate requires
+    approval.
 
     Raises:
         MissingFact: the result depends on the origin of values, which was not recorded.

@@ -21,7 +21,8 @@ class ErrorKind:
     """A kind of error that model servers send.
 
     Attributes:
-        code: the kind's code; the ProviderError has the same code, except for the two kinds above.
+        code: the kind's code; the ProviderError has the same code, except for BROKEN_CALL and
+            TOO_MUCH_AT_ONCE.
         advice: the next step, as a sentence without a period.
         statuses: the HTTP statuses with which servers send the error; empty for all statuses that
             refuse a request.

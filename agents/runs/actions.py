@@ -232,8 +232,8 @@ def add_message(member: Membership, run_id: int, text: str, client_message_id: s
 
 
 def add_typed_message(member: Membership, run_id: int, text: str) -> Run:
-    """Send a message like `add_message` that a person typed on a page; any other message may come
-    from a program."""
+    """Send a message that a person typed on a page; one sent by `add_message` may come from a
+    program."""
     return _add_message(run_id, replace(_check_message(member, text), is_typed=True))
 
 

@@ -15,9 +15,9 @@ from agents.runs.models import Event, EventType, Origin, Run
 from tools.contract.languages import SCRIPTS, count_scripts
 
 NEWEST_TASKS = 200
-"""The number of an organization's newest tasks that teach it a script."""
+"""The number of an organization's newest tasks from which scripts are learned."""
 MIN_TASKS = 3
-"""The fewest tasks in a script that teach it."""
+"""The fewest tasks in a script from which it is learned."""
 MAX_READ = 2_000
 """The most characters that are read of a task."""
 _KNOWN_SCRIPTS = frozenset(SCRIPTS.values())

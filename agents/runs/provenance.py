@@ -103,8 +103,8 @@ class RunValues:
         return self._fields.setdefault((tool.source, tool.category), made)
 
     def _read_data(self, tool: Tool, source: SeenText) -> Any:
-        """Return the data of a result on own data, or of this tool's connected source; None for all
-        other texts."""
+        """Return the data of a result about the organization's own data, or of this tool's
+        connected source; None for any other text."""
         read = self.toolbox.get_called_tool(source.tool, source.version)
         is_own = source.origin is SeenIn.OWN
         if read is None or not (is_own or (has_own_fields(read) and is_same_source(read, tool))):
@@ -136,8 +136,8 @@ class RunValues:
         params: Mapping[str, Any],
         has_same_recipients: Callable[[SeenText], bool],
     ) -> bool:
-        """Return True if the run has read private data, and the params have text that was not seen
-        as it is: not typed, not in the tool's own schema, and not in a result that may be sent."""
+        """Return True if the run has read private data, and the params have text that is neither
+        typed, nor in the tool's own schema, nor in a result that may be sent."""
         known = [
             SeenText(SeenIn.PERSON, json.dumps(tool.schema, ensure_ascii=False), is_json=True),
             SeenText(SeenIn.PERSON, self.run.employee.instructions),
@@ -166,7 +166,7 @@ class RunValues:
     @cached_property
     def _index(self) -> SourceIndex:
         if self.run.pk is None or self.run.origin == Origin.MANUAL:
-            return SourceIndex([])  # a person typed every value of a call by hand
+            return SourceIndex([])  # in a manual call, a person typed every value
         root = _load_first_run(self.run)
         runs = _list_family(root)
         texts, is_partial = _load_call_texts(root.organization_id, runs)

@@ -1,5 +1,4 @@
-"""Stored results as the texts in which values are looked for: their content, and the fields of
-lookups."""
+"""Read stored results, in which the origins of values are searched for."""
 
 from __future__ import annotations
 

@@ -31,5 +31,5 @@ def _is_late(times: CronTimes, next_at: datetime, now: datetime) -> bool:
     try:
         expected = times.next_after(now)
     except (ToolError, ZoneInfoNotFoundError):
-        return False  # not late: the schedule is switched off when it next fires
+        return False  # not late: once due, the schedule is switched off
     return expected is not None and next_at > expected

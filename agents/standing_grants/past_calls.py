@@ -178,7 +178,7 @@ def find_covered_cards(organization_id: int, proposal: ProposedGrant, tool: Tool
 
 
 class PastFigure(NamedTuple):
-    """What a proposal would have approved among past cards of its tool.
+    """Counts of the past cards of its tool that a proposal would have approved.
 
     Attributes:
         compared: the number of compared cards.
@@ -194,8 +194,8 @@ class PastFigure(NamedTuple):
 def count_covered(
     organization_id: int, matchers: Sequence[GrantMatcher], results: RunResults
 ) -> list[PastFigure]:
-    """Count what each proposal would have approved, as `find_covered_cards` does. The cards of a
-    tool are loaded once for all its proposals.
+    """Count the cards that each proposal would have approved, as `find_covered_cards` does. The
+    cards of a tool are loaded once for all its proposals.
 
     Args:
         matchers: proposals for one employee each.

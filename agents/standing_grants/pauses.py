@@ -64,8 +64,8 @@ def find_pauses(organization: Organization, grants: Iterable[StandingGrant]) -> 
 
 
 def _find_unconditioned(row: StandingGrant, toolbox: Toolbox) -> Pause | None:
-    """Return the pause of a standing grant that leaves a param free which names something, whatever
-    its value."""
+    """Return the pause of a standing grant with a free param that names something, whatever its
+    value; None if it has no such param."""
     tool = toolbox.get_defined_tool(row.tool, row.definition_hash)
     try:
         free = row.as_terms().free_params

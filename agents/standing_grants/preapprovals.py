@@ -87,7 +87,7 @@ class GrantPreapproval:
             matches.
         ended: the standing grants whose tool or account has changed.
         warned: the ids of matching standing grants that a warning on the card rules out.
-        naming: the params which a grant leaves free and which name something in this call.
+        naming: the params that a grant leaves free although they name something in this call.
     """
 
     call: AskingCall
@@ -123,7 +123,7 @@ class GrantPreapproval:
 
     @property
     def seen(self) -> SeenFacts | None:
-        """The facts that the run had seen, by which the call was compared."""
+        """The facts that the run had seen, with which the call was compared."""
         facts = self.call.facts
         return facts if isinstance(facts, SeenFacts) else None
 
@@ -257,9 +257,9 @@ def find_warnings(asking: AskingCard) -> tuple[str, ...]:
 def _drop_explained(
     warnings: tuple[str, ...], meanings: Iterable[Meaning], call: AskingCall, terms: GrantTerms
 ) -> tuple[str, ...]:
-    """Drop the warnings about values that the grant fixes: from outside, and with a meaning.
+    """Drop the warnings about values from outside, or with a meaning, that the grant fixes.
 
-    Two values of one name need a condition on each.
+    Two different values of one name each need a condition.
     """
     limited = {each.param for each in terms.conditions if each.rule not in OPEN_RULES}
     fixed = {each.param for each in terms.conditions if unpack(each).rule in EXACT}

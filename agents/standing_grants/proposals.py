@@ -243,7 +243,8 @@ def _check_free_params(
 
 
 def describe_need(kind: NamedThing) -> str:
-    """Explain why a param that names this needs a condition, as the rest of a sentence."""
+    """Explain why a param that names this kind of thing needs a condition, as the rest of a
+    sentence."""
     why = f"{DESCRIPTIONS[kind]}, so it needs a condition."
     if kind is not NamedThing.UNKNOWN:
         return why
@@ -253,8 +254,8 @@ def describe_need(kind: NamedThing) -> str:
 def find_naming(
     tool: Tool, paths: Collection[str], used: Iterable[Mapping[str, Any]] = ()
 ) -> dict[str, NamedThing]:
-    """Find those of these params that name something, by their schema or by at least half of the
-    values that they had in earlier calls."""
+    """Find those of these params that name something: according to their schema, or to at least
+    half of their values in earlier calls."""
     naming = ParamNaming.of(tool)
     found = naming.find_naming(paths, {})
     seen: dict[str, list[NamedThing]] = {}
@@ -270,7 +271,8 @@ def find_naming(
 
 
 def load_used_params(organization_id: int, tool: Tool) -> list[dict[str, Any]]:
-    """Load the params of the newest approved calls of a tool whose params are not all known."""
+    """Load the params of an external tool's newest approved calls; none for other tools, because it
+    is known what their params name."""
     if not tool.is_from_outside:
         return []
     used = Approval.objects.filter(

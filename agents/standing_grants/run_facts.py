@@ -27,7 +27,7 @@ MAX_RESULTS = 200
 MAX_RUNS = 200
 """The most runs whose results are kept while past calls are compared."""
 _CHANGING = tuple(level.value for level in Level if level is not Level.READ)
-"""The levels whose calls may store a value where a later result has it; a draft is stored, too."""
+"""The levels whose calls may store a value that a later result then has; drafts are stored, too."""
 _CONFIRMED = "confirmed_by"
 """The name in a result's metadata of the person who reported it."""
 

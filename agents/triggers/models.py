@@ -28,7 +28,7 @@ PARTS = {
     "sender": ("scheme", "header"),
     "limits": ("repeat_hours", "max_queued"),
 }
-"""The parts of a trigger that name the person who last changed them, with their columns."""
+"""The parts of a trigger whose last author is recorded, with their columns."""
 
 
 class Trigger(models.Model):

@@ -117,7 +117,7 @@ def write_deliveries(events: Sequence[Event]) -> None:
 
 
 def _add_marks(told: Sequence[ToldFact]) -> list[ToldFact]:
-    """Add the marks of the opened cards: the details only for webhooks that send values."""
+    """Add the marks of opened cards; their details are only for webhooks that send values."""
     ids = {pk for each in told if (pk := _get_marked(each)) is not None}
     rows = Approval.objects.filter(pk__in=ids).select_related("tool_call", "run__organization")
     found = load_marks(rows) if ids else {}
@@ -130,7 +130,7 @@ def _add_marks(told: Sequence[ToldFact]) -> list[ToldFact]:
 
 
 def _get_marked(told: ToldFact) -> int | None:
-    """Return the id of the approval that the fact opens; None for other facts."""
+    """Return the id of the approval if the fact is that its card was opened; None otherwise."""
     payload = told.fact.payload
     is_opened = told.fact.kind == WebhookKind.CARD_OPENED and payload.get("card") == "approval"
     return int(payload["approval_id"]) if is_opened else None

@@ -8,7 +8,7 @@ from tools.caches import Cache
 from tools.contract.languages import find_language, get_main_code
 
 MAX_ORGANIZATIONS = 10_000
-"""The organizations whose languages a process remembers."""
+"""The most organizations whose languages a process remembers."""
 _read: Cache[int, frozenset[str]] = Cache(MAX_ORGANIZATIONS)
 
 
@@ -36,7 +36,8 @@ class LearnedLanguages:
 
     @property
     def languages(self) -> frozenset[str]:
-        """The codes of the languages, including the one that stands for each script."""
+        """The codes of the languages, including, for each script, the language that stands for
+        it."""
         return frozenset(
             {*map(get_main_code, self.members), *map(find_language, self.tasks)} - {""}
         )

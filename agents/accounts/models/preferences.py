@@ -13,8 +13,8 @@ class Units(models.TextChoices):
 
 
 class Preferences(models.Model):
-    """A member's language and units; a text is empty if the member has chosen none. The time zone
-    is stored with the preferences for notices."""
+    """A member's language and units, each empty if the member has chosen none. The time zone is
+    stored with the preferences for notices."""
 
     membership = models.OneToOneField(
         Membership, on_delete=models.CASCADE, related_name="preferences"

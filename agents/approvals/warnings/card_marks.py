@@ -86,8 +86,8 @@ class Mark:
     Attributes:
         kind: one of the keys of `MARK_LABELS`.
         label: a few words, without a value of the card.
-        detail: the values and their places in words, with every word of others in quotation marks;
-            empty if the label says everything.
+        detail: the values and their places in words, with text of others in quotation marks; empty
+            if the label says everything.
     """
 
     kind: str
@@ -105,7 +105,7 @@ def name_marks(marks: Iterable[Mark]) -> str:
 
 
 def end_with_marks(marks: Collection[Mark]) -> str:
-    """Name the marks as the end of a line about the card; empty if there are none."""
+    """Name the marks, to be appended to a line about the card; empty if there are none."""
     return f". Marked: {name_marks(marks)}" if marks else ""
 
 
@@ -166,8 +166,8 @@ def load_facts(
     """Load the facts that all marks need, with the same number of queries for any number of cards.
 
     Args:
-        checks_contacts: False to leave out new contacts, for standing grants, which say themselves
-            which contacts a call may reach.
+        checks_contacts: False to leave out new contacts, which a standing grant limits by its own
+            conditions.
     """
     shown = (record for reading in readings.values() for record in reading.records[:MAX_COMPARED])
     contacts = {pk: each.contacts for pk, each in readings.items()} if checks_contacts else {}
@@ -204,8 +204,8 @@ def load_marks(cards: Iterable[Approval]) -> dict[int, tuple[Mark, ...]]:
     """Find the marks of any cards, by card id. Cards without marks are left out.
 
     For each organization, the number of queries does not depend on the number of cards. A decided
-    card has the marks that stood on it then. Of other cards that no longer wait, only the marks of
-    their sealed content are known.
+    card has the marks that it showed when it was decided. Of other cards that no longer wait, only
+    the marks of their sealed content are known.
 
     Args:
         cards: approvals that are loaded with their calls, and with their runs and organizations.
@@ -251,8 +251,8 @@ def load_marks_of(rows: QuerySet[Approval]) -> dict[int, tuple[Mark, ...]]:
 
 
 def load_call_marks(calls: Collection[ToolCall]) -> dict[int, tuple[Mark, ...]]:
-    """Find the marks of tool calls, by call id: those of the call's newest card, or without a card
-    those of its params. The params that a person has replaced are marked, too."""
+    """Find the marks of tool calls, by call id: those of the call's newest card or, for a call
+    without a card, those of its params. Params that a person has replaced are checked, too."""
     rows = Approval.objects.filter(tool_call__in=[call.pk for call in calls])
     approvals = select_for_marks(rows.filter(kind=ApprovalKind.APPROVAL)).order_by("sequence")
     newest = {card.tool_call_id: card for card in approvals} if calls else {}
@@ -276,7 +276,8 @@ def find_params_marks(organization_id: int, params: Any) -> tuple[Mark, ...]:
 
 
 def select_for_marks(rows: QuerySet[Approval]) -> QuerySet[Approval]:
-    """Select cards with what `load_marks` needs, but without their content, which is cached."""
+    """Select cards with the rows that `load_marks` needs, but without their content, which is
+    cached."""
     return rows.select_related("tool_call", "run__organization").defer(
         *("params", "preview", "why", "words", "ruling", "run__task", "run__answer"),
         *(f"tool_call__{name}" for name in ("params", "model_params", "result", "provenance")),

@@ -87,7 +87,7 @@ _NATURAL_NO_BREAK = re.compile(
     r"(?<=[\d«])[\u00a0\u202f\u2007\u2009]|[\u00a0\u202f\u2009](?=[\d;:!?»%€$£°])"
 )
 _MAY_HIDE_HOST = re.compile(f"[%&\\\\]|{PUNYCODE}", re.IGNORECASE)
-"""What an ASCII text contains if one of its hosts may have other letters."""
+"""The signs in ASCII text that a host may contain letters that are not ASCII."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class CardWarning:
     Attributes:
         kind: one of the keys of `LABELS`.
         label: a few words for lists.
-        detail: the signs and their places, with every word of others in quotation marks.
+        detail: the signs and their places, with text of others in quotation marks.
     """
 
     kind: str
@@ -127,9 +127,8 @@ class CardReading:
         target_keys: a key for each target, the same on every card that affects this target.
         outside_destinations: the values from outside that name a recipient, a destination, an
             account, a right, an amount or a command, each with its place in the params.
-        meanings: the values that stand for all, empty something, are credentials, or differ from
-            another value of the same name.
-        folding: what the card shows at once, and what it folds.
+        meanings: the values that mean more than they seem to, such as a word for “all”.
+        folding: the plan of the values that the card shows at once or folds.
         names: the values that readers could take for a record's name.
         records: the records that the call affects.
         target_count: the number of targets of any kind.

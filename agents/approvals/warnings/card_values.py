@@ -99,8 +99,8 @@ def find_shared_values(targets: Sequence[Mapping[str, Any]]) -> list[NamedValue]
 
 
 def find_names_shown_once(targets: Sequence[Mapping[str, Any]]) -> frozenset[str]:
-    """Find the names of the values that targets do not repeat: those that all targets share, and
-    the one that is each target's label."""
+    """Find the names of the values that are not repeated for each target: values that all targets
+    share, and the value that is each target's label."""
     names = {value.name for value in find_shared_values(targets)}
     state = find_row_state(targets)
     if state != CHANGED and len(targets) > 1:

@@ -34,7 +34,7 @@ def find_imitations(organization_id: int, digests: Mapping[int, str]) -> dict[in
 
 
 def note_words(organization_id: int, words: Mapping[str, str]) -> None:
-    """Keep the findings about words that are loaded already, by card digest, to save the query."""
+    """Cache the findings about words that are already loaded, by card digest, to save the query."""
     for digest, text in words.items():
         _note(organization_id, digest, text)
 

@@ -1,5 +1,5 @@
-"""Plan which values of a card are shown at once and which are folded: what must be read comes
-first, and what does not fit on a phone is folded."""
+"""Plan which values of a card are shown at once and which are folded: values that must be read come
+first, and values that do not fit on a phone are folded."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ about one screen of 360 x 740 pixels."""
 MIN_ROWS = 16
 """The rows that are left for the values, whatever the sentence takes."""
 CHANGED_ROWS = 16
-"""The rows for the differences from the card that a card replaces."""
+"""The rows for the differences from the replaced card."""
 SENTENCE_WIDTH, NAME_WIDTH = 26, 34
 PADDING, SUMMARY_ROWS = 0.6, 3
 LONG_ROWS = 10
@@ -52,10 +52,10 @@ class Split:
     """The indices of values that are shown at once, and of those that are folded.
 
     Attributes:
-        shown: what must be read first, then what is odd, then others.
+        shown: the values that must be read, then odd values, then others.
         named: the folded values that the summary names, because they are odd or must be read.
         alike: the number of the other folded values if they are alike; otherwise 0.
-        rows: the estimated rows of what is shown.
+        rows: the estimated rows of the shown values.
     """
 
     shown: tuple[int, ...] = ()
@@ -86,7 +86,7 @@ class Folding:
     """The plan of one card.
 
     Attributes:
-        order: the indices of the targets, those that must be read first.
+        order: the indices of the targets; targets that must be read come first.
         shared: the values that all targets share.
         own: the values of each target that is shown at once.
         request: the values of the request, which are shown if there are no targets.
@@ -226,7 +226,7 @@ def _list_own(target: Mapping[str, Any], once: Set[str]) -> list[NamedValue]:
 
 
 def _count_value_rows(value: NamedValue, kind: str) -> float:
-    """Estimate the rows of a value: its name, and each of its sides below it."""
+    """Estimate the rows of a value: its name, and below it the old and the new value."""
     shown = (value.before, value.after) if kind == CHANGED else (value.current,)
     texts = [format_json_value(one) for one in shown]
     rows = sum(min(count_rows(text[:MAX_COUNTED]), LONG_ROWS) for text in texts)

@@ -1,5 +1,5 @@
-"""Find the values of a call that mean more than they seem to: they stand for all, empty something,
-are credentials, or differ from another value of the same name."""
+"""Find the values of a call that mean more than they seem to: a word for “all”, an emptied field, a
+credential, or two different values of the same name."""
 
 from __future__ import annotations
 
@@ -40,9 +40,10 @@ MAX_VALUES = 2_000
 MAX_ALIKE = 9
 """The most values of one name that are compared."""
 _ALL = frozenset({"all", "any", "anyone", "anything", "everybody", "everyone", "everything"})
-"""Values of a schema's list that stand for all others."""
+"""Values that stand for all others in a schema's list of values."""
 _ONCE = frozenset({NamedThing.AMOUNT, NamedThing.ACCOUNT, NamedThing.RIGHT, NamedThing.COMMAND})
-"""What a call has only once, besides recipients, so that a second value inside it is odd."""
+"""The kinds of values, besides recipients, that a call has only once, so that a second one is
+odd."""
 
 
 @dataclass(frozen=True)
@@ -103,14 +104,14 @@ class _Schema:
         return self._forms[path]
 
     def says_all(self, path: str, value: str) -> bool:
-        """Return True if this is the value for all among those that the schema lists."""
+        """Return True if this value stands for all others that the schema lists."""
         if value.casefold() not in _ALL:
             return False
         lists = [form.get("enum") for form in self.list_forms(path)]
         return any(isinstance(each, list) and value in each and len(each) > 1 for each in lists)
 
     def lists(self, *paths: str) -> bool:
-        """Return True if the schema has each of these params, so that they differ on purpose."""
+        """Return True if the schema has each of these params: then their values may differ."""
         return all(map(self.list_forms, paths))
 
     def says_credential(self, path: str) -> bool:
@@ -164,7 +165,7 @@ def _walk(node: Any, names: tuple[str, ...]) -> Iterator[_Leaf]:
 
 
 def _read(leaf: _Leaf, schema: _Schema) -> Meaning | None:
-    """Return what a text or number means by itself; None for ordinary values."""
+    """Return the meaning of a text or number by itself; None for ordinary values."""
     name, path, value = leaf.names[-1], leaf.path, leaf.value
     if value is None or isinstance(value, bool):
         return None
@@ -183,8 +184,8 @@ def _read(leaf: _Leaf, schema: _Schema) -> Meaning | None:
 def _find_emptied(
     targets: Sequence[Mapping[str, Any]], leaves: Iterable[_Leaf]
 ) -> Iterator[Meaning]:
-    """Find the fields that a change of targets empties. One that `after` leaves out may stay as it
-    is."""
+    """Find the fields that a change of targets empties. A field that `after` leaves out does not
+    count, because it may stay as it is."""
     if find_row_state(targets) != CHANGED:
         return
     counts = Counter(
@@ -206,7 +207,7 @@ def _find_emptied(
 def _find_nulls(
     params: Mapping[str, Any], leaves: Iterable[_Leaf], schema: _Schema
 ) -> Iterator[Meaning]:
-    """Find the nulls of a request in amounts, in ends, and in lists of texts."""
+    """Find the nulls of a request in amounts, in end times, and in lists of texts."""
     for leaf in leaves:
         name, path = leaf.names[-1], leaf.path
         if leaf.value is not None or path in schema.unset:
@@ -237,8 +238,8 @@ def _walk_lists(params: Mapping[str, Any]) -> Iterator[tuple[str, list[Any]]]:
 
 
 def _find_repeated(params: Mapping[str, Any], schema: _Schema) -> Iterator[Meaning]:
-    """Find two values of one name that differ: in one object under two spellings, or in an object
-    and in another one inside it, if a call has such a value only once."""
+    """Find two different values of one name: in one object under two spellings of the name, or in
+    an object and in one inside it, if a call has such a value only once."""
     for leaves in _walk_scopes(params):
         by_name: dict[str, list[_Leaf]] = {}
         for leaf in leaves:
@@ -253,7 +254,7 @@ def _find_repeated(params: Mapping[str, Any], schema: _Schema) -> Iterator[Meani
 
 
 def _walk_scopes(params: Mapping[str, Any]) -> Iterator[list[_Leaf]]:
-    """Yield the values of the call without those inside lists, and then those of each object in a
+    """Yield the values that are not inside objects in a list, then the values of each object in a
     list. A list of single values counts as one value."""
     waiting: list[list[tuple[Mapping[str, Any], tuple[str, ...]]]] = [[(params, ())]]
     left = MAX_VALUES
@@ -274,7 +275,7 @@ def _walk_scopes(params: Mapping[str, Any]) -> Iterator[list[_Leaf]]:
 
 
 def _are_spellings(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
-    """Return True if two paths are spellings of one, in letters that are more than one."""
+    """Return True if the paths differ only in spelling. Names of a single letter do not count."""
     return len(one[-1]) > 1 and list(map(fold_name, one)) == list(map(fold_name, other))
 
 
@@ -282,7 +283,8 @@ def _is_inside(one: _Leaf, other: _Leaf) -> bool:
     """Return True if one of the values is in an object beside the other, and a call has such a
     value only once.
 
-    In an object with a name of its own kind, such as `fee.amount`, it is another thing.
+    If the inner object itself names an amount or the like, as in `fee.amount`, its value is another
+    thing.
     """
     outer, inner = sorted((one.names, other.names), key=len)
     between = inner[len(outer) - 1 : -1]
@@ -304,7 +306,7 @@ def _are_equal(one: Any, other: Any) -> bool:
 
 
 def _tell(leaf: _Leaf) -> str:
-    """Name the place and the value; of a credential, only the place."""
+    """Name the place and the value; for a credential, only the place."""
     if is_credential(leaf.names[-1], leaf.value):
         return quote_excerpt(leaf.path)
     return f"{name_place(leaf.path)}{quote_excerpt(format_json_value(leaf.value))}"

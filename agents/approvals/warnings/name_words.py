@@ -1,5 +1,5 @@
-"""The words of an organization's names: they tell legal forms and ordinary words from what
-distinguishes names."""
+"""Count the words of an organization's names, to tell legal forms and ordinary words from words
+that distinguish names."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tools.registries.records import RECORD_STORE
 MAX_READ = 1_000
 """The number of names that are read, beginning with the oldest records."""
 COMMON = 3
-"""The number of names that make a word a common one."""
+"""The number of names in which a word is common."""
 MOST_DISTINGUISHED = 0.2
 """The largest share of an ending's names that may differ from another name only in their ending; an
 ending with a larger share distinguishes names, as surnames do."""
@@ -40,7 +40,7 @@ class NameWords:
     def is_ending(self, word: str) -> bool:
         """Return True if the word ends names without distinguishing them, as legal forms do.
 
-        A word that few names end with counts as one if it is short.
+        A word that only few names end with counts if it is short.
         """
         word = word.casefold()
         count = self.endings[word]

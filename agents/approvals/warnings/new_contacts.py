@@ -41,8 +41,8 @@ MAX_LENGTH = 20_000
 MAX_TOGETHER = 5_000
 """The most contacts in one query, because databases limit a query's size."""
 _LAST_DIGITS, _LAST_JOINED_DIGITS = 2, 6
-"""The last digits by which records and texts with a phone number are found, as they are written in
-many ways."""
+"""The number of last digits by which a phone number, which can be written in many ways, is found in
+records and in texts."""
 _SEPARATORS = str.maketrans("", "", " .,/_-()")
 """Characters that may group an account or phone number."""
 USED = (ApprovalStatus.APPROVED, ApprovalStatus.CONSUMED)
@@ -68,9 +68,9 @@ class NewContact(NamedTuple):
     """A contact that the organization has not used before.
 
     Attributes:
-        likeness: what it has in common with one in use, as `describe_likeness` says it; empty if it
+        likeness: what it has in common with `other`, as `describe_likeness` says it; empty if it
             resembles none.
-        other: the contact in use.
+        other: the contact in use that it resembles.
     """
 
     kind: str
@@ -212,7 +212,7 @@ def _find_approved(
     found: set[_Key] = set()
     for key in wanted:
         kind, value = key[0], key[1].casefold()
-        if kind == ACCOUNT and is_bank_code(key[1]):  # only the word before it tells that it is one
+        if kind == ACCOUNT and is_bank_code(key[1]):  # recognized only by the word before it
             word = re.compile(rf"\b{value}\b")
             if any(map(word.search, texts.values())):
                 found.add(key)

@@ -45,7 +45,8 @@ MAX_LOOKS, MAX_NAMES = 10_000, 20_000
 """The most looks in one query, because databases limit a query's size, and the most names in the
 query's result."""
 LARGEST_SERIES = 2
-"""The most names of one stem, the card's included, that are similar; of more, none is."""
+"""The most names with one stem, including the card's, that count as similar; if there are more,
+none does."""
 _PART_OF_ADDRESS = re.compile(r"\w[.@/]\w")
 LOOK, STEM = "look", "stem"
 Keys = frozenset[tuple[str, str]]
@@ -66,7 +67,7 @@ class NameOnCard(NamedTuple):
     Attributes:
         look: the text that all lookalike spellings share.
         keys: the keys of records with similar names, by the name of the column or expression.
-        is_label: True for the label of a target, which is a name for certain.
+        is_label: True for the label of a target, which is certainly a name.
         is_person: True for a value of a param for people, such as `assignee`.
     """
 
@@ -82,7 +83,7 @@ class CardNames:
     """The values on a card that could be taken for a name.
 
     Attributes:
-        names: the values; none of them twice.
+        names: the values, without repeats.
         own_id: the id of the card's only target, because a card that renames a record must not warn
             of the record's current name.
     """
@@ -120,7 +121,7 @@ class _KnownNames:
                 rows.append(row)
 
     def find(self, keys: Keys, own_id: str) -> list[RecordName]:
-        """Find the records with one of the keys, each name once, by id; but not the own record."""
+        """Find the records with one of the keys, sorted by id, without the card's own target."""
         found = {row for key in keys for row in self.by_key[key] if str(row.pk) != own_id}
         return sorted(found, key=lambda row: row.pk)
 
@@ -178,7 +179,7 @@ def _read_name(value: str, look: str, *, is_label: bool, is_person: bool) -> Nam
     """Compute the keys of the records and members whose names a value may resemble."""
     keys = {(LOOK, look)}
     if is_label or is_person or not (value.islower() and value.isascii() and " " not in value):
-        stem = compute_stem(value)  # any other value is a plain word, as most options are
+        stem = compute_stem(value)  # a single lower-case word is usually an option, not a name
         keys |= {(LOOK, stem), (STEM, stem), (STEM, look)}
         keys |= {(LOOK, compute_look(turned)) for turned in list_turned(value)}
         if can_be_near(look):
@@ -218,8 +219,8 @@ def _find_near(one: NameOnCard, rows: Sequence[RecordName], known: _KnownNames) 
 
 
 def _is_near(one: NameOnCard, row: RecordName, known: _KnownNames) -> bool:
-    """Return True if a value and a name differ in one letter, but not between two words that are
-    common in the organization's names."""
+    """Return True if a value and a name differ in one letter, unless this letter tells apart two
+    words that are both common in the organization's names."""
     if not is_one_apart(one.look, row.look) or not is_one_letter_apart(one.value, row.name):
         return False
     difference = compare_words(one.value, row.name)
@@ -231,7 +232,8 @@ def _differs_at_an_end(one: NameOnCard, name: str, known: _KnownNames) -> bool:
     """Return True if a value and a name differ only in an article, or in last words that do not
     distinguish names.
 
-    A word more counts only where the value is a name for certain, or is short and no number.
+    If only one of them has additional words, these must be such last words, or a single word if the
+    value is a label.
     """
     difference = compare_words(one.value, name)
     if one.is_label and is_article(difference):

@@ -47,8 +47,8 @@ class _Members:
         self.usernames = _index(member.username for member in members)
 
     def describe_name(self, one: NameOnCard) -> Iterator[str]:
-        """Describe the members' names, and in a param for people their user names, that a value
-        resembles."""
+        """Describe the members' names that a value resembles and, for a param for people, their
+        usernames."""
         if one.value.casefold() in self.known:
             return
         indexes = (self.names, self.usernames) if one.is_person else (self.names,)
@@ -60,7 +60,7 @@ class _Members:
                 yield _describe_pair(one.value, ONE_APART, name)
 
     def describe_contact(self, contact: Contact) -> Iterator[str]:
-        """Describe the members' addresses or user names that a contact resembles."""
+        """Describe the members' addresses or usernames that a contact resembles."""
         value = contact.value.removeprefix("@")
         if value.casefold() in self.known:
             return
@@ -123,7 +123,7 @@ def _describe(reading: CardReading, members: _Members) -> Iterator[str]:
 
 
 def _is_alike(kind: str, value: str, other: str) -> bool:
-    """Return True if an address or a user name resembles a member's; short names at the same host
+    """Return True if an address or a username resembles a member's; short names at the same host
     do not."""
     if not describe_likeness(value, other):
         return False

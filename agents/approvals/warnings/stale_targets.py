@@ -52,8 +52,8 @@ def find_local_staleness(card: Approval) -> str | None:
 
 
 def _tells_fact(card: Approval) -> bool:
-    """Return True if the card of a change of records tells a fact about something else, such as a
-    list that is new: a yes or no that is no value of the record."""
+    """Return True if a card about records shows a yes or no that is not a value of the record, such
+    as whether a list is new."""
     return is_about_records(card) and any(
         isinstance(value, bool) and name not in (target.get("before") or {})
         for target in get_targets(card)[:MAX_COMPARED]

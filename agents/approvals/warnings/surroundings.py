@@ -60,7 +60,7 @@ class Surroundings:
 
     @property
     def mark_kinds(self) -> str:
-        """The kinds of all marks, joined by spaces: what an approval names as seen."""
+        """The kinds of all marks, joined by spaces, as an approval names them as seen."""
         return " ".join(mark.kind for mark in self.marks)
 
 

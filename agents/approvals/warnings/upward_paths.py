@@ -31,7 +31,7 @@ def find_detour(name: str, text: str) -> str:
     """Return UPWARD or HOME if the value is a path that leads there, in any spelling, or a sentence
     with a path that leads into a folder and out again; otherwise "".
 
-    A last segment of three dots or more stands for all folders, or for the rest of a list.
+    Three dots at the end do not count: they stand for all folders, or for the rest of a list.
 
     Args:
         name: the name of the value's param or field, which tells that it is a path.

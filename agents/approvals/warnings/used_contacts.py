@@ -1,4 +1,4 @@
-"""The contacts that an organization has used, indexed in memory, for what a new one resembles."""
+"""The contacts that an organization has used, indexed in memory to find one like a new contact."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ MAX_INDEXED = 60_000
 MAX_INDEXES = 10
 """The most organizations whose indexes one process keeps."""
 OVERLAP = timedelta(minutes=10)
-"""How far back changes are read again, because a long transaction shows its changes late."""
+"""The time before the last update whose changes are read again: a long transaction shows them
+late."""
 
 
 class UsedContacts:
@@ -42,7 +43,7 @@ class UsedContacts:
         return len(self._known)
 
     def update(self, approved: Iterable[tuple[str, frozenset[tuple[str, str]]]]) -> None:
-        """Add what was changed since the last time, with two queries.
+        """Add the contacts that were changed since the last update, with two queries.
 
         Args:
             approved: the digests of approved cards, with the kinds and values of their contacts.
@@ -59,7 +60,7 @@ class UsedContacts:
                     self._known.add(HOST, domain.lower())
 
     def describe(self, kind: str, value: str) -> Likeness | None:
-        """Describe the used contact that a new one resembles; None if there is none."""
+        """Describe the used contact that a new contact resembles; None if there is none."""
         with self._lock:
             return self._known.describe(kind, value)
 

@@ -2,8 +2,8 @@
 and the requests of these services.
 
 Apprise sends with `requests`, which would bypass our network rules. So all sessions of `requests`
-get the same adapter, which hands each request to the guarded client, and only while a notification
-is being sent.
+get our adapter, which hands requests to the guarded client. While no notification is being sent,
+requests are refused.
 """
 
 from __future__ import annotations

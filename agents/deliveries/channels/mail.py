@@ -15,7 +15,7 @@ from agents.platform.database_connections import release_connection
 
 def send(address: str, notification: Notification) -> None:
     """Send a notification. Its Message-ID is the same for each attempt, so that mail programs show
-    a mail that was sent twice only once.
+    a repeated mail only once.
 
     Raises:
         DeliveryError: the server refused it, or was unreachable.

@@ -25,8 +25,8 @@ def is_covered(card: Approval, effect: Preview) -> bool:
     the same decision have changed.
 
     A fact is a yes or no about something that another value of the target names, such as a list.
-    The target's own values, which `before` has too, are no facts. A version is covered if each step
-    since the card was made by one of these calls. The same decision means the same bulk decision,
+    Values of the target itself, which `before` has too, are not facts. A new version is covered if
+    all writes since the card were by these calls. The same decision means the same bulk decision,
     or approvals by the same person in the same run.
     """
     shown = card.preview.get("targets") if isinstance(card.preview, dict) else None

@@ -1,7 +1,7 @@
 """Execute calls (step 7 of a run).
 
 Every call is prepared by `prepare_call`: the reads of a pass, approved writes, inner calls, the
-steps of recipes and calls by hand. They differ only in their `CallTerms`. `RunningCalls` runs each
+steps of recipes and manual calls. They differ only in their `CallTerms`. `RunningCalls` runs each
 call in its own thread, no longer than the call's timeout; only a transactional write stays in the
 thread of its transaction (see `writes`).
 """
@@ -297,7 +297,7 @@ class _ReadyCall(Judgment):
         assert self._verdict is not None
         if self._verdict.error is not None:
             return Objection(self._verdict.reason, self._verdict.error)
-        # The params were written before the results that have come since, so none can hide in them.
+        # The params were written before any newer result, so they cannot contain text from it.
         causes = {cause.kind for cause in self._verdict.causes}
         if self._verdict.permission is Permission.AUTO or causes == {CauseKind.UNSEEN_TEXT}:
             return None

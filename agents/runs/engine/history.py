@@ -225,8 +225,8 @@ def _write_instructions(context: RunContext) -> str:
 
 
 def _describe_colleagues(context: RunContext) -> str:
-    """List the active colleagues to whom the employee may delegate, as a text for the model; empty
-    if there are none. Costs a query if the employee's grants name colleagues."""
+    """List the active colleagues to whom the employee may delegate, as text for the model; empty if
+    there are none. Costs a query if the employee's grants name colleagues."""
     if not context.grants.delegates:
         return ""
     active = [

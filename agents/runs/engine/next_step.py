@@ -124,8 +124,8 @@ def _choose_action(tx: Transaction, unfinished: set[str]) -> Action | None:
 
 
 def _may_start_approved(tx: Transaction) -> bool:
-    """Return True if an approved call is due and not withheld, and release calls that are no longer
-    held by an earlier call; False for asks, whose agents act themselves."""
+    """Return True if an approved call is due and not withheld. If only held calls are left, release
+    those whose earlier calls have ended. False for asks, whose agents act themselves."""
     first = None if tx.run.origin == Origin.ASK else STARTABLE_CARD.fetch_one(tx.run.pk)
     return first is not None and (first.card.after_id is None or release_held_calls(tx))
 

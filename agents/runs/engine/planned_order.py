@@ -1,7 +1,7 @@
-"""Hold a call that a standing grant approved until the earlier calls on which a person or a write
-depends have succeeded, because it was planned after them (step 3 of a run).
+"""Hold a call that a standing grant approved until the earlier writes, and the earlier calls that
+wait for people or other calls, have succeeded (step 3 of a run).
 
-These are the calls of its own pass and, in a delegated run, those before the delegation.
+Earlier calls are those of its own pass and, in a delegated run, those before the delegation.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ class _PassCall(NamedTuple):
 
     @property
     def failure(self) -> str:
-        """The call's end in words, if it lacks the effect on which later calls were planned;
-        otherwise empty."""
+        """The way in which the call ended without its effect, in words; empty for any other
+        call."""
         is_done = self.status == CallStatus.REJECTED and self.had_nothing_to_do
         return "" if is_done else _FAILURES.get(CallStatus(self.status), "")
 
@@ -69,8 +69,8 @@ class HoldingCalls(NamedTuple):
     """The calls that were planned before a call and that hold it.
 
     Attributes:
-        awaited: the id of the first one that has not ended; None if all have, or if one failed.
-        failed: the end of the first one without its effect, in words; empty if there is none.
+        awaited: the id of the first call that has not ended; None if all have, or if one failed.
+        failed: the `failure` of the first call that has one; empty if there is none.
     """
 
     awaited: int | None = None
@@ -78,8 +78,8 @@ class HoldingCalls(NamedTuple):
 
 
 def find_holding_calls(run: Run, calls: Sequence[ToolCall]) -> list[HoldingCalls]:
-    """Find what holds each of these calls of a run; costs a query for each pass, unless there is
-    only its first call, and two for each delegation above the run."""
+    """Find the calls that hold each of these calls of a run. Costs a query for each pass of which
+    more than the first call is given, and two for each delegation above the run."""
     numbers = {call.pass_number for call in calls if call.index > 0}
     loaded = {number: _load_pass(run.pk, number) for number in numbers}
     above = _list_before_delegations(run) if calls else []
@@ -92,8 +92,8 @@ def find_holding_calls(run: Run, calls: Sequence[ToolCall]) -> list[HoldingCalls
 
 
 def hold(card: Approval, awaited: int | None) -> None:
-    """Let an approved card wait until this call has ended, and be valid from then on; the caller
-    saves it."""
+    """Let an approved card wait until the call `awaited` has ended, when its validity begins; the
+    caller saves the card."""
     if awaited is not None:
         card.after_id, card.valid_until = awaited, None
 

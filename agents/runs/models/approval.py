@@ -77,8 +77,8 @@ class Approval(models.Model):
         start_after: the end of the grace period, until which the decision can be undone.
         valid_until: the time by which an approved call must start; None while it waits for
             `after`.
-        after: the earlier call for whose end this call waits, because a standing grant approved it;
-            it may be of the delegating run; None if it waits for none.
+        after: the earlier call that must end before this call starts, because a standing grant
+            approved this call; it may be in the delegating run. None if there is none.
     """
 
     organization = models.ForeignKey(

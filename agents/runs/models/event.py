@@ -80,7 +80,8 @@ class Event(models.Model):
 
 
 def brief_params(params: dict[str, Any]) -> tuple[dict[str, Any], bool | None]:
-    """Return the params for an event, and None; or no params, and True, if they exceed 4 KB."""
+    """Return the params for an event, with None; if they exceed 4 KB, return no params, with
+    True."""
     return ({}, True) if len(canonical_json(params).encode()) > MAX_DATA_BYTES else (params, None)
 
 

@@ -62,8 +62,8 @@ def _select_overdue_runs() -> QuerySet[Run]:
 
 
 def _select_startable_runs() -> QuerySet[Run]:
-    """Select runs with an approved card whose grace period is over, and whose earlier call, maybe
-    one of the delegating run, has ended."""
+    """Select runs with an approved card whose grace period is over. If the card waits for an
+    earlier call, perhaps in the delegating run, that call must have ended."""
     due = Approval.objects.filter(
         Q(after=None) | Q(after__status__in=TERMINAL_CALLS),
         status=ApprovalStatus.APPROVED,

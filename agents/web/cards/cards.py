@@ -276,8 +276,7 @@ class Card(OfAgents):
 
     @cached_property
     def chip_ids(self) -> dict[str, str]:
-        """The id of the first target that the sentence may name, by the name as it appears
-        there."""
+        """The id of the first target, by its name as the sentence shows it."""
         return {
             format_name(target.label).strip("*"): target.id
             for target in self.effect.first_targets[:1]

@@ -32,7 +32,7 @@ Path = tuple[str, ...]
 
 
 class Words(str):
-    """Words of Gadget in the place of a value; they are shown without a value's frame."""
+    """Gadget's own words in place of a value, shown without a value's frame."""
 
     __slots__ = ()
 
@@ -117,7 +117,7 @@ def _render_side(value: Any) -> SafeString:
 
 def find_differences(old: Approval, new: Approval) -> list[Change]:
     """List at most 20 differences: first in the params, then in the effect where the params do not
-    explain them. If there are more, the last says how many.
+    explain them. If there are more, the last entry says how many.
 
     If the two cards show the same, but something else about a target differs, one entry says so.
     """
@@ -180,7 +180,7 @@ def _compare_effects(old: Approval, new: Approval) -> Iterator[Change]:
 def _compare_shared_targets(
     before: Mapping[str, dict[str, Any]], after: Mapping[str, dict[str, Any]]
 ) -> Iterator[Change]:
-    """Compare the targets that both cards affect; what changed alike in all of them is listed
+    """Compare the targets that both cards affect; a change that all of them share is listed
     once."""
     compared = [
         (target["label"], list(_compare_targets(before[key], target)))

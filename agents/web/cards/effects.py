@@ -146,8 +146,8 @@ class Effect:
 
     @property
     def is_table(self) -> bool:
-        """True if the targets are shown as a table: several ones, all deleted or all created, that
-        differ in a few fields."""
+        """True if the targets are shown as a table: there are several, all deleted or all created,
+        and they differ in a few fields."""
         return self.folding.is_table and bool(self.columns)
 
     @property

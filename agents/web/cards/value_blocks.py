@@ -13,13 +13,13 @@ from agents.web.cards.differences import Change
 
 @dataclass(frozen=True)
 class ValueBlock:
-    """The values of one target, of all targets alike, or of a request.
+    """The values of one target, the values that all targets share, or those of a request.
 
     Attributes:
         shown: the values that are shown at once.
         folded: the values that must be opened.
-        named: the folded values that the summary names.
-        more_named: the number of further ones that the summary does not name.
+        named: the folded values that the summary names, because they are odd or must be read.
+        more_named: the number of further such values, which the summary only counts.
         alike: the number of folded values that are alike; 0 if they are not.
     """
 

@@ -41,7 +41,7 @@ class ChartColumn:
 
 @dataclass(frozen=True)
 class ChartSeries:
-    """One color of the chart: a kind of counts and its total."""
+    """One color of the chart: one kind of count, and its total."""
 
     kind: str
     name: str

@@ -25,7 +25,7 @@ class NamedRow:
 
     Attributes:
         label: the param's title in the schema, or its name in words.
-        value_name: the name of the record whose id is the value; empty for other values.
+        value_name: the name of the record whose id is the value; empty if there is no such record.
         reason: why the param needs a condition; empty if it needs none.
     """
 
@@ -36,7 +36,7 @@ class NamedRow:
 
     @property
     def is_renamed(self) -> bool:
-        """True if the label is a title, which may say something else than the name."""
+        """True if the label is a title, which may differ from the param's name."""
         return self.label != label_path(self.row.path)
 
 
@@ -114,8 +114,8 @@ _FIXED = 3
 
 
 def _rank(named: NamedRow) -> int:
-    """Return the place of the sentence: without a value, with several values, naming something,
-    others."""
+    """Return the sort key: sentences without a value come first, then those with several values,
+    then those that name something."""
     row = named.row
     if row.rule == Rule.EQUALS and not row.value:
         return 0

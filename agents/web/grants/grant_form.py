@@ -88,7 +88,7 @@ class SentenceRow:
 
     @property
     def key(self) -> str:
-        """The end of the names of its inputs."""
+        """The suffix of the names of its inputs."""
         return f"{self.tool}/{self.path}" if self.tool else self.path
 
     @property
@@ -189,7 +189,7 @@ def _read_row(posted: QueryDict, key: str) -> SentenceRow:
 def add_lookups(form: GrantForm, find: FindTool) -> GrantForm:
     """Return the form with sentences about the calls whose results bring values.
 
-    A param that every call has must be typed by a person, until somebody chooses otherwise.
+    By default, a param that every call has must be typed by a person; others must be absent.
     """
     for _ in range(DEEPEST):
         found = [tool for name in form.list_missing_tools() if (tool := find(name)) is not None]

@@ -34,8 +34,9 @@ class OriginPart(NamedTuple):
 
     Attributes:
         fields: the chosen fields, each as `tool path`.
-        only: the value must be the only one in its field.
-        may_be_empty: null is allowed too, or an empty list for a sentence about each entry.
+        only: True if the value must be the only one in its field.
+        may_be_empty: True if null is allowed too or, for a sentence about each entry, an empty
+            list.
     """
 
     fields: tuple[str, ...] = ()
@@ -132,7 +133,7 @@ def check_depth(depth: int) -> None:
     """Check the number of results through which a value is traced back.
 
     Raises:
-        Invalid: there are too many, or they lead to each other.
+        Invalid: there are too many, or they form a circle.
     """
     if depth > DEEPEST:
         raise Invalid(
@@ -141,8 +142,8 @@ def check_depth(depth: int) -> None:
 
 
 def list_offered(organization_id: int, tool: Tool, param: str) -> list[OfferedFields]:
-    """List the fields of results from which the param can come; tools with a field of its name come
-    first."""
+    """List the fields of results from which the param's value can come; tools with a field of the
+    param's name come first."""
     name = param.rpartition(".")[2].rstrip("_").lower()
     tools = [
         each

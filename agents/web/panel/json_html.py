@@ -125,8 +125,8 @@ def render_cell(value: Any) -> str:
 
 
 def _render_leaf(value: Any) -> SafeString:
-    """Render a plain value like `render_value`, but faster if it is short, because a table has
-    hundreds of them."""
+    """Render a plain value as `render_value` does, but faster for short values: a table has
+    hundreds."""
     text = format_json_value(value)
     if len(text) > MAX_LENGTH:
         return render_value(value)

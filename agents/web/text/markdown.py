@@ -57,8 +57,8 @@ NOTE = "Too complex to format. Shown as written."
 CUT_NOTE = "Too complex to format and too long to show. Only the beginning is shown, as written."
 MAX_CACHED = 8_000_000
 _HTML: Cache[bytes, SafeString] = Cache(MAX_CACHED, weigh=len)
-"""Characters of HTML, by the hash of the text, the heading level and the languages; source texts
-are not stored."""
+"""The rendered HTML, by the hash of the text, the heading level and the languages; source texts are
+not stored."""
 
 
 class _TooComplex(Exception):

@@ -162,7 +162,7 @@ def _find_odd_parts(text: str, languages: frozenset[str]) -> list[OddPart]:
 
 def render_sentence(text: str, ids: Mapping[str, str] | None = None) -> SafeString:
     """Render a card's sentence: names in **pairs** become chips, values in “quotes” are set apart,
-    and line breaks become tokens. A name or value whose end was cut off is treated alike.
+    and line breaks become tokens. A name or value whose end was cut off is rendered the same way.
 
     Args:
         ids: the id of each name that may occur in the sentence.
@@ -183,7 +183,7 @@ def render_words(text: str) -> str:
 
 def cut_sentence(text: str) -> tuple[str, str]:
     """Cut the start and the end of a long sentence, for `render_sentence`. If the end begins inside
-    a name or a value, it gets the sign that opens it."""
+    a name or a value, the opening sign is put before it."""
     head, tail = text[:SENTENCE_HEAD], text[-SENTENCE_TAIL:].lstrip("*")
     rest = text[: len(text) - len(tail)]
     if rest.count("**") % 2:

@@ -128,7 +128,7 @@ class _ShownForm(NamedTuple):
     """A form with what the page says about it.
 
     Attributes:
-        refusal: the reason why it made no standing grant.
+        refusal: the reason why no standing grant was created.
         check: the check of the suggestion that filled it in.
     """
 
