@@ -345,7 +345,8 @@ class ApprovalRuleForm(ConfirmationForm):
             yield f"After {format_count(hours, 'hour')}, approvals by people of {second} also count for {name}."
 
     def _is_narrower(self, cleaned: dict[str, Any]) -> bool:
-        """Return True if a part of the scope was added or replaced."""
+        """Return True if the rule may apply to fewer calls than before: a part of its scope was
+        added or replaced."""
         values = {name: getattr(cleaned[name], "pk", cleaned[name]) for name in SCOPE}
         has_new_part = any(value and value != self.initial[name] for name, value in values.items())
         conditions = self.instance.conditions

@@ -200,7 +200,7 @@ class OriginSearch:
         return best if len(best.covered & values.full) >= LEAST_SUPPORT else None
 
     def _find_sources(self, values: ParamValues, depth: int) -> list[Found]:
-        """Find the fields that had the values, as one condition; none if there are none."""
+        """Find one condition with the fields that had the values; empty if no field had them."""
         hits = self._find_hits(values)
         chosen: list[ValueSource] = []
         covered: frozenset[int] = frozenset()

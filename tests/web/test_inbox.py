@@ -221,7 +221,7 @@ class TestGroupsOfCards:
         assert re.findall(r"Select card (\d+)", html) == [str(cards[0].pk), str(cards[2].pk)]
         assert '<b class="odd">From outside</b>' in html
 
-    def test_put_a_card_that_must_be_opened_on_top_and_it_cannot_be_selected(
+    def test_list_a_card_that_must_be_opened_first_and_it_cannot_be_selected(
         self, world: World
     ) -> None:
         run = world.run()

@@ -78,7 +78,7 @@ def expand_forms(
     with_entries: bool = False,
 ) -> Iterator[Mapping[str, Any]]:
     """Yield the schema and every other schema for the same value, each once: the targets of
-    references, and the schemas in these keywords.
+    references, and the schemas inside `keywords`.
 
     Args:
         with_entries: also yield the schemas for the entries, if the value is a list.

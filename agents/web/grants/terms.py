@@ -72,8 +72,8 @@ class ShownGrant:
 
     @property
     def has_ended(self) -> bool:
-        """True if the standing grant never approves a call again. A used-up grant has not ended: if
-        one of its calls never starts, that use becomes free."""
+        """True if the standing grant will never approve another call. A used-up grant has not
+        ended: if one of its calls never starts, that use becomes available again."""
         return bool(self.state) and self.state != USED_UP
 
     @property

@@ -220,7 +220,8 @@ class TestLimitsAfterARestore:
 
 
 class TestNewerData:
-    """The replaced database knows the limits tightened since the backup, which are preselected."""
+    """The database that the restore replaces knows which limits were tightened since the backup;
+    these limits are preselected."""
 
     def stricter(self, workshop: Workshop, put_back: PutBack) -> None:
         put_back()

@@ -58,7 +58,7 @@ def test_a_disabled_version_is_replaced_by_the_preceding_version() -> None:
     "Register, unregister and disable tools; a duplicate name and version is refused and names both",
     "tools/toolbox/toolbox.py",
 )
-def test_registering_a_name_and_version_twice_names_both() -> None:
+def test_registering_a_name_and_version_twice_is_refused_and_names_both_tools() -> None:
     class Rival(Echo):
         pass
 

@@ -75,7 +75,7 @@ class HttpServer:
 
     @cached_property
     def key(self) -> str:
-        """A key for the same server and the same credentials."""
+        """A key that is equal for the same server with the same credentials."""
         return fingerprint([self.url, dict(self.headers)])
 
     @cached_property

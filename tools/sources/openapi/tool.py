@@ -100,9 +100,9 @@ class OpenAPITool(ExternalTool):
     gate checks that.
 
     Args:
-        level: the admin's level; None for the inferred one. An operation that embeds other requests
-            is destructive, unless its inferred level was destructive when the admin chose: only
-            then had they seen the reason.
+        level: the admin's level; None for the inferred one. For an operation that embeds other
+            requests, the admin's level counts only if the inferred level was destructive when they
+            chose, because only then had they seen why. Otherwise the operation is destructive.
         tokens: the cache of OAuth 2 access tokens.
     """
 
