@@ -35,7 +35,14 @@ from agents.runs.engine.results import end_unexecuted
 from agents.runs.engine.timing import timing
 from agents.runs.engine.transaction import Transaction, run_transaction
 from agents.runs.events import ApprovalVoted
-from agents.runs.models import Approval, ApprovalKind, ApprovalStatus, CallStatus, ToolCall
+from agents.runs.models import (
+    APPROVED_STATES,
+    Approval,
+    ApprovalKind,
+    ApprovalStatus,
+    CallStatus,
+    ToolCall,
+)
 from agents.runs.provenance import list_edited
 from tools.contract import ErrorCode, Level, ToolError
 
@@ -98,7 +105,7 @@ def approve(member: Membership, approval_id: int, decision: Decision) -> Approva
 def approve_locked(tx: Transaction, member: Membership, card: Approval, decision: Decision) -> None:
     """Approve a card whose run is locked, or vote for it. The caller resumes the run, or rolls back
     after a refusal."""
-    if is_repeated(member, card, decision, (ApprovalStatus.APPROVED, ApprovalStatus.CONSUMED)):
+    if is_repeated(member, card, decision, APPROVED_STATES):
         return
     refuse_undecidable(card, decision.digest)
     _refuse_unsealed(card)

@@ -21,7 +21,14 @@ from django.contrib.auth.models import User
 from django.db.models import Case, CharField, OuterRef, Q, QuerySet, Subquery, Value, When
 
 from agents.approvals.decisions import DENY_REASONS
-from agents.runs.models import TERMINAL_CALLS, Approval, ApprovalKind, ApprovalStatus, CallStatus
+from agents.runs.models import (
+    APPROVED_STATES,
+    TERMINAL_CALLS,
+    Approval,
+    ApprovalKind,
+    ApprovalStatus,
+    CallStatus,
+)
 
 QUICK_MS = 2_000
 """An approval that took fewer milliseconds counts as quick."""
@@ -30,9 +37,7 @@ MARGIN = timedelta(hours=1)
 PEOPLE, TOOLS = "people", "tools"
 OWN_WORDS, NO_REASON = "Other reasons", "No reason"
 APPROVED, EDITED, DENIED, OTHER = "approved", "edited", "denied", "other"
-IS_APPROVED = Q(status__in=(ApprovalStatus.APPROVED, ApprovalStatus.CONSUMED)) | Q(
-    start_after__isnull=False
-)
+IS_APPROVED = Q(status__in=APPROVED_STATES) | Q(start_after__isnull=False)
 """The condition for cards that a person approved, even if the approval was undone, or a new card
 was needed after a change."""
 OUTCOME = Case(

@@ -18,7 +18,7 @@ from agents.employees.models import Grant
 from agents.employees.toolboxes import load_toolbox
 from agents.insight.models import EmployeeFigures, FiguresHead
 from agents.insight.narrowest_terms import CrossCheck, TermsMaker, cross_check, leave_out
-from agents.runs.models import Approval, ApprovalKind, ApprovalStatus
+from agents.runs.models import APPROVED_STATES, Approval, ApprovalKind, ApprovalStatus
 from agents.standing_grants.making import list_usable
 from agents.standing_grants.models import StandingGrant
 from agents.standing_grants.past_calls import (
@@ -50,7 +50,6 @@ MAX_READ = 1_000
 """The most approvals that are read for the suggestions of one page, beginning with the newest."""
 MAX_DENIED = 500
 """The most denials that are read, beginning with the newest; see `_list_unread`."""
-_APPROVED = (ApprovalStatus.APPROVED, ApprovalStatus.CONSUMED)
 
 
 class DeniedFigure(NamedTuple):
@@ -152,7 +151,7 @@ def _load_approved(
         organization_id=organization_id,
         decided_at__gte=timezone.now() - PERIOD,
         kind=ApprovalKind.APPROVAL,
-        status__in=_APPROVED,
+        status__in=APPROVED_STATES,
         standing_grant=None,
         bulk_id=None,
         broke_glass=False,

@@ -16,8 +16,7 @@ from django.db.models.functions import Cast
 from django.utils import timezone
 
 from agents.approvals.requesters import find_requesters
-from agents.runs.models import Approval, ApprovalKind, ApprovalStatus, Vote
-from agents.standing_grants.preapprovals import USED
+from agents.runs.models import APPROVED_STATES, Approval, ApprovalKind, ApprovalStatus, Vote
 from tools.contract import Level
 from tools.toolbox import Toolbox
 from tools.toolbox.approval_rules import CastVote, RuledCard, RuleTerms, Voter
@@ -57,7 +56,7 @@ class CardRow(NamedTuple):
     @property
     def is_approved(self) -> bool:
         """True if the card's call has started or may still start."""
-        return self.status in USED
+        return self.status in APPROVED_STATES
 
 
 @dataclass(frozen=True)

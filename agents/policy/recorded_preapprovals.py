@@ -9,10 +9,10 @@ from typing import Any
 
 from agents.policy.recorded_calls import CallFilter, CallRow
 from agents.policy.recorded_rulings import CheckedApproval
-from agents.runs.models import Approval
+from agents.runs.models import APPROVED_STATES, Approval
 from agents.runs.snapshots import UnreadableSnapshot, load_snapshot
 from agents.standing_grants.models import StandingGrant
-from agents.standing_grants.preapprovals import NAMES_ONLY, USED
+from agents.standing_grants.preapprovals import NAMES_ONLY
 from agents.standing_grants.run_facts import Edge, SeenFacts
 from tools.contract import Level
 from tools.contract.name_words import NamedThing
@@ -31,7 +31,9 @@ def find_granted(chosen: CallFilter) -> dict[int, int]:
     """Return, by call id, the id of the standing grant that approved each call of this filter.
     Calls that can no longer start are left out."""
     cards = Approval.objects.filter(
-        standing_grant__isnull=False, status__in=USED, tool_call__in=chosen.find().order_by()
+        standing_grant__isnull=False,
+        status__in=APPROVED_STATES,
+        tool_call__in=chosen.find().order_by(),
     )
     return dict(cards.order_by().values_list("tool_call_id", "standing_grant_id"))
 

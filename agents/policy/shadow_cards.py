@@ -18,11 +18,11 @@ from agents.policy.models import PolicyDraft, ShadowCard
 from agents.policy.policy_drafts import PolicyChange
 from agents.policy.recorded_cards import CardRow, find_cards, read_cards
 from agents.policy.rule_simulation import CardCounts, CardJudge, CardOutcome, JudgedCard
-from agents.runs.models import ApprovalStatus
+from agents.runs.models import APPROVED_STATES, ApprovalStatus
 
 STUCK = "stuck"
 UNSURE = "unsure"
-_DECIDED = (ApprovalStatus.APPROVED, ApprovalStatus.CONSUMED, ApprovalStatus.DENIED)
+_DECIDED = (*APPROVED_STATES, ApprovalStatus.DENIED)
 _EARLY = timedelta(seconds=1)
 """The time by which the search begins earlier, so that no decision is missed: SQLite compares times
 as texts, whose lengths differ."""

@@ -29,7 +29,14 @@ from django.db.models.sql.compiler import SQLCompiler
 
 from agents.accounts.models import Organization
 from agents.employees.models import Grant
-from agents.runs.models import ENDED, ApprovalStatus, CallStatus, Run, RunStatus, ToolCall
+from agents.runs.models import (
+    APPROVED_STATES,
+    ENDED,
+    CallStatus,
+    Run,
+    RunStatus,
+    ToolCall,
+)
 from tools.contract import canonical_json
 from tools.toolbox.history import Period
 from tools.toolbox.param_values import ABSENT, add_amounts, find_values
@@ -106,7 +113,7 @@ class EmployeeCalls:
         each of these hosts, or to no named host if there are none."""
         approved = self._of_organization(tool).filter(
             run_id=self.run.pk,
-            approvals__status__in=(ApprovalStatus.APPROVED, ApprovalStatus.CONSUMED),
+            approvals__status__in=APPROVED_STATES,
             approvals__standing_grant=None,
         )
         judgments = approved.exclude(pk=self.occasion.call_id or 0).values_list(

@@ -16,6 +16,7 @@ from agents.standing_grants.models import StandingGrant
 from agents.standing_grants.preapprovals import IN_FORCE, end_grants
 from tools.contract import Level, Tool
 from tools.toolbox.objections import Objection
+from tools.toolbox.permissions import determine_level
 from tools.toolbox.standing_grants import find_change
 
 
@@ -56,5 +57,4 @@ def _find_level(organization: Organization, employee_id: int | None, tool: Tool)
         if employee_id is None
         else load_grants(employee_id, "")
     )
-    raised = rules.raised.get(tool.name, tool.level)
-    return raised if raised.rank > tool.level.rank else tool.level
+    return determine_level(tool, rules)

@@ -1,32 +1,19 @@
 """The compiled queries for standing grants whose maker has lost the right to decide, and for cards
 of ended standing grants."""
 
-from django.db.models import Exists, OuterRef, Q, QuerySet
-from django.db.models.functions import Now
+from django.db.models import Q, QuerySet
 
-from agents.accounts.models import DECIDERS, Membership
 from agents.platform.queries.compiled import compile_ids
-from agents.runs.models import (
-    Approval,
-    ApprovalStatus,
-)
+from agents.runs.models import Approval, ApprovalStatus
 from agents.standing_grants.models import StandingGrant
+from agents.standing_grants.preapprovals import IN_FORCE, MAY_DECIDE
 
 MAX_PREVIEWS = 2
 
 
 def _select_unentitled_grants() -> QuerySet[StandingGrant]:
     """Select standing grants in force whose maker can no longer decide cards."""
-    makers = Membership.objects.filter(
-        organization=OuterRef("organization"),
-        user=OuterRef("made_by"),
-        user__is_active=True,
-        role__in=DECIDERS,
-    )
-    in_force = StandingGrant.objects.filter(
-        revoked_at__isnull=True, ended_at__isnull=True, expires_at__gt=Now()
-    )
-    return in_force.filter(~Exists(makers)).order_by("pk")
+    return StandingGrant.objects.filter(IN_FORCE, ~MAY_DECIDE).order_by("pk")
 
 
 def _select_withdrawn_preapprovals() -> QuerySet[Approval]:

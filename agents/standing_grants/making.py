@@ -17,10 +17,10 @@ from agents.approvals.unstarted_cards import replace_unstarted_card
 from agents.employees.models import Employee
 from agents.platform.refusals import Conflict, Forbidden, Invalid
 from agents.platform.row_ids import get_row
-from agents.runs.models import ENDED, Approval, ApprovalStatus, Run
+from agents.runs.models import APPROVED_STATES, ENDED, Approval, ApprovalStatus, Run
 from agents.standing_grants.accounts import hash_account
 from agents.standing_grants.models import StandingGrant
-from agents.standing_grants.preapprovals import IN_FORCE, LOST_RIGHT, USED, end_grants, tell_end
+from agents.standing_grants.preapprovals import IN_FORCE, LOST_RIGHT, end_grants, tell_end
 from agents.standing_grants.proposals import ProposedGrant, check_proposal, find_tool
 from agents.standing_grants.result_fields import pin_sources, unpin_sources
 from tools.toolbox.grant_sources import read_grant_condition
@@ -32,7 +32,7 @@ MAX_REPLACED_AT_ONCE = 20
 the others."""
 
 _COUNTED = (
-    Approval.objects.filter(standing_grant=OuterRef("pk"), status__in=USED)
+    Approval.objects.filter(standing_grant=OuterRef("pk"), status__in=APPROVED_STATES)
     .order_by()
     .values("standing_grant")
 )

@@ -30,7 +30,7 @@ from agents.approvals.warnings.individual_cards import find_individual_reasons
 from agents.approvals.warnings.meanings import MEANINGS, TWICE, Meaning
 from agents.employees.toolboxes import load_toolbox
 from agents.runs.engine.preapprover import AskingCard, Ended, PreapprovalObjection
-from agents.runs.models import Approval, ApprovalStatus, Run
+from agents.runs.models import APPROVED_STATES, Approval, Run
 from agents.standing_grants.accounts import hash_account
 from agents.standing_grants.makers import MakerRights, PreapprovedCall, find_rights
 from agents.standing_grants.models import StandingGrant
@@ -60,8 +60,15 @@ from tools.toolbox.standing_grants import (
 logger = logging.getLogger(__name__)
 
 IN_FORCE = Q(revoked_at__isnull=True, ended_at__isnull=True, expires_at__gt=Now())
-USED = (ApprovalStatus.APPROVED, ApprovalStatus.CONSUMED)
-"""The states of cards that count as a use: their call may start, or has started."""
+MAY_DECIDE = Exists(
+    Membership.objects.filter(
+        organization=OuterRef("organization"),
+        user=OuterRef("made_by"),
+        user__is_active=True,
+        role__in=DECIDERS,
+    )
+)
+"""Selects the standing grants whose maker can decide cards."""
 ReadGrant = tuple[StandingGrant, GrantTerms]
 """A standing grant with its terms."""
 FROM_OUTSIDE = MARK_LABELS[OUTSIDE]
@@ -345,7 +352,7 @@ def _reserve_use(
 
 def _count_free_uses(locked: Mapping[int, StandingGrant]) -> Counter[int]:
     used = dict(
-        Approval.objects.filter(standing_grant_id__in=locked, status__in=USED)
+        Approval.objects.filter(standing_grant_id__in=locked, status__in=APPROVED_STATES)
         .order_by()
         .values_list("standing_grant_id")
         .annotate(Count("pk"))
@@ -368,17 +375,11 @@ class LockedGrants:
 
 def lock_in_force(run: Run, ids: Collection[int]) -> LockedGrants:
     """Lock the standing grants with these ids that are in force."""
-    makers = Membership.objects.filter(
-        organization=OuterRef("organization"),
-        user=OuterRef("made_by"),
-        user__is_active=True,
-        role__in=DECIDERS,
-    )
     rows = StandingGrant.objects.select_for_update(of=("self",)).select_related(
         "organization", "made_by"
     )
     mine = rows.filter(IN_FORCE, organization_id=run.organization_id, pk__in=list(ids))
-    found = list(mine.annotate(may_decide=Exists(makers), has_rules=HAS_RULES).order_by("pk"))
+    found = list(mine.annotate(may_decide=MAY_DECIDE, has_rules=HAS_RULES).order_by("pk"))
     return LockedGrants(
         usable={row.pk: row for row in found if row.may_decide},
         ended={row.pk: Objection(LOST_RIGHT) for row in found if not row.may_decide},

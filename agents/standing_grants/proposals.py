@@ -12,11 +12,10 @@ from agents.employees.models import Grant
 from agents.employees.toolboxes import load_toolbox
 from agents.platform.refusals import Invalid
 from agents.runs.engine.preapprover import AskingCard
-from agents.runs.models import Approval, ApprovalKind, Run
+from agents.runs.models import APPROVED_STATES, Approval, ApprovalKind, Run
 from agents.standing_grants.models import MAX_DAYS, MAX_USES
 from agents.standing_grants.preapprovals import (
     OF_VALUES,
-    USED,
     build_call,
     find_default_nulls,
     find_warnings,
@@ -278,7 +277,7 @@ def load_used_params(organization_id: int, tool: Tool) -> list[dict[str, Any]]:
     used = Approval.objects.filter(
         organization_id=organization_id,
         kind=ApprovalKind.APPROVAL,
-        status__in=USED,
+        status__in=APPROVED_STATES,
         tool_call__tool=tool.name,
     )
     return list(used.order_by("-pk").values_list("params", flat=True)[:MAX_USED])

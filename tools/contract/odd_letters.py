@@ -13,7 +13,7 @@ from itertools import groupby, islice
 
 from tools.caches import cache_by_text
 from tools.contract.host_endings import ENDINGS
-from tools.contract.languages import find_main_script, may_be_east_asian, name_scripts
+from tools.contract.languages import ARABIC, find_main_script, may_be_east_asian, name_scripts
 from tools.contract.look_alikes import LOOKS, SMALL_CAPITALS, STROKES
 from tools.contract.odd_numbers import find_odd_numbers
 from tools.contract.odd_signs import find_led_numbers, find_odd_signs
@@ -72,7 +72,7 @@ FURTHEST_NUMBER = 12
 """The most characters between a number and the letters that swap it with the next number."""
 FEWEST_OF_A_SENTENCE = 4
 """With fewer letters, a text that begins right to left does not count as a sentence."""
-LEFTWARD_LANGUAGES = frozenset({"ar", "dv", "fa", "he", "ku", "ps", "sd", "ug", "ur", "yi"})
+LEFTWARD_SCRIPTS = frozenset({ARABIC, "HEBREW", "THAANA"})
 _FIRST_STRONG = re.compile(r"[^\W\d_]")
 
 
@@ -306,7 +306,7 @@ def _find_turned_parts(text: str, languages: Collection[str]) -> Iterator[OddPar
             odd = frozenset(filter(_is_right_to_left, token))
             yield OddPart(found.start(), found.end(), odd, TURNED)
     strong = _FIRST_STRONG.search(text)
-    is_written_leftwards = not LEFTWARD_LANGUAGES.isdisjoint(languages) or (
+    is_written_leftwards = not LEFTWARD_SCRIPTS.isdisjoint(name_scripts(languages)) or (
         strong is not None
         and _is_right_to_left(strong[0])
         and sum(map(_is_right_to_left, text)) >= FEWEST_OF_A_SENTENCE

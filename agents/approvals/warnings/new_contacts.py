@@ -13,7 +13,7 @@ from django.db.models.functions import Cast, Length, Lower, Right
 
 from agents.accounts.models import Membership
 from agents.approvals.warnings.used_contacts import get_used_contacts
-from agents.runs.models import Approval, ApprovalStatus
+from agents.runs.models import APPROVED_STATES, Approval
 from tools.caches import Cache
 from tools.contract.accounts import is_bank_code
 from tools.contract.contacts import (
@@ -45,7 +45,6 @@ _LAST_DIGITS, _LAST_JOINED_DIGITS = 2, 6
 records and in texts."""
 _SEPARATORS = str.maketrans("", "", " .,/_-()")
 """Characters that may group an account or phone number."""
-USED = (ApprovalStatus.APPROVED, ApprovalStatus.CONSUMED)
 _Key = tuple[str, str]
 """A contact's kind and value, which are the same for a host with and without `www.`."""
 MAX_INDEXED = 1_000_000
@@ -186,7 +185,7 @@ def _find_known(organization_id: int, contacts: Collection[Contact]) -> set[str]
 def _load_approved(organization_id: int) -> dict[int, _ApprovedCard]:
     """Load the newest approved cards, by id, with one query and one more for texts that are not
     cached."""
-    used = Approval.objects.filter(organization_id=organization_id, status__in=USED)
+    used = Approval.objects.filter(organization_id=organization_id, status__in=APPROVED_STATES)
     newest = used.order_by("-pk").values_list("pk", "digest")[:MAX_EARLIER]
     digests = dict(newest)
     texts = {pk: _TEXTS.get((organization_id, digest)) for pk, digest in digests.items()}

@@ -1,6 +1,7 @@
 """The models of runs, with their messages, passes, tool calls, approvals and events."""
 
 from agents.runs.models.approval import (
+    APPROVED_STATES,
     IS_PENDING,
     Approval,
     ApprovalKind,
@@ -28,6 +29,7 @@ from agents.runs.models.run import (
 from agents.runs.models.tool_call import NOT_STARTED, TERMINAL_CALLS, CallStatus, ToolCall
 
 __all__ = [
+    "APPROVED_STATES",
     "ENDED",
     "IS_PENDING",
     "IS_UNFINISHED",

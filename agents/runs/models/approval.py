@@ -30,6 +30,10 @@ class ApprovalStatus(models.TextChoices):
     CONSUMED = "consumed", "Approved and started"
 
 
+APPROVED_STATES = (ApprovalStatus.APPROVED, ApprovalStatus.CONSUMED)
+"""The states of approved cards: the call may start, or has started."""
+
+
 class ApprovalKind(models.TextChoices):
     """The kinds of cards."""
 

@@ -1,10 +1,10 @@
 """The compiled query for people's earlier decisions about cards of one shape."""
 
 from agents.platform.queries.compiled import PLACEHOLDERS, CompiledQuery, IdRow
-from agents.runs.models import Approval, ApprovalStatus
+from agents.runs.models import APPROVED_STATES, Approval, ApprovalStatus
 
 MAX_EARLIER = 5
-_DECIDED = (ApprovalStatus.DENIED, ApprovalStatus.APPROVED, ApprovalStatus.CONSUMED)
+_DECIDED = (ApprovalStatus.DENIED, *APPROVED_STATES)
 EARLIER_DECISIONS = CompiledQuery(
     IdRow,
     lambda organization_id, shape: Approval.objects.filter(

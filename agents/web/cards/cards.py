@@ -23,7 +23,15 @@ from agents.approvals.warnings.stale_targets import find_tool_staleness
 from agents.approvals.warnings.surroundings import Surroundings, load_surroundings
 from agents.employees.toolboxes import load_toolbox
 from agents.runs.engine.cards import SEND
-from agents.runs.models import Approval, ApprovalKind, ApprovalStatus, Pass, Run, ToolCall
+from agents.runs.models import (
+    APPROVED_STATES,
+    Approval,
+    ApprovalKind,
+    ApprovalStatus,
+    Pass,
+    Run,
+    ToolCall,
+)
 from agents.runs.queries.cards import MAX_EARLIER
 from agents.web.cards.asking_rules import AskingReasons, CallToExplain, describe_reasons
 from agents.web.cards.asks import OfAgents
@@ -149,10 +157,11 @@ class Card(OfAgents):
     def suggests_grant(self) -> bool:
         """True if people approved all of the last cards of this shape, without a standing grant or
         break-glass."""
-        approved = (ApprovalStatus.APPROVED, ApprovalStatus.CONSUMED)
         earlier = self.earlier_decisions
         return len(earlier) >= MAX_EARLIER and all(
-            each.status in approved and each.standing_grant_id is None and not each.broke_glass
+            each.status in APPROVED_STATES
+            and each.standing_grant_id is None
+            and not each.broke_glass
             for each in earlier
         )
 

@@ -1,7 +1,7 @@
 """The outcome of a card in one word: a person's decision, or how the card was closed without a
 decision."""
 
-from agents.runs.models import Approval, ApprovalKind, ApprovalStatus
+from agents.runs.models import APPROVED_STATES, Approval, ApprovalKind, ApprovalStatus
 
 OUTCOME_ICONS = {
     "Approved": "circle-check",
@@ -22,7 +22,7 @@ _OUTCOMES = {
 
 def name_outcome(approval: Approval) -> str:
     """Name the decision of a person, or how the card was closed without approval."""
-    was_approved = approval.status in (ApprovalStatus.CONSUMED, ApprovalStatus.APPROVED)
+    was_approved = approval.status in APPROVED_STATES
     if was_withdrawn(approval) or was_approved:
         return "Approved"
     kind, status = ApprovalKind(approval.kind), ApprovalStatus(approval.status)

@@ -16,7 +16,7 @@ from django.db.models import Count, Model, Subquery
 from django.utils import timezone
 
 from agents.accounts.models import Organization
-from agents.runs.models import Approval, ApprovalStatus, Run, ToolCall
+from agents.runs.models import APPROVED_STATES, Approval, ApprovalStatus, Run, ToolCall
 from tools.caches import Cache
 
 DAYS = 14
@@ -111,7 +111,7 @@ def _add_counts(
 def _load_counts(organization_id: int, spans: list[_Span]) -> list[DailyCounts]:
     """Load the counts for each span, all in one statement, which reads one index range per count
     and span."""
-    approved = {"status__in": (ApprovalStatus.APPROVED, ApprovalStatus.CONSUMED)}
+    approved = {"status__in": APPROVED_STATES}
     denied = {"status": ApprovalStatus.DENIED}
     columns = [
         column

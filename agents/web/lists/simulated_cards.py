@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from agents.policy.models import ShadowCard
 from agents.policy.rule_simulation import CardCounts, CardOutcome, JudgedCard, RuleReport
-from agents.runs.models import ApprovalStatus
+from agents.runs.models import APPROVED_STATES, ApprovalStatus
 from agents.web.lists.simulated_calls import REMOVED
 from tools.contract.outside_text import OutsideText
 
@@ -127,7 +127,7 @@ def describe_shadow_cards(
 
 def describe_status(status: str, grant_id: int | None) -> str:
     """Describe how the card ended, such as `approved by standing grant 12`."""
-    if status in (ApprovalStatus.APPROVED, ApprovalStatus.CONSUMED):
+    if status in APPROVED_STATES:
         return f"approved by standing grant {grant_id}" if grant_id is not None else "approved"
     return ApprovalStatus(status).label.lower()
 

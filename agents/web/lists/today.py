@@ -6,9 +6,7 @@ from django.db.models import Count, Q
 from django.utils import timezone
 
 from agents.accounts.models import Membership
-from agents.runs.models import Approval, ApprovalKind, ApprovalStatus
-
-APPROVED = (ApprovalStatus.APPROVED, ApprovalStatus.CONSUMED)
+from agents.runs.models import APPROVED_STATES, Approval, ApprovalKind, ApprovalStatus
 
 
 def describe_today(member: Membership) -> str:
@@ -19,7 +17,7 @@ def describe_today(member: Membership) -> str:
         organization_id=member.organization_id, decided_at__gte=midnight
     )
     counts = decided.aggregate(
-        approved=Count("pk", filter=Q(status__in=APPROVED)),
+        approved=Count("pk", filter=Q(status__in=APPROVED_STATES)),
         denied=Count("pk", filter=Q(status=ApprovalStatus.DENIED)),
         answered=Count(
             "pk", filter=Q(status=ApprovalStatus.ANSWERED) & ~Q(kind=ApprovalKind.APPROVAL)

@@ -26,7 +26,7 @@ from agents.employees.models import Employee
 from agents.employees.toolboxes import load_toolbox
 from agents.platform.refusals import NotFound
 from agents.platform.row_ids import get_row, parse_row_id_or_none
-from agents.runs.models import Approval, ApprovalStatus
+from agents.runs.models import APPROVED_STATES, Approval, ApprovalStatus
 from agents.web.cards.call_reports import load_report
 from agents.web.cards.cards import Card, load_cards
 from agents.web.cards.decided_cards import build_decided_cards
@@ -45,7 +45,7 @@ from agents.web.lists.today import describe_today
 from agents.web.views.pages import member_view, render_page
 
 OUTCOMES = {
-    "approved": (ApprovalStatus.APPROVED, ApprovalStatus.CONSUMED),
+    "approved": APPROVED_STATES,
     "denied": (ApprovalStatus.DENIED,),
     "answered": (ApprovalStatus.ANSWERED,),
     "expired": (ApprovalStatus.EXPIRED,),
