@@ -32,7 +32,7 @@ from agents.runs.engine import next_step
 from agents.runs.engine.cards import is_sealed, publish_decision, replace_card, seal
 from agents.runs.engine.context import load_context
 from agents.runs.engine.results import end_unexecuted
-from agents.runs.engine.timing import timing
+from agents.runs.engine.timing import MAX_GRACE_S, timing
 from agents.runs.engine.transaction import Transaction, run_transaction
 from agents.runs.events import ApprovalVoted
 from agents.runs.models import (
@@ -50,7 +50,6 @@ DENY_REASONS = ("Wrong target", "Wrong values", "Not needed", "Explain why first
 """The reasons that a card offers for denying it. The person's own words may follow a reason after a
 period."""
 MAX_REASON = 2000
-MAX_GRACE_S = 60
 NOT_EDITED = "the edit was not applied"
 
 

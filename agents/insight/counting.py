@@ -44,13 +44,13 @@ from agents.insight.models import (
 )
 from agents.platform.bounded_waits import BoundedWait
 from agents.readers.reading import OwnCursor
+from agents.runs.budgets import MICROS
 from agents.runs.engine.timing import timing
 from agents.runs.models import CallStatus, Event, EventType, Pass, RunStatus, ToolCall
 
 AT_ONCE = 2_000
 """The most events, and the most passes, that one transaction counts. Meanwhile, the sweeper's other
 work has to wait."""
-MICROS = 1_000_000
 MAX_COST = 1_000_000
 """The highest cost that a result can report."""
 OTHER_USAGE = (EventType.RUN_TITLED, EventType.ANSWER_UNUSABLE)
@@ -69,7 +69,7 @@ FIGURE_WAITS = (
 )
 _ENDS: dict[str, str] = {CallStatus.SUCCEEDED: "succeeded", CallStatus.FAILED: "failed"}
 _DECISIONS = {"approved": "approved", "denied": "denied"}
-_RUN_ENDS: dict[str, str] = {
+RUN_ENDS: dict[str, str] = {
     RunStatus.SUCCEEDED: "runs_succeeded",
     RunStatus.FAILED: "runs_failed",
     RunStatus.CANCELLED: "runs_cancelled",
@@ -226,7 +226,7 @@ def _count_events(head: FiguresHead, most: int, sums: _Sums) -> int:
         if (used := others.get(event.pk)) is not None:
             sums.add_use(event.employee_id, event.day, event.currency, **used)
         elif event.type == EventType.RUN_FINISHED:
-            if (column := _RUN_ENDS.get(event.status or "")) is not None:
+            if (column := RUN_ENDS.get(event.status or "")) is not None:
                 sums.add_use(event.employee_id, event.day, event.currency, **{column: 1})
         elif (call := calls.get(_parse_call_id(event.call_id))) is not None:
             _count_call_event(event, call, sums)

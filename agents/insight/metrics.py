@@ -30,6 +30,7 @@ from prometheus_client.registry import Collector
 
 from agents.accounts.models import Organization
 from agents.deliveries.models import DeliveryStatus
+from agents.insight.counting import RUN_ENDS
 from agents.insight.models import BUCKETS, FiguresHead, TotalFigures, TotalUse
 from agents.notices.models import Delivery, Notice
 from agents.platform.database_outages import UNREACHABLE, describe_outage
@@ -48,7 +49,6 @@ database."""
 _STARTED_AT = time.monotonic()
 _DATABASE_UP = "1 if the database responds and is migrated."
 _OPEN = (RunStatus.QUEUED, RunStatus.RUNNING, *PARKED)
-_FINISHED = {"succeeded": "runs_succeeded", "failed": "runs_failed", "cancelled": "runs_cancelled"}
 
 
 _response: Cache[str, tuple[float, bytes]] = Cache(1)
@@ -318,7 +318,7 @@ def _build_model_counters() -> Iterator[Metric]:
     runs = CounterMetricFamily(
         "gadget_runs_finished", "Finished runs; a continued run finishes again.", labels=["status"]
     )
-    for status, column in _FINISHED.items():
+    for status, column in RUN_ENDS.items():
         runs.add_metric([status], sum(getattr(row, column) for row in rows))
     tokens = CounterMetricFamily(
         "gadget_tokens", "Tokens that models read and wrote.", labels=["direction"]
