@@ -72,10 +72,10 @@ def load_ask_notes(call: ToolCall) -> AskNotes | None:
     )
     # Keep each key's newest refusal, so that no key's refusals hide those of another.
     newest = list({one.key_id: one for one in reversed(refused)}.values())[:MAX_EARLIER_ASKS]
-    marked = [(one, find_params_marks(call.organization_id, one.params)) for one in newest]
+    noted = [(one, find_params_marks(call.organization_id, one.params)) for one in newest]
     is_silent = call.status == CallStatus.AWAITING_APPROVAL and ask.is_silent
     since = ask.last_asked_at if is_silent else None
-    return AskNotes(ask, earlier, marked, digest_params(call.params), since)
+    return AskNotes(ask, earlier, noted, digest_params(call.params), since)
 
 
 class OfAgents:

@@ -1,4 +1,4 @@
-"""Let admins say which params of a source's tool name something, such as a recipient."""
+"""Let admins say which params of a source's tool name something, and which name nothing."""
 
 from django.db import migrations, models
 

@@ -82,13 +82,13 @@ class FieldValues:
 
 def mark_fields(found: Provenance, fields: FieldValues) -> Provenance:
     """Return a copy in which each value from outside says whether it is the value of a field."""
-    marked = (
+    checked = (
         replace(each, is_field=True)
         if each.origin is SeenIn.OUTSIDE and fields.has(each.value)
         else each
         for each in found.sightings
     )
-    return replace(found, sightings=tuple(marked))
+    return replace(found, sightings=tuple(checked))
 
 
 def _may_name(text: str) -> bool:

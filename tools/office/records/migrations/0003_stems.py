@@ -3,15 +3,6 @@
 import tools.office.records.models
 from django.db import migrations, models
 
-THIRD, MOST = "((LENGTH(%(expressions)s) - 1) / 3)", "(LENGTH(%(expressions)s) * 2 / 3)"
-START = "SUBSTR(%(expressions)s, 1, {})".format
-END = "SUBSTR(%(expressions)s, LENGTH(%(expressions)s) + 1 - {})".format
-PARTS = {
-    "record_look_start": START(MOST),
-    "record_look_end": END(MOST),
-    "record_look_edges": f"{START(THIRD)} || {END(THIRD)}",
-}
-
 
 class Migration(migrations.Migration):
     dependencies = [
@@ -31,15 +22,40 @@ class Migration(migrations.Migration):
             model_name="record",
             index=models.Index(fields=["organization", "stem"], name="record_stem"),
         ),
-        *(
-            migrations.AddIndex(
-                model_name="record",
-                index=models.Index(
-                    models.F("organization"),
-                    models.Func("look", output_field=models.TextField(), template=f"({template})"),
-                    name=name,
+        migrations.AddIndex(
+            model_name="record",
+            index=models.Index(
+                models.F("organization"),
+                models.Func(
+                    "look",
+                    output_field=models.TextField(),
+                    template="(SUBSTR(%(expressions)s, 1, (LENGTH(%(expressions)s) * 2 / 3)))",
                 ),
-            )
-            for name, template in PARTS.items()
+                name="record_look_start",
+            ),
+        ),
+        migrations.AddIndex(
+            model_name="record",
+            index=models.Index(
+                models.F("organization"),
+                models.Func(
+                    "look",
+                    output_field=models.TextField(),
+                    template="(SUBSTR(%(expressions)s, LENGTH(%(expressions)s) + 1 - (LENGTH(%(expressions)s) * 2 / 3)))",
+                ),
+                name="record_look_end",
+            ),
+        ),
+        migrations.AddIndex(
+            model_name="record",
+            index=models.Index(
+                models.F("organization"),
+                models.Func(
+                    "look",
+                    output_field=models.TextField(),
+                    template="(SUBSTR(%(expressions)s, 1, ((LENGTH(%(expressions)s) - 1) / 3)) || SUBSTR(%(expressions)s, LENGTH(%(expressions)s) + 1 - ((LENGTH(%(expressions)s) - 1) / 3)))",
+                ),
+                name="record_look_edges",
+            ),
         ),
     ]
