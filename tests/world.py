@@ -4,6 +4,7 @@ send requests."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -320,12 +321,14 @@ def pages(client: Client, path: str, limit: int, query: str = "") -> Iterator[li
 
 
 def streamed(response: Any) -> str:
-    """Return the whole text of a streamed response."""
+    """Return the whole text of a streamed response. It is read in another thread, because this one
+    may have the event loop of a browser."""
 
     async def parts() -> list[bytes]:
         return [part async for part in response]
 
-    return b"".join(async_to_sync(parts)()).decode()
+    with ThreadPoolExecutor(1) as reader:
+        return b"".join(reader.submit(async_to_sync(parts)).result()).decode()
 
 
 def problem(response: Any, status: int) -> dict[str, Any]:

@@ -169,7 +169,7 @@ class TestApprovalsOverRest:
     def test_in_bulk_refuse_an_emptied_value_that_is_not_named_as_seen(self, world: World) -> None:
         Record.objects.filter(pk=world.records[0].pk).update(phone="+1 555 0107")
         card = update(world, phone="")
-        assert find_detail(card, "emptied") == "phone"
+        assert find_detail(card, "emptied") == "“phone”"
         assert "Empties values" in approve_in_bulk(world, card)["detail"]
         assert approve_in_bulk(world, card, seen_marks=["emptied"])["status"] == 200
 

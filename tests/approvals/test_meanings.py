@@ -38,22 +38,25 @@ def list_kinds(params: dict[str, Any], *targets: dict[str, Any], **more: Any) ->
 @pytest.mark.parametrize(
     ("params", "found"),
     [
-        ({"ids": "*"}, [("unlimited", "ids: “*”")]),
-        ({"ids": ["41", "*"]}, [("unlimited", "ids: “*”")]),
-        ({"rules": [{"path": "reports/**/*"}]}, [("unlimited", "rules.path: “reports/**/*”")]),
-        ({"token": "laptop", "expires": None}, [("unlimited", "expires: no end")]),
-        ({"order": {"amount": None}}, [("emptied", "order.amount: null")]),
-        ({"betrag": None}, [("emptied", "betrag: null")]),
-        ({"approvers": ["Ann", None, None]}, [("emptied", "approvers: 2 of 3")]),
-        ({"password": "hunter2hunter2"}, [("credential", "password")]),
-        ({"users": [{"密码": "abc"}]}, [("credential", "users.密码")]),
-        ({"note": f"Add {KEY} please"}, [("credential", "note")]),
+        ({"ids": "*"}, [("unlimited", "in “ids”: “*”")]),
+        ({"ids": ["41", "*"]}, [("unlimited", "in “ids”: “*”")]),
+        ({"rules": [{"path": "reports/**/*"}]}, [("unlimited", "in “rules.path”: “reports/**/*”")]),
+        ({"token": "laptop", "expires": None}, [("unlimited", "in “expires”: no end")]),
+        ({"order": {"amount": None}}, [("emptied", "in “order.amount”: null")]),
+        ({"betrag": None}, [("emptied", "in “betrag”: null")]),
+        ({"approvers": ["Ann", None, None]}, [("emptied", "in “approvers”: 2 of 3")]),
+        ({"password": "hunter2hunter2"}, [("credential", "“password”")]),
+        ({"users": [{"密码": "abc"}]}, [("credential", "“users.密码”")]),
+        ({"note": f"Add {KEY} please"}, [("credential", "“note”")]),
         (
             {"amount": 10, "order": {"amount": 90000}},
-            [("twice", "amount: “10”; order.amount: “90000”")],
+            [("twice", "in “amount”: “10”; in “order.amount”: “90000”")],
         ),
-        ({"dry_run": True, "dry-run": False}, [("twice", "dry_run: “yes”; dry-run: “no”")]),
-        ({"password": "one2345", "Password": "two2345"}, [("twice", "password; Password")]),
+        (
+            {"dry_run": True, "dry-run": False},
+            [("twice", "in “dry_run”: “yes”; in “dry-run”: “no”")],
+        ),
+        ({"password": "one2345", "Password": "two2345"}, [("twice", "“password”; “Password”")]),
     ],
 )
 def test_a_meaning_is_found_in_the_params(
@@ -88,8 +91,8 @@ class TestTargets:
 
     def test_that_a_change_empties_are_named(self) -> None:
         target = self.SIDES | {"after": {"phone": "", "domain": " ", "email": "b@acme.com"}}
-        assert read({}, target) == [("emptied", "phone"), ("emptied", "domain")]
-        assert read({}, target, target)[0] == ("emptied", "phone of 2")
+        assert read({}, target) == [("emptied", "“phone”"), ("emptied", "“domain”")]
+        assert read({}, target, target)[0] == ("emptied", "“phone” of 2")
 
     @pytest.mark.parametrize(
         "target",
@@ -105,7 +108,7 @@ class TestTargets:
 
     def test_have_meanings_of_their_own_and_hide_nulls_in_the_params(self) -> None:
         target = {"before": {"role": "a"}, "after": {"role": "*"}}
-        assert read({"amount": None}, target) == [("unlimited", "role: “*”")]
+        assert read({"amount": None}, target) == [("unlimited", "in “role”: “*”")]
         assert not find_meanings({}, [target], None)[0].is_fixed({"role"})
 
 

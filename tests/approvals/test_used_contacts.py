@@ -38,14 +38,14 @@ def find(world: World, **params: Any) -> str:
 
 
 def test_a_contact_in_an_approved_card_is_named(world: World) -> None:
-    assert find(world, url="https://goldenharbor.co/x") == "host goldenharbor.co"
+    assert find(world, url="https://goldenharbor.co/x") == "host “goldenharbor.co”"
     approve(world, to="bob@goldenharbor.com", account="55779911")
-    expected = "host goldenharbor.co, which has another ending than “goldenharbor.com”"
+    expected = "host “goldenharbor.co”, which has another ending than “goldenharbor.com”"
     assert find(world, url="https://goldenharbor.co/x") == expected
-    expected = "account number 55779912, which differs by one character from “55779911”"
+    expected = "account number “55779912”, which differs by one character from “55779911”"
     assert find(world, account="55779912") == expected
     assert find(world, to="bob@goldenharbor.com") == ""
-    assert find(world, url="https://else.org") == "host else.org"
+    assert find(world, url="https://else.org") == "host “else.org”"
 
 
 def test_a_contact_of_a_record_or_a_member_is_named_as_soon_as_it_is_stored(world: World) -> None:
@@ -61,7 +61,7 @@ def test_a_contact_of_a_record_or_a_member_is_named_as_soon_as_it_is_stored(worl
 
 def test_a_contact_of_another_organization_is_not_named(world: World) -> None:
     record = Record.objects.create(organization=world.globex, name="Orbit", domain="orbit.com")
-    assert find(world, url="https://orbit.co") == "host orbit.co"
+    assert find(world, url="https://orbit.co") == "host “orbit.co”"
     Record.objects.filter(pk=record.pk).update(organization=world.acme)
     assert "“orbit.com”" in find(world, url="https://orbit.co")
 
@@ -94,10 +94,11 @@ def test_an_index_over_the_size_limit_is_rebuilt(
 
 
 def test_twenty_thousand_records_are_read_once(world: World) -> None:
-    Record.objects.bulk_create(
+    records = [
         Record(organization=world.acme, name=f"C{number}", email=f"office@company{number}.example")
         for number in range(20_000)
-    )
+    ]
+    Record.objects.bulk_create(records, batch_size=2_000)
     Record.objects.filter(organization=world.acme).update(updated_at="2020-01-01T00:00:00Z")
     Record.objects.filter(pk=world.records[0].pk).update(domain="orbit.com", updated_at=Now())
     card = call(to="eva@orbit-pay.net")(world)

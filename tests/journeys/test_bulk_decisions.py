@@ -74,7 +74,7 @@ def test_a_group_is_approved_with_three_keys_and_undone_as_a_whole(
     press(visitor, "Shift+A")
     expect(summary(visitor)).to_contain_text("Approve 4 cards?")
     expect(summary(visitor)).to_contain_text("Update a record")
-    expect(summary(visitor)).to_contain_text("email address a@acme.example")
+    expect(summary(visitor)).to_contain_text("email address “a@acme.example”")
     confirm(visitor)
     expect(rows(visitor)).to_have_count(1)
     expect(toast(visitor)).to_contain_text("Approved: 4 cards.")

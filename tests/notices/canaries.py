@@ -39,6 +39,7 @@ KEPT = frozenset(
         "provider_call_id",
         "late_effect",
         "ruling",
+        "shown_marks",
         "lease_owner",
         "mode",
         "client_request_id",

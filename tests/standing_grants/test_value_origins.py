@@ -202,7 +202,7 @@ class TestTheCallThatBroughtTheValue:
         assert not is_approved(run)
 
     def test_cannot_have_a_param_without_a_condition(self, shop: Shop) -> None:
-        with pytest.raises(Invalid, match=r"id of shop\.getOrder needs a condition"):
+        with pytest.raises(Invalid, match=r"“id” of “shop\.getOrder” needs a condition"):
             grant(shop.workshop, CANCEL, comes_from("order", "shop.getOrder", "id"))
 
     def test_cannot_have_a_param_with_a_prefix_condition(self, shop: Shop) -> None:

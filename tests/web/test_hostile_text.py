@@ -87,6 +87,7 @@ def render_resolution(outcome: str) -> str:
         "title": "Pay",
         "status_icon": STATUS_ICONS["succeeded"],
         "card": None,
+        "marks": (),
         "child": None,
         "brief": "",
         "params": "",

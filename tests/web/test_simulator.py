@@ -99,7 +99,7 @@ def test_a_simulated_standing_grant_shows_its_terms_and_what_it_approves(world: 
         simulate(world, changes=propose_grant(params["record_id"], "+1 555 0100")).split()
     )
     assert f"All employees: approve calls to {UPDATE} with a standing grant, if:" in page
-    assert "<b>changes.phone</b> is <q>+1 555 0100</q>" in page
+    assert '<bdi class="field-name">changes.phone</bdi> is <q>+1 555 0100</q>' in page
     assert "needs approval → <b>is approved by a standing grant</b>" in page
     assert f'href="/runs/{call.run_id}/calls/{call.pk}/"' in page
     assert "Limits on uses and days, approval rules, and warnings on cards are ignored." in page

@@ -159,7 +159,7 @@ class TestStaleTargets:
         card = world.card()
         assert "Cannot run as shown" not in read(world, card)
         Record.objects.filter(pk=world.records[0].pk).update(version=2)
-        assert "Acme Corp has changed since the request" in read(world, card)
+        assert "“Acme Corp”</bdi> has changed since the request" in read(world, card)
         world.records[0].delete()
         assert "Acme Corp no longer exists" in read(world, card)
 

@@ -14,6 +14,7 @@ from tools.contract.contacts import (
     HOST,
     LOOKS_LIKE,
     ONE_APART,
+    PHONE,
     RECIPIENT,
     describe_likeness,
 )
@@ -35,7 +36,15 @@ from tools.contract.name_likeness import (
     list_keys,
 )
 
-SHORTEST = {HOST: 4, EMAIL: SHORTEST_NEAR, ACCOUNT: 6, RECIPIENT: SHORTEST_NEAR, HANDLE: 5}
+NUMBERS = (ACCOUNT, PHONE)
+SHORTEST = {
+    HOST: 4,
+    EMAIL: SHORTEST_NEAR,
+    ACCOUNT: 6,
+    PHONE: 6,
+    RECIPIENT: SHORTEST_NEAR,
+    HANDLE: 5,
+}
 """The minimum length for a comparison letter by letter: of a host, only its registered label
 counts; of an email address, the part before the host."""
 MAX_COMPARED = 100
@@ -205,7 +214,7 @@ def _compare(kind: str, value: str, other: str) -> str:
     text, near = _split(kind, value)[1], _split(kind, other)[1]
     if min(len(text), len(near)) < SHORTEST[kind]:
         return ""
-    return describe_likeness(text, near, is_number=kind == ACCOUNT)
+    return describe_likeness(text, near, is_number=kind in NUMBERS)
 
 
 def _name(keys: NameKeys) -> Iterator[tuple[str, str]]:
@@ -213,7 +222,7 @@ def _name(keys: NameKeys) -> Iterator[tuple[str, str]]:
 
 
 def _list_ends(kind: str, text: str) -> list[_Key]:
-    if kind != ACCOUNT or len(text) < SHORTEST_WITH_ENDS:
+    if kind not in NUMBERS or len(text) < SHORTEST_WITH_ENDS:
         return []
     return [(ENDS, str(len(text)), text[:START], text[-END:])]
 

@@ -173,7 +173,7 @@ def _read(leaf: _Leaf, schema: _Schema) -> Meaning | None:
     if is_credential(name, value) or (
         is_text and is_filled(value) and schema.says_credential(path)
     ):
-        return Meaning(CREDENTIAL, path, (path,))
+        return Meaning(CREDENTIAL, quote_excerpt(path), (path,))
     if not is_text or names_sign(name):
         return None
     if stands_for_all(value) or schema.says_all(path, value):

@@ -117,8 +117,8 @@ def test_a_card_says_that_its_tool_was_removed(
         source.delete()
     bump_tools_version(workshop.organization.pk)
     words = {
-        "off": "an admin has switched off crm",
-        "left": f"The tool {ADD} is no longer",
+        "off": 'an admin has switched off <bdi class="quoted">“crm”</bdi>',
+        "left": f'The tool <bdi class="quoted">“{ADD}”</bdi> is no longer',
         "deleted": "is no longer available",
     }
     assert words[how] in obstacle(shown(workshop, card))

@@ -189,7 +189,7 @@ class TestANewTitle:
             *(DISHONEST, HONEST),
         )
         bank.refresh_from_db()
-        assert f"New titles: {WIRE}." in bank.told
+        assert f"New titles: “{WIRE}”." in bank.told
         workshop.play(asking(call(WIRE, text="a")))
         run = workshop.work()
         workshop.approve(workshop.card(run), confirm=WIRE)

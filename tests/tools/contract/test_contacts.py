@@ -213,11 +213,11 @@ def test_the_opened_host_is_the_one_that_a_browser_opens(authority: str, host: s
         ),
         (
             "https://acme.com\uff03.evil.net",
-            "acme.com\uff03.evil.net leads to different hosts in different programs",
+            "“acme.com\uff03.evil.net” leads to different hosts in different programs",
         ),
-        ("[https://acme.com](https://evil.net)", "acme.com leads to evil.net"),
-        ('<a href="//evil.net">www.acme.com</a>', "acme.com leads to evil.net"),
-        ("https://acme.com](x)@evil.net/", "leads to evil.net, not to acme.com](x)"),
+        ("[https://acme.com](https://evil.net)", "“acme.com” leads to “evil.net”"),
+        ('<a href="//evil.net">www.acme.com</a>', "“acme.com” leads to “evil.net”"),
+        ("https://acme.com](x)@evil.net/", "leads to “evil.net”, not to “acme.com](x)”"),
     ],
 )
 def test_a_misleading_address_is_explained(text: str, reason: str) -> None:
