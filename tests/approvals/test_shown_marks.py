@@ -168,7 +168,7 @@ class TestCallsWithoutCards:
         honest = world.call(planted.run, params={"query": "Call Harbor, ann@new.example"})
         found = load_call_marks([planted, honest])
         assert [(mark.kind, mark.detail) for mark in found[planted.pk]] == [
-            ("alphabets", f"query: “{MIXED}”")
+            ("alphabets", f"in “query”: “{MIXED}”")
         ]
         assert found[honest.pk] == ()
 

@@ -128,7 +128,7 @@ def test_the_schemas_of_offered_tools_distinguish_calls_from_other_json(
 def test_hostile_text_is_searched_in_bounded_time(text: str) -> None:
     began = time.process_time()
     find_text_call(text, NAMES.find_offered, is_parsed=False)
-    assert time.process_time() - began < 3
+    assert time.process_time() - began < 10, "a search that looks twice at each part takes minutes"
 
 
 @pytest.mark.parametrize(

@@ -161,7 +161,7 @@ class TestStaleTargets:
         Record.objects.filter(pk=world.records[0].pk).update(version=2)
         assert "“Acme Corp”</bdi> has changed since the request" in read(world, card)
         world.records[0].delete()
-        assert "Acme Corp no longer exists" in read(world, card)
+        assert "“Acme Corp”</bdi> no longer exists" in read(world, card)
 
     def test_a_list_that_was_new_and_now_exists_is_shown_before_the_decision(
         self, world: World
