@@ -3,8 +3,8 @@ send requests."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -321,14 +321,18 @@ def pages(client: Client, path: str, limit: int, query: str = "") -> Iterator[li
 
 
 def streamed(response: Any) -> str:
-    """Return the whole text of a streamed response. It is read in another thread, because this one
-    may have the event loop of a browser."""
+    """Return the whole text of a streamed response, even if a browser's event loop runs in this
+    thread."""
 
     async def parts() -> list[bytes]:
         return [part async for part in response]
 
-    with ThreadPoolExecutor(1) as reader:
-        return b"".join(reader.submit(async_to_sync(parts)).result()).decode()
+    loop = asyncio.events._get_running_loop()
+    asyncio.events._set_running_loop(None)
+    try:
+        return b"".join(async_to_sync(parts)()).decode()
+    finally:
+        asyncio.events._set_running_loop(loop)
 
 
 def problem(response: Any, status: int) -> dict[str, Any]:

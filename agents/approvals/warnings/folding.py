@@ -21,7 +21,7 @@ from agents.approvals.warnings.card_values import (
     must_be_read,
 )
 from agents.approvals.warnings.odd_values import find_odd_entries
-from agents.approvals.warnings.outliers import order_outliers_first
+from agents.approvals.warnings.outliers import MAX_FIELDS, order_outliers_first, summarize_outliers
 from agents.platform.value_text import count_rows, format_json_value, is_long
 from tools.contract.contacts import walk_texts
 
@@ -36,7 +36,7 @@ MIN_ROWS = 16
 CHANGED_ROWS = 16
 """The rows for the differences from the replaced card."""
 SENTENCE_WIDTH, NAME_WIDTH = 26, 34
-PADDING, SUMMARY_ROWS = 0.6, 3
+PADDING, SUMMARY_ROWS, ODD_FIELD_ROWS = 0.6, 3, 3
 LONG_ROWS = 10
 """The rows of a value that is folded by itself; a folded difference takes about twice as many."""
 MAX_COLUMNS = 6
@@ -145,6 +145,8 @@ def plan_folding(
         is_long = is_cut or any(_is_long(value.after) for value in values)
         folds = is_long or bool(request.folded)
         return Folding(request=request, folds_parts=folds)
+    odd_fields = min(len(summarize_outliers(targets)), MAX_FIELDS)
+    room = max(MIN_ROWS, room - ODD_FIELD_ROWS * odd_fields)
     order = _order_targets(targets, signs)
     plan = _plan_targets([targets[index] for index in order], room, signs)
     is_long = (

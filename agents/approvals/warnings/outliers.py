@@ -15,6 +15,8 @@ SHORT = 6
 MAX_VALUES = 8
 MAX_SHARE = 0.2
 MAX_NAMED = 5
+MAX_FIELDS = 3
+"""The most fields that the card tells; it counts the others, and the odd targets come first."""
 MAX_TEXT = 60
 SIDES = ("before", "after")
 

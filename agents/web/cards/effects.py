@@ -15,7 +15,7 @@ from agents.approvals.warnings.card_values import (
     list_target_values,
 )
 from agents.approvals.warnings.folding import Folding, Split
-from agents.approvals.warnings.outliers import FieldSummary, summarize_outliers
+from agents.approvals.warnings.outliers import MAX_FIELDS, FieldSummary, summarize_outliers
 from agents.web.cards.differences import Change
 from agents.web.cards.value_blocks import ValueBlock, build_block
 from tools.contract import REFUSED
@@ -155,9 +155,18 @@ class Effect:
         """The id of a single target; empty for several targets, or if the target has no id yet."""
         return str(self._targets[0].get("id") or "") if len(self._targets) == 1 else ""
 
-    @cached_property
+    @property
     def outliers(self) -> list[FieldSummary]:
-        """The fields in which a few targets differ from the many others."""
+        """The first fields in which a few targets differ from the many others."""
+        return self._odd_fields[:MAX_FIELDS]
+
+    @property
+    def more_outliers(self) -> int:
+        """The number of further fields in which a few targets differ."""
+        return max(0, len(self._odd_fields) - MAX_FIELDS)
+
+    @cached_property
+    def _odd_fields(self) -> list[FieldSummary]:
         return summarize_outliers(self._targets)
 
     @cached_property
