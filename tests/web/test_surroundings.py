@@ -3,6 +3,7 @@ targets, outliers."""
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -224,6 +225,31 @@ class TestOutliers:
         mixed = [{"id": str(n), "label": "", "before": {"status": "ab"[n % 2]}} for n in range(20)]
         assert summarize_outliers(mixed) == []
         assert order_outliers_first(mixed) == mixed
+
+    @pytest.mark.parametrize(
+        ("same", "line"),
+        [({"score": 10}, []), ({}, ["1 more field, in the objects at the top"])],
+        ids=["three", "four"],
+    )
+    def test_in_more_than_three_fields_are_told_for_three_and_counted_for_the_others(
+        self, world: World, same: dict[str, Any], line: list[str]
+    ) -> None:
+        usual = {"region": "EU", "category": "Retail", "status": "active", "score": 10}
+        odd = {"region": "US", "category": "Bank", "status": "inactive", "score": 20, **same}
+        ids = [
+            str(
+                Record.objects.create(
+                    organization=world.acme, name=f"R{number}", **(odd if number == 4 else usual)
+                ).pk
+            )
+            for number in range(8)
+        ]
+        changes = {"region": "UK", "category": "Press", "status": "pending", "score": 30}
+        params = {"record_ids": ids, "changes": changes}
+        html = read(world, world.card(tool="data.bulkUpdate", params=params))
+        outliers = html.split('class="outliers"')[1].split("</ul>")[0]
+        assert outliers.count('class="name"') == 3
+        assert re.findall(r"<li>([^<]+)</li>", outliers) == line
 
 
 def test_a_card_shows_the_share_of_all_records_that_it_affects(world: World) -> None:
