@@ -39,8 +39,9 @@ from agents.approvals.call_order import sort_by_call
 from agents.approvals.models import Claim
 from agents.approvals.seen_marks import refuse_unseen
 from agents.approvals.votes import CardStanding, find_standings
-from agents.approvals.warnings.card_marks import Mark, load_marks
+from agents.approvals.warnings.card_marks import load_marks
 from agents.approvals.warnings.done_already import is_shown_as_done
+from agents.approvals.warnings.marks import Mark
 from agents.approvals.warnings.restored import find_restore_warning
 from agents.platform.refusals import Forbidden
 from agents.platform.row_ids import get_row

@@ -18,7 +18,9 @@ from agents.api.documentation import document_problems
 from agents.api.lookup import PathId
 from agents.api.paging import take_newest
 from agents.api.schemas import CursorPage, PageQuery
-from agents.approvals.warnings.card_marks import Mark, find_sealed_marks, load_marks
+from agents.approvals.warnings.card_marks import load_marks
+from agents.approvals.warnings.card_reading import read_card
+from agents.approvals.warnings.marks import Mark
 from agents.gateway.asks import AskedRequest, note_asking, submit
 from agents.gateway.models import AgentKey, Ask
 from agents.gateway.redemptions import (
@@ -290,7 +292,7 @@ def _build_details(request: HttpRequest, states: Sequence[AskState]) -> list[Ask
     reveal what the organization knows."""
     cards = [state.card for state in states]
     if isinstance(_get_caller(request), AgentKey):
-        marks = {card.pk: find_sealed_marks(card) for card in cards}
+        marks = {card.pk: read_card(card).marks for card in cards}
     else:
         marks = load_marks(cards)
     return [_fill_detail(request, state, marks.get(state.card.pk, ())) for state in states]

@@ -12,7 +12,8 @@ from agents.api.documentation import document_problems
 from agents.api.lookup import PathId
 from agents.api.schemas import ResolveRequest, ToolCallDetail, ToolCallSummary
 from agents.approvals import resolutions
-from agents.approvals.warnings.card_marks import Mark, load_call_marks
+from agents.approvals.warnings.card_marks import load_call_marks
+from agents.approvals.warnings.marks import Mark
 from agents.platform.row_ids import get_row
 from agents.runs.models import Approval, ToolCall
 from agents.runs.models.event import brief_result

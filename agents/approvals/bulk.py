@@ -23,14 +23,15 @@ from agents.approvals.decisions import (
     write_denial,
 )
 from agents.approvals.own_cards import lock_own_cards
-from agents.approvals.warnings.card_marks import (
-    MARK_LABELS,
+from agents.approvals.warnings.card_marks import load_marks
+from agents.approvals.warnings.marks import (
     MUST_BE_SEEN,
     STALE,
     Mark,
-    load_marks,
+    build_mark,
+    name_marks,
+    select_individual,
 )
-from agents.approvals.warnings.individual_cards import list_individual_reasons
 from agents.approvals.warnings.stale_targets import find_local_staleness
 from agents.approvals.withheld_bulks import refuse_undone
 from agents.platform.refusals import Invalid, Refusal
@@ -90,8 +91,8 @@ def decide_many(
 
 def find_bulk_refusals(
     cards: Collection[Approval], marks: Mapping[int, Sequence[Mark]]
-) -> dict[int, tuple[str, ...]]:
-    """Find the reasons why these waiting approvals are refused in bulk, as labels by card id.
+) -> dict[int, tuple[Mark, ...]]:
+    """Find the marks because of which these waiting approvals are refused in bulk, by card id.
 
     If a tool reads only local data, the card is also compared with the effect that its call would
     have now.
@@ -99,9 +100,9 @@ def find_bulk_refusals(
     Args:
         marks: the marks of these cards, and perhaps of others.
     """
-    found = list_individual_reasons(marks)
+    found = {pk: each for pk in marks if (each := select_individual(marks[pk]))}
     stale = {
-        card.pk: (MARK_LABELS[STALE],)
+        card.pk: (build_mark(STALE),)
         for card in cards
         if card.pk not in found and find_local_staleness(card) is not None
     }
@@ -124,7 +125,7 @@ def undo_many(member: Membership, approval_ids: Sequence[int]) -> list[DecisionO
 
 
 def _decide_by_run(
-    member: Membership, items: Sequence[_Item], reasons: Mapping[int, Sequence[str]]
+    member: Membership, items: Sequence[_Item], refusals: Mapping[int, Sequence[Mark]]
 ) -> list[DecisionOutcome]:
     """Decide the cards run by run, with one lock for each run; return outcomes in the order of the
     items."""
@@ -139,7 +140,7 @@ def _decide_by_run(
     for run_id, places in by_run.items():
         some = [items[place] for place in places]
         decided = (
-            _refuse_all(some) if run_id is None else _decide_in_run(member, run_id, some, reasons)
+            _refuse_all(some) if run_id is None else _decide_in_run(member, run_id, some, refusals)
         )
         outcomes |= dict(zip(places, decided, strict=True))
     return [outcomes[place] for place in range(len(items))]
@@ -152,14 +153,14 @@ def _refuse_all(items: Sequence[_Item]) -> list[DecisionOutcome]:
 
 
 def _decide_in_run(
-    member: Membership, run_id: int, items: Sequence[_Item], reasons: Mapping[int, Sequence[str]]
+    member: Membership, run_id: int, items: Sequence[_Item], refusals: Mapping[int, Sequence[Mark]]
 ) -> list[DecisionOutcome]:
     """Decide cards of one run in one transaction. A refused decision changes nothing and does not
     affect the other decisions."""
     try:
         with lock_own_cards(member, run_id, [item[0] for item in items]) as (tx, cards):
             outcomes = _deny_alike(tx, member, cards, items) or [
-                _refuse_individual(item, reasons) or _decide_one(tx, member, cards[item[0]], item)
+                _refuse_individual(item, refusals) or _decide_one(tx, member, cards[item[0]], item)
                 for item in items
             ]
             if any(outcome.status == 200 for outcome in outcomes):
@@ -237,13 +238,15 @@ def _deny_together(
     return True
 
 
-def _refuse_individual(item: _Item, reasons: Mapping[int, Sequence[str]]) -> DecisionOutcome | None:
+def _refuse_individual(
+    item: _Item, refusals: Mapping[int, Sequence[Mark]]
+) -> DecisionOutcome | None:
     approval_id, action, decision = item
-    seen = {MARK_LABELS[kind] for kind in MUST_BE_SEEN.intersection(decision.seen_marks)}
-    left = [reason for reason in reasons.get(approval_id, ()) if reason not in seen]
+    seen = MUST_BE_SEEN.intersection(decision.seen_marks)
+    left = [mark for mark in refusals.get(approval_id, ()) if mark.kind not in seen]
     if action != "approve" or not left:
         return None
-    refusal = Invalid("action", f"this card must be approved individually: {', '.join(left)}")
+    refusal = Invalid("action", f"this card must be approved individually: {name_marks(left)}")
     return DecisionOutcome(approval_id, refusal.status, refusal.code, refusal.detail)
 
 

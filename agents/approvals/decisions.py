@@ -24,7 +24,8 @@ from agents.approvals.votes import (
     require_vote,
     withdraw_vote,
 )
-from agents.approvals.warnings.card_marks import Mark, load_marks
+from agents.approvals.warnings.card_marks import load_marks
+from agents.approvals.warnings.marks import Mark
 from agents.approvals.warnings.reach import reaches_far
 from agents.employees.toolboxes import load_toolbox
 from agents.platform.refusals import Conflict, Invalid, StaleDigest

@@ -8,8 +8,9 @@ from agents.accounts.models import Membership
 from agents.approvals.decisions import Decision
 from agents.approvals.own_cards import require_approver
 from agents.approvals.votes import require_vote
-from agents.approvals.warnings.card_marks import MUST_BE_SEEN, load_marks, name_marks
+from agents.approvals.warnings.card_marks import load_marks
 from agents.approvals.warnings.employee_words import note_words, select_words
+from agents.approvals.warnings.marks import MUST_BE_SEEN, name_marks
 from agents.platform.refusals import MarksNotSeen
 from agents.runs.models import Approval, ApprovalKind, ApprovalStatus
 

@@ -10,7 +10,8 @@ from uuid import UUID
 from django.db.models.functions import Now
 
 from agents.accounts.models import Membership
-from agents.approvals.warnings.card_marks import Mark, load_marks_of
+from agents.approvals.warnings.card_marks import load_marks_of
+from agents.approvals.warnings.marks import Mark
 from agents.runs.models import Approval, ApprovalStatus, CallStatus, WithheldBulk
 
 MAX_UNDOABLE = 1_000

@@ -11,7 +11,8 @@ from django.urls import reverse
 
 from agents.accounts.notice_facts import NoticeKind, clean_name
 from agents.approvals.own_cards import count_pending_cards
-from agents.approvals.warnings.card_marks import Mark, end_with_marks, load_marks
+from agents.approvals.warnings.card_marks import load_marks
+from agents.approvals.warnings.marks import Mark, end_with_marks
 from agents.deliveries.content import Notification
 from agents.employees.toolboxes import load_toolbox
 from agents.notices.models import Channel, Notice

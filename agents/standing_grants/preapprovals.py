@@ -18,16 +18,18 @@ from agents.accounts import audit
 from agents.accounts.models import DECIDERS, Membership, Organization
 from agents.accounts.notice_facts import NoticeFact, NoticeKind, tell
 from agents.approval_rules.loading import HAS_RULES
-from agents.approvals.warnings.card_marks import (
+from agents.approvals.warnings.card_marks import WaitingCard, find_marks, load_facts
+from agents.approvals.warnings.card_reading import read_card
+from agents.approvals.warnings.marks import (
+    ALLOWED_IN_BULK,
     FOLDED,
-    MARK_LABELS,
+    MEANINGS,
     OUTSIDE,
-    WaitingCard,
-    load_facts,
+    TWICE,
+    Mark,
+    name_marks,
 )
-from agents.approvals.warnings.card_reading import LABELS, read_card
-from agents.approvals.warnings.individual_cards import find_individual_reasons
-from agents.approvals.warnings.meanings import MEANINGS, TWICE, Meaning
+from agents.approvals.warnings.meanings import Meaning
 from agents.employees.toolboxes import load_toolbox
 from agents.runs.engine.preapprover import AskingCard, Ended, PreapprovalObjection
 from agents.runs.models import APPROVED_STATES, Approval, Run
@@ -71,9 +73,11 @@ MAY_DECIDE = Exists(
 """Selects the standing grants whose maker can decide cards."""
 ReadGrant = tuple[StandingGrant, GrantTerms]
 """A standing grant with its terms."""
-FROM_OUTSIDE = MARK_LABELS[OUTSIDE]
-OF_VALUES = frozenset({FROM_OUTSIDE, *(LABELS[kind] for kind in MEANINGS)})
-"""The warnings about single values, which conditions of a standing grant can settle."""
+OF_VALUES = MEANINGS | {OUTSIDE}
+"""The marks of single values, which conditions of a standing grant can settle."""
+IGNORED = ALLOWED_IN_BULK | {FOLDED}
+"""Marks that do not stop a standing grant. The length of a card matters to people who read it, not
+to the conditions of a grant."""
 NOT_AVAILABLE = "it was used up, had ended, or its owner could not approve this alone"
 READING = 3
 """The version of the comparison, stored with each call. Version 1 took every null as absent; until
@@ -200,10 +204,10 @@ def find_preapproval(asking: AskingCard, grants: Iterable[ReadGrant]) -> GrantPr
     fitting = tuple(
         rows[terms.pk][0] for terms in grants_for(call, (terms for _, terms in rows.values()))
     )
-    warnings = find_warnings(asking) if fitting else ()
-    meanings = read_card(asking.card).meanings if warnings else ()
+    marks = _find_marks(asking) if fitting else ()
+    meanings = read_card(asking.card).meanings if marks else ()
     warned = frozenset(
-        row.pk for row in fitting if _drop_explained(warnings, meanings, call, rows[row.pk][1])
+        row.pk for row in fitting if _drop_fixed(marks, meanings, call, rows[row.pk][1])
     )
     found = GrantPreapproval(
         call,
@@ -219,7 +223,7 @@ def find_preapproval(asking: AskingCard, grants: Iterable[ReadGrant]) -> GrantPr
     return replace(
         found,
         grant=usable[0] if usable else None,
-        withheld="" if usable else ", ".join(warnings),
+        withheld="" if usable else name_marks(marks),
     )
 
 
@@ -237,47 +241,52 @@ def end(ended: Ended) -> None:
 
 
 def find_warnings(asking: AskingCard) -> tuple[str, ...]:
-    """Find the warnings on the card; with any warning, only a person can decide it.
+    """Find the labels of the marks because of which only a person can decide the card.
 
-    If a standing grant has approved it, values whose origin this grant fixes need no warning.
+    If a standing grant has approved it, values whose origin or meaning this grant fixes need no
+    mark.
     """
+    card, marks = asking.card, _find_marks(asking)
+    rows = StandingGrant.objects.none()
+    if card.standing_grant_id is not None and any(mark.kind in OF_VALUES for mark in marks):
+        rows = StandingGrant.objects.filter(
+            organization_id=asking.run.organization_id, pk=card.standing_grant_id
+        )
+    for row, terms in _read_terms(rows.select_related("organization")):
+        call = build_call(asking, row.organization)
+        marks = _drop_fixed(marks, read_card(card).meanings, call, terms)
+    return tuple(mark.label for mark in marks)
+
+
+def _find_marks(asking: AskingCard) -> tuple[Mark, ...]:
+    """Find the marks of the card that can stop a standing grant."""
     card, call = asking.card, asking.card.tool_call
     waiting = WaitingCard(
         card.pk or 0, card.level, card.digest, call.created_at if call.pk else timezone.now()
     )
     organization, readings = asking.run.organization, {waiting.pk: read_card(card)}
     facts = load_facts(organization, [waiting], readings, checks_contacts=False)
-    found = find_individual_reasons(organization, [waiting], readings, facts)
-    # The length of a card matters to people who read it, not to the conditions of a grant.
-    warnings = tuple(each for each in found.get(waiting.pk, ()) if each != MARK_LABELS[FOLDED])
-    if OF_VALUES.isdisjoint(warnings) or card.standing_grant_id is None:
-        return warnings
-    rows = StandingGrant.objects.filter(
-        organization_id=asking.run.organization_id, pk=card.standing_grant_id
-    )
-    for row, terms in _read_terms(rows.select_related("organization")):
-        meanings = readings[waiting.pk].meanings
-        return _drop_explained(warnings, meanings, build_call(asking, row.organization), terms)
-    return warnings
+    found = find_marks(organization, [waiting], readings, facts).get(waiting.pk, ())
+    return tuple(mark for mark in found if mark.kind not in IGNORED)
 
 
-def _drop_explained(
-    warnings: tuple[str, ...], meanings: Iterable[Meaning], call: AskingCall, terms: GrantTerms
-) -> tuple[str, ...]:
-    """Drop the warnings about values from outside, or with a meaning, that the grant fixes.
+def _drop_fixed(
+    marks: Collection[Mark], meanings: Iterable[Meaning], call: AskingCall, terms: GrantTerms
+) -> tuple[Mark, ...]:
+    """Drop the marks of values from outside, or with a meaning, that the grant fixes.
 
     Two different values of one name each need a condition.
     """
     limited = {each.param for each in terms.conditions if each.rule not in OPEN_RULES}
     fixed = {each.param for each in terms.conditions if unpack(each).rule in EXACT}
     left = {
-        LABELS[each.kind]
+        each.kind
         for each in meanings
         if not each.is_fixed(limited if each.kind == TWICE else fixed)
     }
-    if FROM_OUTSIDE in warnings and not is_explained(call, terms):
-        left.add(FROM_OUTSIDE)
-    return tuple(each for each in warnings if each not in OF_VALUES or each in left)
+    if not is_explained(call, terms):
+        left.add(OUTSIDE)
+    return tuple(mark for mark in marks if mark.kind not in OF_VALUES or mark.kind in left)
 
 
 def find_objection(asking: AskingCard) -> PreapprovalObjection | None:

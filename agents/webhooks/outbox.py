@@ -14,7 +14,8 @@ from django.db.models.functions import Now
 
 from agents.accounts.models.organization_event import OrganizationEvent
 from agents.approvals.resolutions import ACKNOWLEDGED
-from agents.approvals.warnings.card_marks import Mark, load_marks
+from agents.approvals.warnings.card_marks import load_marks
+from agents.approvals.warnings.marks import Mark
 from agents.gateway.models import Ask
 from agents.platform import notify
 from agents.readers.reading import Reader

@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from agents.accounts.languages import get_current_languages, get_languages
 from agents.accounts.models import Membership, Organization
 from agents.accounts.preferences import save_preferences
-from agents.approvals.warnings.card_reading import find_card_warnings, read_card, read_cards
+from agents.approvals.warnings.card_reading import read_card, read_cards
 from agents.platform.log_context import log_for_nobody, log_for_organization
 from agents.runs.actions import Submission, submit
 from agents.runs.language_learning import MIN_TASKS, NEWEST_TASKS, LanguageLearner
@@ -163,20 +163,20 @@ class TestMarks:
         self, world: World
     ) -> None:
         card = make_card(world, PERSIAN)
-        assert [warning.kind for warning in find_card_warnings(card)] == ["hidden"]
+        assert [mark.kind for mark in read_card(card).marks] == ["hidden"]
         Organization.objects.filter(pk=world.acme.pk).update(languages=["fa"])
         read_again(world.acme)
-        assert not find_card_warnings(card)
-        assert read_cards(world.acme.pk, {card.pk: card.digest})[card.pk].warnings == ()
+        assert not read_card(card).marks
+        assert read_cards(world.acme.pk, {card.pk: card.digest})[card.pk].marks == ()
         Organization.objects.filter(pk=world.acme.pk).update(languages=["tr"])
         read_again(world.acme)
-        assert find_card_warnings(card)
+        assert read_card(card).marks
 
     @pytest.mark.parametrize("notes", [f"{PERSIAN} pay\u200cpal", "Аcme", f"\u202e{PERSIAN}"])
     def test_a_deception_has_its_warning_in_every_language(self, world: World, notes: str) -> None:
         Organization.objects.filter(pk=world.acme.pk).update(languages=["fa", "ru", "ja"])
         read_again(world.acme)
-        assert find_card_warnings(make_card(world, notes))
+        assert read_card(make_card(world, notes)).marks
 
     def test_reading_a_card_runs_no_query_once_its_organization_was_read(
         self, world: World

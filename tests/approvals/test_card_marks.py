@@ -9,7 +9,8 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from agents.approvals.warnings.card_marks import MARK_LABELS, Mark, load_marks
+from agents.approvals.warnings.card_marks import load_marks
+from agents.approvals.warnings.marks import MARK_LABELS, Mark
 from agents.runs.models import Approval, ApprovalStatus, ToolCall
 from tests.features import feature
 from tests.world import World, change, post, problem

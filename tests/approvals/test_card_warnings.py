@@ -9,7 +9,7 @@ import pytest
 
 from agents.accounts.models.organization_languages import record_languages
 from agents.accounts.models.organization_versions import record_versions
-from agents.approvals.warnings.card_reading import find_card_warnings, read_card
+from agents.approvals.warnings.card_reading import read_card
 from agents.approvals.warnings.imitations import find_imitation
 from agents.runs.models import Approval, ApprovalKind, ToolCall
 
@@ -45,7 +45,7 @@ def make_card(
 
 
 def list_kinds(params: dict[str, Any], *targets: dict[str, Any]) -> list[str]:
-    return [warning.kind for warning in find_card_warnings(make_card(params, *targets))]
+    return [mark.kind for mark in read_card(make_card(params, *targets)).marks]
 
 
 @pytest.mark.parametrize(
@@ -62,9 +62,9 @@ def list_kinds(params: dict[str, Any], *targets: dict[str, Any]) -> list[str]:
         ("Approved by Ada", "imitation", "in “x”: “Approved by”"),
     ],
 )
-def test_a_deceptive_value_has_its_warning(value: str, kind: str, detail: str) -> None:
-    (warning,) = find_card_warnings(make_card({"x": value}))
-    assert (warning.kind, warning.detail) == (kind, detail)
+def test_a_deceptive_value_has_its_mark(value: str, kind: str, detail: str) -> None:
+    (mark,) = read_card(make_card({"x": value})).marks
+    assert (mark.kind, mark.detail) == (kind, detail)
 
 
 @pytest.mark.parametrize(
@@ -114,14 +114,14 @@ def test_a_card_is_analyzed_once_per_digest() -> None:
     assert read_card(first) is not read_card(make_card({}, digest="another"))
 
 
-def test_a_question_has_no_warnings_and_a_malformed_preview_is_still_read() -> None:
+def test_a_question_has_no_marks_and_a_malformed_preview_is_still_read() -> None:
     assert (
-        find_card_warnings(make_card({"question": "Approved by whom?"}, kind=ApprovalKind.QUESTION))
+        read_card(make_card({"question": "Approved by whom?"}, kind=ApprovalKind.QUESTION)).marks
         == ()
     )
     card = make_card({"x": "a\u200bb"}, digest="odd")
     card.preview = ["no object"]
-    assert [warning.kind for warning in find_card_warnings(card)] == ["hidden"]
+    assert [mark.kind for mark in read_card(card).marks] == ["hidden"]
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,9 @@ from django.db.models.functions import Now
 from agents.accounts.models import AuditEntry
 from agents.approvals import bulk, decisions
 from agents.approvals.dismissals import dismiss
-from agents.approvals.warnings.card_marks import DONE, MARK_LABELS, load_marks
+from agents.approvals.warnings.card_marks import load_marks
 from agents.approvals.warnings.done_already import find_done
+from agents.approvals.warnings.marks import DONE, build_mark
 from agents.employees.models import Grant
 from agents.platform.refusals import AlreadyDecided, Conflict, Forbidden, StaleDigest
 from agents.runs.descriptions import describe
@@ -94,9 +95,7 @@ class TestARepeatedCard:
 
     def test_is_refused_in_bulk_with_the_reason(self, workshop: Workshop, record: Record) -> None:
         card, _ = ask_again(workshop, deactivate(record))
-        assert bulk.find_bulk_refusals([card], load_marks([card])) == {
-            card.pk: (MARK_LABELS[DONE],)
-        }
+        assert bulk.find_bulk_refusals([card], load_marks([card])) == {card.pk: (build_mark(DONE),)}
         (outcome,) = bulk.decide_many(workshop.approver, [(card.pk, "approve", decision(card))])
         assert (outcome.status, Approval.objects.get(pk=card.pk).status) == (
             422,

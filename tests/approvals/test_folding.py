@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from agents.approvals.warnings.card_marks import FOLDED, MARK_LABELS, WaitingCard
+from agents.approvals.bulk import find_bulk_refusals
+from agents.approvals.warnings.card_marks import load_marks
 from agents.approvals.warnings.card_reading import read_card
-from agents.approvals.warnings.individual_cards import find_individual_reasons
+from agents.approvals.warnings.marks import FOLDED
 from agents.runs.models import Approval
 from tests.deceptions.planting import call, list_targets, replace_content
 from tests.features import feature
@@ -137,6 +138,5 @@ def test_card_of_many_short_values_is_never_decided_in_bulk(
     world: World, params: dict[str, Any], is_folded: bool
 ) -> None:
     card = call(**params)(world)
-    waiting = WaitingCard(card.pk, card.level, card.digest, card.requested_at)
-    reasons = find_individual_reasons(world.acme, [waiting], {card.pk: read_card(card)})
-    assert (MARK_LABELS[FOLDED] in reasons.get(card.pk, ())) == is_folded
+    refusals = find_bulk_refusals([card], load_marks([card]))
+    assert [mark.kind for mark in refusals.get(card.pk, ())] == [FOLDED] * is_folded

@@ -16,9 +16,9 @@ from django.test.utils import CaptureQueriesContext
 from agents.accounts.models import Organization
 from agents.approvals.bulk import DecisionOutcome, decide_many
 from agents.approvals.decisions import Decision
-from agents.approvals.warnings.card_marks import WaitingCard
+from agents.approvals.warnings.card_marks import WaitingCard, find_marks, load_facts
 from agents.approvals.warnings.card_reading import read_cards
-from agents.approvals.warnings.individual_cards import find_individual_reasons
+from agents.approvals.warnings.marks import Mark, select_individual
 from agents.employees.models import Grant
 from agents.runs.engine.cards import compute_digest
 from agents.runs.models import Approval, ApprovalStatus, Pass, ToolCall
@@ -144,18 +144,19 @@ def decide(world: World, card: Approval, **more: Any) -> DecisionOutcome:
     return outcome
 
 
-def find_reasons(world: World, *cards: Approval) -> dict[int, tuple[str, ...]]:
+def find_reasons(world: World, *cards: Approval) -> dict[int, tuple[Mark, ...]]:
     columns = [
         WaitingCard(card.pk, card.level, card.digest, card.tool_call.created_at) for card in cards
     ]
     readings = read_cards(world.acme.pk, {card.pk: card.digest for card in cards})
-    return find_individual_reasons(world.acme, columns, readings)
+    marks = find_marks(world.acme, columns, readings, load_facts(world.acme, columns, readings))
+    return {pk: found for pk, each in marks.items() if (found := select_individual(each))}
 
 
 @feature(
     "The gate",
     "Cards with any reason to be approved individually say so in the list, and are refused in bulk",
-    "agents/approvals/warnings/individual_cards.py",
+    "agents/approvals/warnings/marks.py",
 )
 @pytest.mark.parametrize(("make", "reasons"), REASONS.values(), ids=REASONS)
 def test_the_row_and_the_bulk_refusal_state_the_reasons(

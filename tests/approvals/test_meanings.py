@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from agents.approvals.warnings.card_reading import LABELS
-from agents.approvals.warnings.meanings import MEANINGS, find_meanings
+from agents.approvals.warnings.meanings import find_meanings
 from tests.features import feature
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJq4"
@@ -138,10 +137,6 @@ class TestASchema:
         params = {"amount": None}
         assert list_kinds(params, schema=self.SCHEMA, is_from_outside=False) == []
         assert list_kinds(params, schema=self.SCHEMA) == ["emptied"]
-
-
-def test_every_meaning_has_a_label() -> None:
-    assert set(MEANINGS) <= set(LABELS)
 
 
 def test_deep_and_large_params_are_read_in_little_time() -> None:

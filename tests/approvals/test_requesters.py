@@ -12,7 +12,7 @@ from agents.approvals import resolutions
 from agents.approvals.decisions import Decision
 from agents.approvals.dismissals import dismiss
 from agents.approvals.requesters import describe_requesters, find_requesters
-from agents.approvals.warnings.card_marks import MUST_BE_SEEN
+from agents.approvals.warnings.marks import MUST_BE_SEEN
 from agents.employees.models import Grant
 from agents.platform.refusals import Forbidden
 from agents.runs import actions, schedules

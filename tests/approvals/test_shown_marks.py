@@ -11,7 +11,8 @@ from django.test.utils import CaptureQueriesContext
 
 from agents.approvals import bulk, decisions
 from agents.approvals.decisions import Decision
-from agents.approvals.warnings.card_marks import Mark, load_call_marks, load_marks
+from agents.approvals.warnings.card_marks import load_call_marks, load_marks
+from agents.approvals.warnings.marks import Mark
 from agents.runs.models import Approval, ApprovalKind, ApprovalStatus
 from tests.features import feature
 from tests.workshop import Workshop, asking, call

@@ -312,7 +312,7 @@ TARGETS = [
     near("agents/readers/holes", "readers: reading", 12),
     near("agents/approvals/own_cards", "approvals: votes deciding four_eyes_and_roles"),
     near(
-        "agents/approvals/warnings/individual_cards",
+        "agents/approvals/warnings/marks",
         "approvals: individual_cards standing_grants: person_needed",
     ),
     near("agents/approvals/warnings/card_marks", "approvals: card_marks individual_cards"),

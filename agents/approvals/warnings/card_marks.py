@@ -7,26 +7,19 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from django.db.models import QuerySet
 
 from agents.accounts.models import Organization
 from agents.approvals.models import Claim
 from agents.approvals.warnings.card_reading import (
-    IMITATION,
-    LABELS,
-    LIKENESS,
     MAX_COMPARED,
-    NAME,
     CardReading,
-    add_details,
-    find_text_warnings,
-    join_details,
+    find_params_marks,
     read_all,
-    read_card,
 )
 from agents.approvals.warnings.current_records import (
     IN_RECORD,
@@ -36,6 +29,25 @@ from agents.approvals.warnings.current_records import (
     load_record_states,
 )
 from agents.approvals.warnings.employee_words import find_imitations
+from agents.approvals.warnings.marks import (
+    CONFLICT,
+    DESTRUCTIVE,
+    DONE,
+    ELSEWHERE,
+    FOLDED,
+    IMITATION,
+    LIKENESS,
+    NAME,
+    NEW,
+    ODD,
+    PREVIEW,
+    REACH,
+    RESTORED,
+    STALE,
+    Mark,
+    add_details,
+    build_mark,
+)
 from agents.approvals.warnings.new_contacts import NewContacts, find_new_contacts
 from agents.approvals.warnings.odd_cards import find_card_oddities
 from agents.approvals.warnings.reach import find_far_reaching
@@ -46,67 +58,6 @@ from agents.approvals.warnings.similar_people import find_similar_people
 from agents.runs.models import Approval, ApprovalKind, ApprovalStatus, ToolCall
 from tools.contract import Level
 from tools.contract.outside_text import quote_excerpt
-
-NEW, OUTSIDE, REACH, PREVIEW, ELSEWHERE, RESTORED, DONE, STALE, FOLDED, DESTRUCTIVE = (
-    "new", "outside", "reach", "preview", "elsewhere", "restored", "done", "stale", "folded",
-    "destructive",
-)  # fmt: skip
-CONFLICT, ODD = "conflict", "odd"
-MARK_LABELS = {
-    **LABELS,
-    OUTSIDE: "From outside",
-    NEW: "New here",
-    REACH: "Affects many",
-    PREVIEW: "Preview failed",
-    ELSEWHERE: "Not run by Gadget",
-    RESTORED: "May be done already",
-    DONE: "Already done",
-    STALE: "Cannot run as shown",
-    FOLDED: "Must be opened",
-    DESTRUCTIVE: "Destructive",
-    CONFLICT: "Same target as other cards",
-    ODD: "Unlike the others",
-}
-"""The labels of all marks, by kind, in the order in which a card has them."""
-ALLOWED_IN_BULK = frozenset({CONFLICT, ODD})
-"""Marks that never keep a card out of a bulk approval. Any other mark does, unless it is one of
-`MUST_BE_SEEN` and the sender has seen it."""
-MUST_BE_SEEN = frozenset({*LABELS, OUTSIDE, NEW, PREVIEW, RESTORED})
-"""Marks that an approval over REST must name as seen.
-
-The others need no such proof: the confirmation is typed, nothing is folded over REST, and a card
-that is stale, done or not run by Gadget says so in fields of its own.
-"""
-
-
-@dataclass(frozen=True)
-class Mark:
-    """One thing about a card that a person must see before approving it.
-
-    Attributes:
-        kind: one of the keys of `MARK_LABELS`.
-        label: a few words, without a value of the card.
-        detail: the values and their places in words, with text of others in quotation marks; empty
-            if the label says everything.
-    """
-
-    kind: str
-    label: str
-    detail: str = ""
-
-    def as_json(self) -> dict[str, str]:
-        """Return the fields, as other programs get them."""
-        return asdict(self)
-
-
-def name_marks(marks: Iterable[Mark]) -> str:
-    """Name the marks by their labels, without a value of the card: `Mixed alphabets, New here`."""
-    return ", ".join(mark.label for mark in marks)
-
-
-def end_with_marks(marks: Collection[Mark]) -> str:
-    """Name the marks, to be appended to a line about the card; empty if there are none."""
-    return f". Marked: {name_marks(marks)}" if marks else ""
 
 
 class WaitingCard(NamedTuple):
@@ -219,7 +170,7 @@ def load_marks(cards: Iterable[Approval]) -> dict[int, tuple[Mark, ...]]:
             marks[card.pk] = tuple(Mark(**each) for each in card.shown_marks)
     for some in unknown.values():
         readings = read_all(some)
-        marks |= {pk: tuple(_list_sealed(each, {})) for pk, each in readings.items()}
+        marks |= {pk: each.marks for pk, each in readings.items()}
         marks |= _load_current([card for card in some if _is_waiting(card)], readings)
     return {pk: each for pk, each in marks.items() if each}
 
@@ -269,12 +220,6 @@ def load_call_marks(calls: Collection[ToolCall]) -> dict[int, tuple[Mark, ...]]:
     return found
 
 
-def find_params_marks(organization_id: int, params: Any) -> tuple[Mark, ...]:
-    """Find the marks that params need on their own, without a card and without a query."""
-    warnings = find_text_warnings(organization_id, params)
-    return tuple(Mark(each.kind, each.label, each.detail) for each in warnings)
-
-
 def select_for_marks(rows: QuerySet[Approval]) -> QuerySet[Approval]:
     """Select cards with the rows that `load_marks` needs, but without their content, which is
     cached."""
@@ -284,19 +229,14 @@ def select_for_marks(rows: QuerySet[Approval]) -> QuerySet[Approval]:
     )
 
 
-def find_sealed_marks(card: Approval) -> tuple[Mark, ...]:
-    """Find the marks that follow from the card's sealed content alone, without a query."""
-    return tuple(_list_sealed(read_card(card), {}))
-
-
 def _list_marks(
     organization: Organization, card: WaitingCard, reading: CardReading, facts: CardFacts
 ) -> Iterator[Mark]:
-    told = " ".join(each.detail for each in reading.warnings if each.kind == LIKENESS)
+    told = " ".join(each.detail for each in reading.marks if each.kind == LIKENESS)
     likeness = find_contact_likeness(reading.records, facts.records)
     words = facts.imitations.get(card.pk, "")
-    yield from _list_sealed(
-        reading,
+    yield from add_details(
+        reading.marks,
         {
             NAME: [
                 f"{quote_excerpt(each.value)} looks like the record {quote_excerpt(each.name)}"
@@ -310,37 +250,24 @@ def _list_marks(
         },
     )
     if new := facts.new_contacts.get(card.pk):
-        yield _build(NEW, new.text)
+        yield build_mark(NEW, new.text)
     if card.pk in facts.far_reaching:
-        yield _build(REACH, f"{reading.target_count:,} objects")
+        yield build_mark(REACH, f"{reading.target_count:,} objects")
     if reading.lacks_preview:
-        yield _build(PREVIEW)
+        yield build_mark(PREVIEW)
     if reading.runs_elsewhere:
-        yield _build(ELSEWHERE)
+        yield build_mark(ELSEWHERE)
     if was_called_before_restore(organization, card.called_at):
-        yield _build(RESTORED, RESTORED_SINCE)
+        yield build_mark(RESTORED, RESTORED_SINCE)
     if reading.is_done:
-        yield _build(DONE)
+        yield build_mark(DONE)
     elif problems := describe_problems(reading.records[:MAX_COMPARED], facts.records):
-        yield _build(STALE, problems)
+        yield build_mark(STALE, problems)
     if reading.folds_parts and card.level in (Level.WRITE.value, Level.DESTRUCTIVE.value):
-        yield _build(FOLDED)
+        yield build_mark(FOLDED)
     if card.level == Level.DESTRUCTIVE.value:
-        yield _build(DESTRUCTIVE)
+        yield build_mark(DESTRUCTIVE)
     if others := facts.same_targets.get(card.pk):
-        yield _build(CONFLICT, ", ".join(other.text for other in others))
+        yield build_mark(CONFLICT, ", ".join(other.text for other in others))
     if oddity := facts.oddities.get(card.pk):
-        yield _build(ODD, oddity)
-
-
-def _list_sealed(reading: CardReading, more: Mapping[str, list[str]]) -> Iterator[Mark]:
-    """List the marks of the sealed content: the warnings, with more details by kind, and the values
-    from outside."""
-    for warning in add_details(reading.warnings, more):
-        yield Mark(warning.kind, warning.label, warning.detail)
-    if reading.outside_destinations:
-        yield _build(OUTSIDE, join_details(reading.outside_destinations))
-
-
-def _build(kind: str, detail: str = "") -> Mark:
-    return Mark(kind, MARK_LABELS[kind], detail)
+        yield build_mark(ODD, oddity)

@@ -1,5 +1,4 @@
-"""Read the content of a card, and warn about signs of deception. A card with a warning is never
-approved in bulk."""
+"""Read the sealed content of a card: its targets and contacts, and the marks that it needs."""
 
 from __future__ import annotations
 
@@ -12,14 +11,19 @@ from typing import Any, NamedTuple
 from agents.accounts.languages import get_languages
 from agents.approvals.warnings.folding import Folding, Signs, plan_folding
 from agents.approvals.warnings.imitations import find_imitation
-from agents.approvals.warnings.meanings import (
-    CREDENTIAL,
-    EMPTIED,
-    TWICE,
-    UNLIMITED,
-    Meaning,
-    find_meanings,
+from agents.approvals.warnings.marks import (
+    ADDRESS,
+    ALPHABETS,
+    HIDDEN,
+    IMITATION,
+    LETTERS,
+    LIKENESS,
+    OUTSIDE,
+    SPACES,
+    Mark,
+    build_marks,
 )
+from agents.approvals.warnings.meanings import Meaning, find_meanings
 from agents.approvals.warnings.similar_names import CardNames, read_names
 from agents.approvals.warnings.upward_paths import find_detour
 from agents.employees.toolboxes import load_toolbox
@@ -61,24 +65,6 @@ from tools.registries.records import RECORD_STORE
 from tools.toolbox.asked_actions import NOT_RUN_HERE
 from tools.toolbox.provenance import Provenance, Sighting
 
-HIDDEN, SPACES, ALPHABETS, LETTERS, ADDRESS, LIKENESS, IMITATION, NAME = (
-    "hidden", "spaces", "alphabets", "letters", "address", "likeness", "imitation", "name"
-)  # fmt: skip
-LABELS = {
-    HIDDEN: "Hidden characters",
-    SPACES: "Unusual spaces",
-    ALPHABETS: "Mixed alphabets",
-    LETTERS: "Misleading letters",
-    ADDRESS: "Misleading address",
-    LIKENESS: "Almost the same",
-    IMITATION: "Imitates Gadget",
-    NAME: "Similar names",
-    UNLIMITED: "No limit",
-    EMPTIED: "Empties values",
-    CREDENTIAL: "Credential",
-    TWICE: "Two values for one name",
-}
-MAX_DETAILS = 3
 MAX_COMPARED = 50
 MAX_SHORT = 200
 """The most characters of a short value. Longer values are prose, in which surrounding spaces and
@@ -88,21 +74,6 @@ _NATURAL_NO_BREAK = re.compile(
 )
 _MAY_HIDE_HOST = re.compile(f"[%&\\\\]|{PUNYCODE}", re.IGNORECASE)
 """The signs in ASCII text that a host may contain letters that are not ASCII."""
-
-
-@dataclass(frozen=True)
-class CardWarning:
-    """A kind of deception whose signs were found on a card.
-
-    Attributes:
-        kind: one of the keys of `LABELS`.
-        label: a few words for lists.
-        detail: the signs and their places, with text of others in quotation marks.
-    """
-
-    kind: str
-    label: str
-    detail: str = ""
 
 
 class AffectedRecord(NamedTuple):
@@ -123,10 +94,9 @@ class CardReading:
     """The content of a card, as findings and rules use it, read from its sealed parts.
 
     Attributes:
+        marks: the marks of the content itself.
         contacts: the contacts that the call would write to a target or use.
         target_keys: a key for each target, the same on every card that affects this target.
-        outside_destinations: the values from outside that name a recipient, a destination, an
-            account, a right, an amount or a command, each with its place in the params.
         meanings: the values that mean more than they seem to, such as a word for “all”.
         folding: the plan of the values that the card shows at once or folds.
         names: the values that readers could take for a record's name.
@@ -138,10 +108,9 @@ class CardReading:
         is_done: True if the card says that its effect already exists.
     """
 
-    warnings: tuple[CardWarning, ...]
+    marks: tuple[Mark, ...]
     contacts: tuple[Contact, ...]
     target_keys: frozenset[str]
-    outside_destinations: tuple[str, ...] = ()
     meanings: tuple[Meaning, ...] = ()
     folding: Folding = field(default_factory=Folding)
     names: CardNames = field(default_factory=CardNames)
@@ -162,14 +131,8 @@ _Key = tuple[int, str, frozenset[str]]
 _READINGS: Cache[_Key, CardReading] = Cache(MAX_CACHED)
 """The readings of cards, by organization, digest and the languages that the organization writes."""
 
-_PARAMS: Cache[_Key, tuple[CardWarning, ...]] = Cache(MAX_CACHED)
-"""The warnings of params, by organization, fingerprint and the languages that it writes."""
-
-
-def find_card_warnings(approval: Approval) -> tuple[CardWarning, ...]:
-    """Find the warnings on a card, from its sealed content and the organization's languages, as
-    `read_card` does."""
-    return read_card(approval).warnings
+_PARAMS: Cache[_Key, tuple[Mark, ...]] = Cache(MAX_CACHED)
+"""The marks of params, by organization, fingerprint and the languages that it writes."""
 
 
 def read_card(approval: Approval) -> CardReading:
@@ -210,38 +173,12 @@ def read_all(cards: Collection[Approval]) -> dict[int, CardReading]:
     return found | {card.pk: read_card(card) for card in cards if card.pk not in unloaded}
 
 
-def find_text_warnings(organization_id: int, params: Any) -> tuple[CardWarning, ...]:
-    """Find the warnings that the texts of params show on their own, without a card or a record to
-    compare them with; cached."""
+def find_params_marks(organization_id: int, params: Any) -> tuple[Mark, ...]:
+    """Find the marks that the texts of params need on their own, without a card or a record to
+    compare them with, and without a query; cached."""
     languages = get_languages(organization_id)
     key = (organization_id, fingerprint(params), languages)
-    return _PARAMS.get_or_load(
-        key, lambda: _list_warnings(_inspect(walk_texts(params), languages)[0])
-    )
-
-
-def build_card_warning(kind: str, details: list[str]) -> CardWarning:
-    """Build the warning of a kind from its details."""
-    return CardWarning(kind, LABELS[kind], join_details(details))
-
-
-def join_details(details: Iterable[str]) -> str:
-    """Join the first three different details, and count the others."""
-    different = list(dict.fromkeys(details))
-    more = len(different) - MAX_DETAILS
-    return "; ".join(different[:MAX_DETAILS]) + (f"; and {more} more" if more > 0 else "")
-
-
-def add_details(
-    warnings: Iterable[CardWarning], more: Mapping[str, list[str]]
-) -> tuple[CardWarning, ...]:
-    """Add details, which are given by kind, to the warnings. The result has one warning for each
-    kind, in the order of `LABELS`."""
-    found = {warning.kind: [warning.detail] for warning in warnings}
-    for kind, details in more.items():
-        if details:
-            found.setdefault(kind, []).extend(details)
-    return tuple(build_card_warning(kind, found[kind]) for kind in LABELS if kind in found)
+    return _PARAMS.get_or_load(key, lambda: build_marks(_inspect(walk_texts(params), languages)[0]))
 
 
 def get_family(approval: Approval) -> str:
@@ -297,6 +234,9 @@ def _read(approval: Approval, languages: frozenset[str]) -> CardReading:
     for each in meanings:
         found.setdefault(each.kind, []).append(each.detail)
     outside = _list_outside(approval)
+    found[OUTSIDE] = [
+        f"{name_place(each.path)}{quote_excerpt(each.value)}" for each in outside if each.stands_out
+    ]
     named = {
         place.rpartition(".")[2]
         for place in (
@@ -305,15 +245,10 @@ def _read(approval: Approval, languages: frozenset[str]) -> CardReading:
         )
     }.union(*(each.names for each in meanings))
     return CardReading(
-        warnings=_list_warnings(found),
+        marks=build_marks(found),
         contacts=contacts,
         target_keys=frozenset(
             f"{family} {each.get('id') or each.get('label')}" for each in targets
-        ),
-        outside_destinations=tuple(
-            f"{name_place(each.path)}{quote_excerpt(each.value)}"
-            for each in outside
-            if each.stands_out
         ),
         meanings=meanings,
         folding=plan_folding(
@@ -370,7 +305,7 @@ def _inspect(
     texts: Iterable[tuple[str, str]], languages: frozenset[str]
 ) -> tuple[dict[str, list[str]], set[str]]:
     """Inspect texts, each with the name of its field. Return the details that were found, by kind
-    of warning, and the texts that have them."""
+    of mark, and the texts that have them."""
     found: dict[str, list[str]] = {}
     doubtful: set[str] = set()
     for name, text in dict.fromkeys(texts):
@@ -378,10 +313,6 @@ def _inspect(
             found.setdefault(kind, []).append(detail)
             doubtful.add(text)
     return found, doubtful
-
-
-def _list_warnings(found: Mapping[str, list[str]]) -> tuple[CardWarning, ...]:
-    return tuple(build_card_warning(kind, found[kind]) for kind in LABELS if found.get(kind))
 
 
 def _inspect_text(field: str, text: str, languages: frozenset[str]) -> Iterator[tuple[str, str]]:

@@ -16,6 +16,7 @@ from agents.approvals.warnings.card_values import (
     find_row_state,
     list_target_values,
 )
+from agents.approvals.warnings.marks import CREDENTIAL, EMPTIED, TWICE, UNLIMITED
 from agents.platform.value_text import format_json_value
 from tools.contract import Tool
 from tools.contract.credential_values import is_credential, is_filled
@@ -33,8 +34,6 @@ from tools.contract.outside_text import name_place, quote_excerpt
 from tools.contract.wide_values import stands_for_all
 from tools.schemas.param_paths import find_unset_params, list_value_forms
 
-UNLIMITED, EMPTIED, CREDENTIAL, TWICE = "unlimited", "emptied", "credential", "twice"
-MEANINGS = (UNLIMITED, EMPTIED, CREDENTIAL, TWICE)
 MAX_VALUES = 2_000
 """The most values of one call that are looked at."""
 MAX_ALIKE = 9

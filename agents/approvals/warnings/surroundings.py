@@ -7,17 +7,12 @@ from dataclasses import dataclass, field, replace
 
 from agents.approvals.attention import find_claims
 from agents.approvals.models import Claim
-from agents.approvals.warnings.card_marks import (
-    CardFacts,
-    Mark,
-    WaitingCard,
-    find_marks,
-    load_facts,
-)
-from agents.approvals.warnings.card_reading import LABELS, MAX_COMPARED, NAME, read_card
+from agents.approvals.warnings.card_marks import CardFacts, WaitingCard, find_marks, load_facts
+from agents.approvals.warnings.card_reading import MAX_COMPARED, read_card
 from agents.approvals.warnings.current_records import load_record_states
 from agents.approvals.warnings.done_already import DoneAlready, find_done
 from agents.approvals.warnings.employee_words import note_words
+from agents.approvals.warnings.marks import MEANINGS, NAME, SIGNS, Mark
 from agents.approvals.warnings.new_contacts import NewContacts
 from agents.approvals.warnings.odd_cards import find_card_oddities
 from agents.approvals.warnings.reach import count_objects
@@ -55,8 +50,11 @@ class Surroundings:
 
     @property
     def warnings(self) -> tuple[Mark, ...]:
-        """The signs of deception, without similar names, which have a line of their own."""
-        return tuple(mark for mark in self.marks if mark.kind in LABELS and mark.kind != NAME)
+        """The signs of deception and the values that mean more than they seem to, without similar
+        names, which have a line of their own."""
+        return tuple(
+            mark for mark in self.marks if mark.kind in SIGNS | MEANINGS and mark.kind != NAME
+        )
 
     @property
     def mark_kinds(self) -> str:

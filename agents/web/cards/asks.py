@@ -10,7 +10,8 @@ from functools import cached_property
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from agents.approvals.warnings.card_marks import Mark, find_params_marks
+from agents.approvals.warnings.card_reading import find_params_marks
+from agents.approvals.warnings.marks import Mark
 from agents.gateway.asks import MAX_REFUSED
 from agents.gateway.models import AgentKey, AgentRun, Ask, RefusedAsk
 from agents.gateway.receipts import digest_params

@@ -14,10 +14,11 @@ from django.utils import timezone
 from agents.approvals.decisions import DENY_REASONS, make_confirmation_phrase
 from agents.approvals.requesters import describe_requesters
 from agents.approvals.votes import CardStanding, find_standings
-from agents.approvals.warnings.card_marks import CardFacts, Mark, load_marks
+from agents.approvals.warnings.card_marks import CardFacts, load_marks
 from agents.approvals.warnings.card_reading import get_preview, read_card
 from agents.approvals.warnings.card_values import NamedValue
 from agents.approvals.warnings.folding import CHANGED_ROWS, MAX_SENTENCE, Room, Signs, split_values
+from agents.approvals.warnings.marks import Mark
 from agents.approvals.warnings.restored import find_restore_warning
 from agents.approvals.warnings.stale_targets import find_tool_staleness
 from agents.approvals.warnings.surroundings import Surroundings, load_surroundings

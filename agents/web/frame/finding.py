@@ -20,7 +20,8 @@ from django.urls import reverse
 from django.utils.text import Truncator
 
 from agents.accounts.models import Membership
-from agents.approvals.warnings.card_marks import end_with_marks, load_marks
+from agents.approvals.warnings.card_marks import load_marks
+from agents.approvals.warnings.marks import end_with_marks
 from agents.employees.models import Employee
 from agents.employees.toolboxes import load_toolbox
 from agents.gateway.tickets import PREFIX

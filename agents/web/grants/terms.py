@@ -12,7 +12,8 @@ from django.db.models.functions import RowNumber
 from django.utils import timezone
 
 from agents.accounts.models import Membership, Organization
-from agents.approvals.warnings.card_marks import Mark, load_marks_of
+from agents.approvals.warnings.card_marks import load_marks_of
+from agents.approvals.warnings.marks import Mark
 from agents.employees.models import Employee
 from agents.employees.toolboxes import load_toolbox
 from agents.insight.suggestions import find_suggestions

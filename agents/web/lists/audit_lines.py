@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from django.urls import reverse
 
 from agents.accounts.models import AuditEntry, Organization
-from agents.approvals.warnings.card_marks import end_with_marks, load_marks, select_for_marks
+from agents.approvals.warnings.card_marks import load_marks, select_for_marks
+from agents.approvals.warnings.marks import end_with_marks
 from agents.employees.models import Employee
 from agents.employees.toolboxes import load_toolbox
 from agents.platform.row_ids import parse_row_id

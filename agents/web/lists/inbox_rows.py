@@ -21,15 +21,9 @@ from agents.accounts.models import Membership, Organization
 from agents.approvals.attention import find_claims
 from agents.approvals.snoozes import list_snoozed_calls
 from agents.approvals.votes import HAS_VOTES, list_voters
-from agents.approvals.warnings.card_marks import (
-    MARK_LABELS,
-    NEW,
-    CardFacts,
-    WaitingCard,
-    load_facts,
-)
+from agents.approvals.warnings.card_marks import CardFacts, WaitingCard, find_marks, load_facts
 from agents.approvals.warnings.card_reading import read_cards
-from agents.approvals.warnings.individual_cards import find_individual_reasons
+from agents.approvals.warnings.marks import NEW, select_individual
 from agents.approvals.warnings.odd_cards import load_alike
 from agents.employees.toolboxes import load_toolbox
 from agents.runs.engine.cards import SEND
@@ -208,7 +202,7 @@ def _load(
     readings = read_cards(organization.pk, {card.pk: card.digest for card in approvals})
     facts = load_facts(organization, approvals, readings)
     facts = replace(facts, claims=find_claims(organization.pk))
-    reasons = find_individual_reasons(organization, approvals, readings, facts)
+    marks = find_marks(organization, approvals, readings, facts)
     toolbox = load_toolbox(organization.pk)
     claims = {call_id: each.user.get_username() for call_id, each in facts.claims.items()}
     voters = list_voters(organization.pk) if any(card.has_votes for card in cards) else {}
@@ -218,7 +212,9 @@ def _load(
             toolbox.get_called_tool(card.tool_call__tool, card.tool_call__version),
             claimed_by=claims.get(card.tool_call_id, ""),
             voters=voters.get(card.pk, ()),
-            reasons=tuple(each for each in reasons.get(card.pk, ()) if each != MARK_LABELS[NEW]),
+            marks=tuple(
+                mark for mark in select_individual(marks.get(card.pk, ())) if mark.kind != NEW
+            ),
             new_contacts=new.text if (new := facts.new_contacts.get(card.pk)) else "",
             target_keys=_shorten_keys(readings[card.pk].target_keys) if card.pk in readings else (),
         )

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from agents.approvals.warnings.card_marks import DESTRUCTIVE, FOLDED, MARK_LABELS
+from agents.approvals.warnings.marks import DESTRUCTIVE, FOLDED, Mark
 from agents.approvals.warnings.odd_cards import MIN_ALIKE, flatten_params
 from agents.approvals.warnings.odd_values import find_oddities
 from agents.platform.value_text import format_json_value
@@ -34,7 +34,7 @@ class InboxRow:
         amount: the number of targets, if there are several: `12 records`.
         values: the params in which the cards of a group differ; a new row also has the shared
             params, at the end.
-        reasons: the reasons why the card is approved individually, as labels.
+        marks: the marks because of which the card is approved individually, without new contacts.
         target_keys: a short key for each target, or `*` for many; cards with a common key affect
             the same target.
         new_contacts: the contacts that are new here, in words; the summary of a bulk decision lists
@@ -62,7 +62,7 @@ class InboxRow:
     target_id: str
     amount: str
     values: tuple[tuple[str, str], ...] = ()
-    reasons: tuple[str, ...] = ()
+    marks: tuple[Mark, ...] = ()
     target_keys: tuple[str, ...] = ()
     is_grouped: bool = False
     oddity: str = ""
@@ -90,20 +90,19 @@ class InboxRow:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """The reasons to be shown as warnings; the level and the need to open the card are shown in
-        other ways."""
-        shown_otherwise = (MARK_LABELS[FOLDED], MARK_LABELS[DESTRUCTIVE])
-        return tuple(reason for reason in self.reasons if reason not in shown_otherwise)
+        """The labels of the marks, but the level and the need to open the card are shown in other
+        ways."""
+        return tuple(mark.label for mark in self.marks if mark.kind not in (FOLDED, DESTRUCTIVE))
 
     @property
     def must_be_opened(self) -> bool:
         """True if the card folds something that has to be opened before approval."""
-        return MARK_LABELS[FOLDED] in self.reasons
+        return any(mark.kind == FOLDED for mark in self.marks)
 
     @property
     def is_selectable(self) -> bool:
         """True if the card can be decided in bulk; other cards are decided one at a time."""
-        return self.is_groupable and not self.reasons
+        return self.is_groupable and not self.marks
 
     @property
     def is_groupable(self) -> bool:
@@ -168,7 +167,7 @@ class ShapeComparison:
         individually come first."""
         found = sorted(
             (self.complete_row(row) for row in rows),
-            key=lambda row: not (row.reasons or row.oddity),
+            key=lambda row: not (row.marks or row.oddity),
         )
         return RowGroup(
             found, _list_values(self.params[found[0].pk], lambda name: name in self.shared)

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from agents.approvals.warnings.card_marks import Mark, load_call_marks, load_marks_of
+from agents.approvals.warnings.card_marks import load_call_marks, load_marks_of
+from agents.approvals.warnings.marks import Mark
 from agents.runs.models import Approval, Event, EventType, ToolCall
 from agents.web.panel.line_facts import FIRST_CALL_EVENTS
 

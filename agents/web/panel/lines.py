@@ -15,7 +15,7 @@ from django.template.loader import select_template
 from django.urls import reverse
 from django.utils.safestring import SafeString
 
-from agents.approvals.warnings.card_marks import find_params_marks
+from agents.approvals.warnings.card_reading import find_params_marks
 from agents.providers.scripted import UNKNOWN_TASK
 from agents.runs.descriptions import CALL_EVENTS, NOTE_EVENTS, describe
 from agents.runs.models import CallStatus, Event, EventType, ExitReason, Run, ToolCall

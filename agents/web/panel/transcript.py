@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from agents.approvals.warnings.card_marks import Mark, name_marks
+from agents.approvals.warnings.marks import Mark, name_marks
 from agents.runs.budgets import compute_run_cost, format_money
 from agents.runs.described import Description
 from agents.runs.descriptions import CALL_EVENTS, NOTE_EVENTS, describe

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from agents.approvals.warnings.card_marks import Mark, name_marks
+from agents.approvals.warnings.marks import Mark, name_marks
 from agents.runs.described import Description
 from agents.runs.descriptions import describe
 from agents.runs.models import Event, EventType

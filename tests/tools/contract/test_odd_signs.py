@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from agents.approvals.warnings.card_reading import LETTERS, find_card_warnings
+from agents.approvals.warnings.card_reading import read_card
+from agents.approvals.warnings.marks import LETTERS
 from tests.world import make_world
 from tools.contract.odd_signs import find_odd_amount
 
@@ -61,5 +62,5 @@ def test_only_a_field_for_amounts_has_a_warning(value: str) -> None:
     kinds = []
     for name in ("amount", "total_price", "model"):
         card.params, card.digest = {name: value}, name + value
-        kinds.append([warning.kind for warning in find_card_warnings(card)])
+        kinds.append([mark.kind for mark in read_card(card).marks])
     assert kinds == [[LETTERS], [LETTERS], []]
