@@ -13,9 +13,9 @@ from agents.accounts.models import Membership
 from agents.approvals.attention import refuse_claimed
 from agents.approvals.break_glass import require_glass
 from agents.approvals.closed_cards import find_next_card, refuse_closed
+from agents.approvals.current_calls import CurrentCall, judge_current
 from agents.approvals.edited_calls import EditedCall
 from agents.approvals.own_cards import find_own_card, lock_own_card, require_approver
-from agents.approvals.unstarted_cards import CurrentCall, judge_current
 from agents.approvals.votes import (
     cast_vote,
     find_standings,

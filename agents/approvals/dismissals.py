@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from agents.accounts.models import Membership
 from agents.approvals.attention import refuse_claimed
+from agents.approvals.current_calls import CurrentCall, judge_current
 from agents.approvals.decisions import (
     Decision,
     check_limits,
@@ -13,7 +14,6 @@ from agents.approvals.decisions import (
     refuse_undecidable,
 )
 from agents.approvals.own_cards import find_own_card, lock_own_card, require_approver
-from agents.approvals.unstarted_cards import CurrentCall, judge_current
 from agents.approvals.warnings.done_already import is_shown_as_done
 from agents.platform.refusals import Conflict, StaleDigest
 from agents.runs.engine import next_step

@@ -14,9 +14,9 @@ from django.db.models.functions import Now
 
 from agents.accounts import audit
 from agents.accounts.models import Membership
+from agents.approvals.current_calls import judge_current
 from agents.approvals.decisions import renew_undone, withdraw
 from agents.approvals.own_cards import require_approver
-from agents.approvals.unstarted_cards import judge_current
 from agents.platform import notify
 from agents.platform.error_boundary import log_and_continue
 from agents.platform.refusals import Conflict, NotFound

@@ -15,8 +15,8 @@ from agents.standing_grants.models import StandingGrant
 from agents.standing_grants.preapprovals import NAMES_ONLY
 from agents.standing_grants.run_facts import Edge, SeenFacts
 from tools.contract import Level
-from tools.contract.name_words import NamedThing
 from tools.contract.param_naming import FirstNaming, Naming, RecordedNaming
+from tools.contract.param_words import NamedThing
 from tools.toolbox.permissions import Cause, CauseKind
 from tools.toolbox.provenance import Provenance
 from tools.toolbox.rulings import Ruling

@@ -11,7 +11,7 @@ from functools import lru_cache
 from agents.accounts.models import Organization
 from agents.employees.toolboxes import load_toolbox
 from agents.runs.engine.context import load_grants, load_organization_rules
-from agents.standing_grants.accounts import hash_account
+from agents.standing_grants.account_hash import hash_account
 from agents.standing_grants.models import StandingGrant
 from agents.standing_grants.preapprovals import IN_FORCE, end_grants
 from tools.contract import Level, Tool

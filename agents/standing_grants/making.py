@@ -12,13 +12,13 @@ from django.db.models.functions import Coalesce, Now
 
 from agents.accounts import audit
 from agents.accounts.models import Membership, Organization, Role
+from agents.approvals.current_calls import replace_unstarted_card
 from agents.approvals.own_cards import require_approver
-from agents.approvals.unstarted_cards import replace_unstarted_card
 from agents.employees.models import Employee
 from agents.platform.refusals import Conflict, Forbidden, Invalid
 from agents.platform.row_ids import get_row
 from agents.runs.models import APPROVED_STATES, ENDED, Approval, ApprovalStatus, Run
-from agents.standing_grants.accounts import hash_account
+from agents.standing_grants.account_hash import hash_account
 from agents.standing_grants.models import StandingGrant
 from agents.standing_grants.preapprovals import IN_FORCE, LOST_RIGHT, end_grants, tell_end
 from agents.standing_grants.proposals import ProposedGrant, check_proposal, find_tool

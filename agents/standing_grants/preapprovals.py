@@ -33,14 +33,14 @@ from agents.approvals.warnings.meanings import Meaning
 from agents.employees.toolboxes import load_toolbox
 from agents.runs.engine.preapprover import AskingCard, Ended, PreapprovalObjection
 from agents.runs.models import APPROVED_STATES, Approval, Run
-from agents.standing_grants.accounts import hash_account
+from agents.standing_grants.account_hash import hash_account
 from agents.standing_grants.makers import MakerRights, PreapprovedCall, find_rights
 from agents.standing_grants.models import StandingGrant
 from agents.standing_grants.run_facts import SeenFacts
 from tools.contract import Level, Tool
-from tools.contract.name_words import NamedThing
 from tools.contract.outside_text import quote_text
 from tools.contract.param_naming import ParamNaming
+from tools.contract.param_words import NamedThing
 from tools.schemas.param_paths import find_unset_params
 from tools.sources.external_tool import ExternalTool
 from tools.toolbox.approval_rules import RuledCard

@@ -22,8 +22,8 @@ from agents.standing_grants.preapprovals import (
 )
 from agents.standing_grants.result_fields import check_sources
 from tools.contract import Level, Tool
-from tools.contract.name_words import NamedThing
 from tools.contract.param_naming import DESCRIPTIONS, ParamNaming
+from tools.contract.param_words import NamedThing
 from tools.schemas.param_paths import find_closed_object
 from tools.toolbox.conditions import Condition, Rule
 from tools.toolbox.grant_conditions import list_value_paths

@@ -14,9 +14,9 @@ from django.db import OperationalError, connection, transaction
 from django.db.models import F
 from django.db.models.functions import Now
 
+from agents.approvals.current_calls import replace_unstarted_card
 from agents.approvals.decisions import expire
 from agents.approvals.due import EXPIRED_CARDS, UNSTARTED_CARDS
-from agents.approvals.unstarted_cards import replace_unstarted_card
 from agents.employees import sources
 from agents.employees.due import DUE_SOURCES
 from agents.gateway.due import KEYLESS_RUNS, RESTING_RUNS, SILENT_ASKS, UNREDEEMED_ASKS

@@ -16,8 +16,8 @@ from tests.world import World
 from tools.connections.changes import DescribedTool, SourceDescription, save_description
 from tools.connections.models import Source, SourceTool
 from tools.contract import Level
-from tools.contract.name_words import NamedThing
 from tools.contract.param_naming import ParamNaming
+from tools.contract.param_words import NamedThing
 from tools.sources.openapi import ApiOperation
 
 pytestmark = pytest.mark.django_db

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agents.approvals import decisions
-from agents.approvals.unstarted_cards import replace_unstarted_card
+from agents.approvals.current_calls import replace_unstarted_card
 from agents.runs.models import Approval, CallStatus
 from agents.web.cards.differences import MAX_CHANGES, NOT_CHANGED, Change, find_differences
 from tests.approvals.test_drift import Loud

@@ -162,7 +162,7 @@ TARGETS = [
     near(
         "agents/standing_grants/making", "standing_grants: preapprovals withdrawn web: grants", 12
     ),
-    near("agents/standing_grants/accounts", "standing_grants: accounts changes"),
+    near("agents/standing_grants/account_hash", "standing_grants: account_hash changes"),
     near("agents/standing_grants/changes", "standing_grants: changes person_needed"),
     near("agents/standing_grants/makers", "standing_grants: uses start preapprovals"),
     near("agents/standing_grants/pauses", "web: grant_pauses"),

@@ -18,8 +18,8 @@ from django.db.models.functions import Now
 from pydantic import BaseModel
 from typing_extensions import override
 
-from agents.approvals import unstarted_cards
-from agents.approvals.unstarted_cards import replace_unstarted_card
+from agents.approvals import current_calls
+from agents.approvals.current_calls import replace_unstarted_card
 from agents.approvals.withheld_bulks import withhold
 from agents.employees.models import Employee, Grant
 from agents.gateway.requests import ToolRequest, record_request
@@ -450,7 +450,7 @@ class TestTheJudgmentAtTheLock:
         run = scene.ask()
         card = scene.approve(run)
         stops.stop_tool(scene.workshop.operator, OWN)
-        monkeypatch.setattr(unstarted_cards, "compute_effect_again", compute_and_release)
+        monkeypatch.setattr(current_calls, "compute_effect_again", compute_and_release)
         assert replace_unstarted_card(card.pk, "It did not start.")
         assert statuses(run) == [CallStatus.AWAITING_APPROVAL if matters else CallStatus.REJECTED]
 

@@ -10,7 +10,7 @@ import pytest
 from django.db.models.functions import Now
 
 from agents.approvals.warnings import new_contacts
-from agents.approvals.warnings.outliers import order_outliers_first, summarize_outliers
+from agents.approvals.warnings.odd_targets import order_outliers_first, summarize_outliers
 from agents.employees.models import Grant
 from agents.runs.models import Approval, ApprovalStatus
 from tests.features import feature
@@ -195,7 +195,7 @@ class TestOutliers:
     @feature(
         "The gate",
         "The objects that differ from most others in a list come first",
-        "agents/approvals/warnings/outliers.py",
+        "agents/approvals/warnings/odd_targets.py",
     )
     def test_are_counted_named_and_listed_first(self) -> None:
         targets = self.targets(61)

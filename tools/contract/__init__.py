@@ -1,6 +1,5 @@
 """The tool contract in plain Python, shared by everything that builds, judges or runs tools."""
 
-from tools.contract.addresses import find_address_params, find_named_hosts
 from tools.contract.canonical import (
     build_signature,
     canonical_json,
@@ -25,6 +24,7 @@ from tools.contract.fence import Fence, check_fence, fencing
 from tools.contract.function import FunctionTool, tool
 from tools.contract.level import Level
 from tools.contract.limits import RateLimit
+from tools.contract.named_hosts import find_address_params, find_named_hosts
 from tools.contract.network_access import HostPort, NetworkAccess, PrivateHost, PrivateHosts
 from tools.contract.params import NoParams
 from tools.contract.preview import NO_PREVIEW, REFUSED, NothingToDo, Preview, Target

@@ -11,7 +11,7 @@ from itertools import islice
 from typing import Any
 
 from tools.caches import cache_by_text
-from tools.contract.accounts import find_accounts, is_bank_code, is_card_number
+from tools.contract.account_numbers import find_accounts, is_bank_code, is_card_number
 from tools.contract.host_endings import ENDINGS
 from tools.contract.look_alikes import (
     fold_characters,
@@ -19,7 +19,8 @@ from tools.contract.look_alikes import (
     reduce_to_look,
     simplify_look,
 )
-from tools.contract.name_words import (
+from tools.contract.outside_text import quote_excerpt
+from tools.contract.param_words import (
     FILE_WORDS,
     HOST_WORDS,
     PHONE_WORDS,
@@ -28,7 +29,6 @@ from tools.contract.name_words import (
     NamedThing,
     split_name,
 )
-from tools.contract.outside_text import quote_excerpt
 from tools.contract.spelled_addresses import decode_escapes, has_false_separator, list_readings
 
 HOST, EMAIL, ACCOUNT, RECIPIENT, HANDLE, PHONE = (

@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from tools.caches import cache_by_text
-from tools.contract.name_words import (
+from tools.contract.param_words import (
     names_key,
     names_number_code,
     names_password,

@@ -14,7 +14,7 @@ from itertools import islice
 from typing import Any, Protocol
 
 from tools.contract.contacts import ACCOUNT, EMAIL, list_contacts
-from tools.contract.name_words import LATER_WORDS, NamedThing, find_named
+from tools.contract.param_words import LATER_WORDS, NamedThing, find_named
 from tools.contract.value_shapes import is_currency, read_shape
 from tools.schemas.param_paths import list_types, list_value_forms
 from tools.schemas.patterns import compile_linear_pattern

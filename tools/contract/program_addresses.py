@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from tools.contract.addresses import is_address_name
-from tools.contract.name_words import HOST_WORDS, split_name
+from tools.contract.named_hosts import is_address_name
+from tools.contract.param_words import HOST_WORDS, split_name
 from tools.contract.spelled_addresses import list_readings
 
 _OPENED = frozenset(["http", "https", "ftp", "ws", "wss", "mailto", "tel", "sms", "urn"])

@@ -9,12 +9,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
 
-from tools.contract.addresses import find_address_params
 from tools.contract.canonical import fingerprint
 from tools.contract.context import ToolContext
 from tools.contract.declarations import Example, settle_value
 from tools.contract.level import Level
 from tools.contract.limits import LONGEST_CACHED_S, LONGEST_TIMEOUT_S, RateLimit
+from tools.contract.named_hosts import find_address_params
 from tools.contract.outside_text import OutsideText
 from tools.contract.params import NoParams, canonical_params, check_model
 from tools.contract.preview import Preview

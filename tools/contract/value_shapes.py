@@ -11,10 +11,10 @@ import unicodedata
 from itertools import islice
 from typing import Any
 
-from tools.contract.accounts import find_accounts
+from tools.contract.account_numbers import find_accounts
 from tools.contract.contacts import HOST, list_contacts
 from tools.contract.look_alikes import fold_characters
-from tools.contract.name_words import NamedThing
+from tools.contract.param_words import NamedThing
 from tools.contract.spelled_addresses import list_readings
 
 SMALLEST_NUMBER = 100

@@ -19,7 +19,6 @@ from typing import Any
 from urllib.parse import unquote
 
 from tools.caches import cache_by_text
-from tools.contract.addresses import is_address_name
 from tools.contract.confusables import TWINS
 from tools.contract.contacts import decode_host, find_opened_host
 from tools.contract.host_endings import ENDINGS
@@ -29,6 +28,7 @@ from tools.contract.look_alikes import (
     reduce_to_joined_look,
     reduce_to_look,
 )
+from tools.contract.named_hosts import is_address_name
 
 
 class Reading(IntEnum):

@@ -56,10 +56,10 @@ from tools.contract.hidden_characters import (
     remove_ordinary,
 )
 from tools.contract.mixed_hosts import is_mixed_host
-from tools.contract.name_words import NamedThing, find_named
 from tools.contract.odd_letters import MIXED, find_odd_parts
 from tools.contract.odd_signs import find_odd_amount
 from tools.contract.outside_text import name_place, quote_excerpt
+from tools.contract.param_words import NamedThing, find_named
 from tools.contract.program_addresses import find_programs
 from tools.registries.records import RECORD_STORE
 from tools.toolbox.asked_actions import NOT_RUN_HERE

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tools.contract.credential_values import may_be_secret
-from tools.contract.name_words import NamedThing, find_named
+from tools.contract.param_words import NamedThing, find_named
 from tools.contract.wide_values import stands_for_all
 
 CHANGED, CREATED, DELETED, REQUESTED = "", "created", "deleted", "requested"

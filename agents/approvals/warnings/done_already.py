@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from agents.approvals.unstarted_cards import compute_effect_now
+from agents.approvals.current_calls import compute_effect_now
 from agents.approvals.warnings.card_reading import (
     get_family,
     get_preview,

@@ -20,8 +20,12 @@ from agents.approvals.warnings.card_values import (
     list_target_values,
     must_be_read,
 )
+from agents.approvals.warnings.odd_targets import (
+    MAX_FIELDS,
+    order_outliers_first,
+    summarize_outliers,
+)
 from agents.approvals.warnings.odd_values import find_odd_entries
-from agents.approvals.warnings.outliers import MAX_FIELDS, order_outliers_first, summarize_outliers
 from agents.platform.value_text import count_rows, format_json_value, is_long
 from tools.contract.contacts import walk_texts
 

@@ -20,7 +20,8 @@ from agents.approvals.warnings.marks import CREDENTIAL, EMPTIED, TWICE, UNLIMITE
 from agents.platform.value_text import format_json_value
 from tools.contract import Tool
 from tools.contract.credential_values import is_credential, is_filled
-from tools.contract.name_words import (
+from tools.contract.outside_text import name_place, quote_excerpt
+from tools.contract.param_words import (
     RECIPIENT_WORDS,
     NamedThing,
     find_named,
@@ -30,7 +31,6 @@ from tools.contract.name_words import (
     names_sign,
     split_name,
 )
-from tools.contract.outside_text import name_place, quote_excerpt
 from tools.contract.wide_values import stands_for_all
 from tools.schemas.param_paths import find_unset_params, list_value_forms
 

@@ -15,7 +15,7 @@ from agents.accounts.models import Membership
 from agents.approvals.warnings.used_contacts import get_used_contacts
 from agents.runs.models import APPROVED_STATES, Approval
 from tools.caches import Cache
-from tools.contract.accounts import is_bank_code
+from tools.contract.account_numbers import is_bank_code
 from tools.contract.contacts import (
     ACCOUNT,
     EMAIL,

@@ -33,7 +33,7 @@ from tools.contract.name_likeness import (
     list_keys_after_articles,
     list_turned,
 )
-from tools.contract.name_words import PERSON_WORDS, split_name
+from tools.contract.param_words import PERSON_WORDS, split_name
 from tools.registries.records import RECORD_STORE
 
 MAX_NAME_LENGTH = 200

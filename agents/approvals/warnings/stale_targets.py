@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from agents.approvals.unstarted_cards import compute_effect_now
+from agents.approvals.current_calls import compute_effect_now
 from agents.approvals.warnings.card_reading import (
     MAX_COMPARED,
     get_family,

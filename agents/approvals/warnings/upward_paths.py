@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tools.contract.name_words import FILE_WORDS, split_name
+from tools.contract.param_words import FILE_WORDS, split_name
 from tools.toolbox.value_readings import decode_completely, goes_upwards
 
 UPWARD, HOME = "leads upward", "leads to a user’s home folder"

@@ -15,7 +15,7 @@ from agents.approvals.warnings.card_values import (
     list_target_values,
 )
 from agents.approvals.warnings.folding import Folding, Split
-from agents.approvals.warnings.outliers import MAX_FIELDS, FieldSummary, summarize_outliers
+from agents.approvals.warnings.odd_targets import MAX_FIELDS, FieldSummary, summarize_outliers
 from agents.web.cards.differences import Change
 from agents.web.cards.value_blocks import ValueBlock, build_block
 from tools.contract import REFUSED

@@ -81,7 +81,7 @@ def stolen(api: Api) -> dict[str, Any]:
 @feature(
     "Tools from API descriptions",
     "A read by an outside tool needs approval before it contacts a host in its params that is not allowed",
-    "tools/contract/addresses.py, tools/toolbox/permissions.py",
+    "tools/contract/named_hosts.py, tools/toolbox/permissions.py",
 )
 def test_a_fetch_through_an_mcp_server_needs_approval_and_its_card_names_the_host(
     workshop: Workshop, api: Api, fetching: Source

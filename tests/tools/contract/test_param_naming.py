@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tools.contract.name_words import NamedThing
 from tools.contract.param_naming import FirstNaming, ParamNaming
+from tools.contract.param_words import NamedThing
 from tools.contract.value_shapes import read_shape
 
 TEXT = {"type": "string"}

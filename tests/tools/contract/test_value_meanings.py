@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tools.contract.credential_values import is_credential
-from tools.contract.name_words import fold_name
+from tools.contract.param_words import fold_name
 from tools.contract.wide_values import stands_for_all
 
 RANDOM = "k3J9xQ2mZ8vB4nL7pR1tW6"

@@ -15,7 +15,7 @@ from tools.contract import (
     find_address_params,
     find_named_hosts,
 )
-from tools.contract.addresses import is_address_name
+from tools.contract.named_hosts import is_address_name
 from tools.toolbox import Grants, Permission, Policy, judge_call
 
 ALLOWED = Policy(allowed_hosts=frozenset({"good.example", "192.0.2.7"}))

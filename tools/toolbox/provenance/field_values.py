@@ -7,7 +7,7 @@ from decimal import Decimal
 from functools import cached_property
 from typing import Any
 
-from tools.contract.name_words import NamedThing
+from tools.contract.param_words import NamedThing
 from tools.contract.value_shapes import TIME, read_shape
 from tools.toolbox.param_values import is_number
 from tools.toolbox.provenance.folding import split_words

@@ -10,7 +10,7 @@ import pytest
 
 from agents.accounts.models import Organization
 from agents.employees.toolboxes import get_installed_toolbox, load_toolbox
-from agents.standing_grants.accounts import hash_account
+from agents.standing_grants.account_hash import hash_account
 from tests.tools.connections.api import Api
 from tests.tools.connections.connecting import connect_api, offer, set_credentials
 from tests.workshop import Workshop, build_workshop

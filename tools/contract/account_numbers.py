@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 
 from tools.contract.host_endings import ENDINGS
-from tools.contract.name_words import WORDS, NamedThing
+from tools.contract.param_words import WORDS, NamedThing
 
 _IBAN = re.compile(r"\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){3,7}(?: ?[A-Z0-9]{1,3})?\b")
 """An IBAN as banks print it, which counts even if its checksum is wrong."""
