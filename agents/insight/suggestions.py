@@ -16,6 +16,7 @@ from django.utils import timezone
 from agents.accounts.models import Membership
 from agents.employees.models import Grant
 from agents.employees.toolboxes import load_toolbox
+from agents.insight.decision_spans import select_decisions
 from agents.insight.models import EmployeeFigures, FiguresHead
 from agents.insight.narrowest_terms import CrossCheck, TermsMaker, cross_check, leave_out
 from agents.runs.models import APPROVED_STATES, Approval, ApprovalKind, ApprovalStatus
@@ -142,30 +143,27 @@ def suggest_for_card(card: Approval) -> Suggestion | None:
 def _load_approved(
     organization_id: int, *, employee_id: int | None, shape: str = ""
 ) -> list[_Approved]:
-    """Load the single cards that people approved in the last 30 days, newest first.
-
-    An approval by a standing grant is left out, because it is not a decision of the grant's
-    creator.
-    """
-    rows = Approval.objects.filter(
-        organization_id=organization_id,
-        decided_at__gte=timezone.now() - PERIOD,
-        kind=ApprovalKind.APPROVAL,
-        status__in=APPROVED_STATES,
-        standing_grant=None,
-        bulk_id=None,
-        broke_glass=False,
-    ).exclude(shape="")
+    """Load the single cards that people approved in the last 30 days, newest first."""
+    rows = (
+        select_decisions(organization_id)
+        .filter(
+            decided_at__gte=timezone.now() - PERIOD,
+            kind=ApprovalKind.APPROVAL,
+            status__in=APPROVED_STATES,
+            bulk_id=None,
+            broke_glass=False,
+        )
+        .exclude(shape="")
+    )
     if shape:
         rows = rows.filter(shape=shape)
     if employee_id is not None:
         rows = rows.filter(run__employee_id=employee_id)
-    before = Approval.objects.filter(
-        organization_id=organization_id,
-        decided_by=OuterRef("decided_by"),
-        decided_at__lt=OuterRef("decided_at"),
-        standing_grant=None,
-    ).order_by("-decided_at")
+    before = (
+        select_decisions(organization_id)
+        .filter(decided_by=OuterRef("decided_by"), decided_at__lt=OuterRef("decided_at"))
+        .order_by("-decided_at")
+    )
     allowed = Grant.objects.filter(
         employee=OuterRef("run__employee"), tool=OuterRef("tool_call__tool")
     )

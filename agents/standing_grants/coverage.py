@@ -12,10 +12,9 @@ from tools.schemas.param_paths import CallSchema, list_types
 from tools.schemas.types import name_type
 from tools.sources.external_tool import ExternalTool
 from tools.toolbox.conditions import Condition, Rule
-from tools.toolbox.grant_conditions import find_broken
+from tools.toolbox.grant_conditions import find_broken, list_value_paths
 from tools.toolbox.grant_sources import depends_on_run
 from tools.toolbox.objections import Objection
-from tools.toolbox.standing_grants import list_paths
 
 _NUMBERS = frozenset({"integer", "number"})
 _NO_CONDITION = "There is no condition: this approves every call of the tool with these parameters."
@@ -104,7 +103,7 @@ def _has_type(value: Any, types: frozenset[str]) -> bool:
 
 def _list_inner_paths(param: str, value: Any) -> Iterator[str]:
     """Yield the paths of all params in a call in which this param has this value."""
-    paths = list_paths({"value": value})
+    paths = list_value_paths({"value": value}, None)
     for path in () if paths is None else paths:
         yield f"{param}{path.removeprefix('value')}"
 

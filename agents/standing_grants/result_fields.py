@@ -15,7 +15,7 @@ from tools.contract import Tool
 from tools.contract.lookups import is_same_source
 from tools.contract.outside_text import quote_text
 from tools.schemas.param_paths import find_closed_object
-from tools.schemas.result_paths import list_schema_paths, list_value_paths
+from tools.schemas.result_paths import list_result_paths, list_schema_paths
 from tools.toolbox.conditions import Condition
 from tools.toolbox.grant_sources import (
     ValueSource,
@@ -44,7 +44,7 @@ def list_fields(organization_id: int, tool: Tool) -> list[str]:
     found = dict.fromkeys(list_schema_paths(tool.output_schema))
     for result in recorded:
         if isinstance(result, dict):
-            found.update(dict.fromkeys(list_value_paths(result.get("data"))))
+            found.update(dict.fromkeys(list_result_paths(result.get("data"))))
     return list(found)
 
 

@@ -23,7 +23,7 @@ def list_schema_paths(schema: Mapping[str, Any] | None) -> list[str]:
     return _take(_list_schema_paths(schema, schema, "", _DEEPEST)) if schema else []
 
 
-def list_value_paths(data: Any) -> list[str]:
+def list_result_paths(data: Any) -> list[str]:
     """List the paths of the texts and numbers in a recorded result, except under names with dots.
 
     If all names of an object have digits, as ids do, `*` stands for them too.
@@ -32,7 +32,7 @@ def list_value_paths(data: Any) -> list[str]:
 
 
 def list_value_places(data: Any) -> list[tuple[str, str | int | float]]:
-    """List the texts and numbers in a recorded result, each with its path, as `list_value_paths`
+    """List the texts and numbers in a recorded result, each with its path, as `list_result_paths`
     does."""
     return list(islice(_list_value_places(data, "", _DEEPEST), _MOST_VALUES))
 

@@ -303,20 +303,20 @@ class _Reading:
 
 
 def list_value_paths(
-    params: Mapping[str, Any], empty: frozenset[str] = frozenset()
+    params: Mapping[str, Any], empty: frozenset[str] | None = frozenset()
 ) -> frozenset[str] | None:
-    """List the paths of all values, null too; the entries of a list share its path.
+    """List the paths of all values, including null; the entries of a list share its path.
 
     Return None if a name is empty or contains a dot, because its path would be ambiguous.
 
     Args:
-        empty: the paths at which null says nothing.
+        empty: the paths at which null says nothing; None for all paths.
     """
     found = frozenset(_list_paths(params, "", empty))
     return None if None in found else frozenset(path for path in found if path is not None)
 
 
-def _list_paths(node: Any, path: str, empty: frozenset[str]) -> Iterator[str | None]:
+def _list_paths(node: Any, path: str, empty: frozenset[str] | None) -> Iterator[str | None]:
     if isinstance(node, Mapping) and (node or not path):
         for name, value in node.items():
             if "." in name or not name:
@@ -326,7 +326,7 @@ def _list_paths(node: Any, path: str, empty: frozenset[str]) -> Iterator[str | N
     elif isinstance(node, list) and node:
         for entry in node:
             yield from _list_paths(entry, path, empty)
-    elif path and (node is not None or path not in empty):
+    elif path and (node is not None or (empty is not None and path not in empty)):
         yield path
 
 

@@ -1,6 +1,6 @@
 """Standing grants, which approve cards in a person's name by their terms, and change no verdict."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -86,8 +86,6 @@ class AskingCall:
 
     def list_paths(self) -> frozenset[str] | None:
         """List the paths of all values that say something; None if a name is ambiguous."""
-        if self.defaults is None:
-            return list_paths(self.params)
         return list_value_paths(self.params, self.defaults)
 
 
@@ -132,15 +130,6 @@ def find_change(grant: GrantTerms, definition: str, account: str, level: Level) 
     return None if grant.level is level else Objection("An admin has raised the tool’s level.")
 
 
-def list_paths(params: Mapping[str, Any]) -> frozenset[str] | None:
-    """List the paths of all values but null; the entries of a list share its path.
-
-    Return None if a name is empty or contains a dot, because its path would be ambiguous.
-    """
-    found = frozenset(_list_paths(params, ""))
-    return None if None in found else frozenset(path for path in found if path is not None)
-
-
 def _find_other_call(call: AskingCall, grant: GrantTerms) -> Objection | None:
     if grant.tool != call.tool or grant.employee_id not in (None, call.employee_id):
         return Objection("the grant is for another tool or employee")
@@ -170,7 +159,7 @@ def is_explained(call: AskingCall, grant: GrantTerms) -> bool:
     """Return True if the grant fixes each recipient, destination and amount that comes from
     outside, or fixes its source."""
     known = call.provenance
-    if known is None or known.unsearched or known.is_partial or known.unlisted:
+    if known is None or not known.is_complete:
         return False
     fixed = {condition.param for condition in grant.conditions if is_fixing(condition)}
     return all(
@@ -189,7 +178,7 @@ def _find_outside(call: AskingCall, grant: GrantTerms) -> Objection | None:
     if not open_params:
         return None
     known = call.provenance
-    if known is None or known.unsearched or known.is_partial or known.unlisted:
+    if known is None or not known.is_complete:
         return Objection("the origin of the call's values is not known")
     for param in sorted(open_params):
         is_free = param in grant.free_params
@@ -212,17 +201,3 @@ def _is_invented(known: Provenance, param: str) -> bool:
         ),
     ]
     return any(name == param or name.startswith(f"{param}.") for name in names)
-
-
-def _list_paths(node: Any, path: str) -> Iterator[str | None]:
-    if isinstance(node, Mapping) and node:
-        for name, value in node.items():
-            if "." in name or not name:
-                yield None
-            else:
-                yield from _list_paths(value, f"{path}.{name}" if path else name)
-    elif isinstance(node, list) and node:
-        for entry in node:
-            yield from _list_paths(entry, path)
-    elif path and node is not None:
-        yield path

@@ -16,6 +16,7 @@ from tests.tools.toolbox.granted import Case, answers, make_case
 from tools.contract import Level, Tool
 from tools.contract.param_naming import FirstNaming
 from tools.toolbox import Condition, Rule
+from tools.toolbox.grant_conditions import list_value_paths
 from tools.toolbox.objections import Objection
 from tools.toolbox.permissions import Cause, CauseKind, Grants, Policy, judge_call
 from tools.toolbox.provenance import OwnData, Provenance
@@ -25,7 +26,6 @@ from tools.toolbox.standing_grants import (
     GrantTerms,
     find_mismatch,
     grants_for,
-    list_paths,
 )
 
 CASES = 10_000
@@ -173,7 +173,8 @@ def test_own_data_is_a_separate_cause_beside_a_host_that_is_not_allowed(
         assert bool(grants_for(call, [terms])) == (not own)
 
 
-def test_paths_name_every_value() -> None:
+def test_paths_name_every_value_but_null_only_where_it_says_something() -> None:
     params = {"a": 1, "b": {"c": [{"d": 1}, {"e": [2]}], "f": None}, "g": [], "h": {}}
-    assert sorted(list_paths(params) or ()) == ["a", "b.c.d", "b.c.e", "g", "h"]
-    assert list_paths({"a": {"b.c": 1}}) is None
+    assert sorted(list_value_paths(params, None) or ()) == ["a", "b.c.d", "b.c.e", "g", "h"]
+    assert sorted(list_value_paths(params) or ()) == ["a", "b.c.d", "b.c.e", "b.f", "g", "h"]
+    assert list_value_paths({"a": {"b.c": 1}}) is None

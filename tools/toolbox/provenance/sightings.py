@@ -119,6 +119,11 @@ class Provenance:
     unlisted: tuple[OutsideKeys, ...] = ()
     unseen_names: tuple[str, ...] = ()
 
+    @property
+    def is_complete(self) -> bool:
+        """True if all values were looked for in all results, and all sightings are listed."""
+        return not (self.unsearched or self.is_partial or self.unlisted)
+
     def list_outside(self) -> list[Sighting]:
         """List the sightings from outside; those that stand out come first."""
         found = [sighting for sighting in self.sightings if sighting.origin is SeenIn.OUTSIDE]
