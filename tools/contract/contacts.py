@@ -48,8 +48,8 @@ MAX_LABEL = 63
 PUNYCODE = "xn--"
 
 _EMAIL = re.compile(r"(?<![\w.+'-])[\w.+'-]{1,64}@(?:[\w-]{1,63}\.){1,10}[\w-]{2,63}")
-_AUTHORITY = r"((?:(?!\]\([^\s@)]{0,40}[/#?])[^\s/?#<>\"'\\])+)"
-"""The words of a Markdown link, before `](`, do not belong to its address."""
+_AUTHORITY = r"((?:(?!\]\([^\s@)]{0,40}[/#?]|\]\[)[^\s/?#<>\"'\\])+)"
+"""The words of a Markdown link, before `](` or `][`, do not belong to its address."""
 _URL = re.compile(rf"\b[a-z][a-z0-9+.-]{{1,20}}:[/\\]{{2,}}{_AUTHORITY}", re.IGNORECASE)
 _SHORT_URL = re.compile(
     rf"(?:\b(?:https?|wss?|ftp):[/\\]?|(?<![\w:/\\])[/\\]{{2}})(?![/\\]){_AUTHORITY}", re.IGNORECASE
@@ -97,6 +97,19 @@ _LINK = re.compile(
     re.IGNORECASE,
 )
 """A link in Markdown or HTML: its words and its address."""
+_REFERENCE = re.compile(r"\[([^\[\]]{1,400})\]\[([^\[\]]{0,100})\]")
+_DEFINITION = re.compile(r"^ {0,3}\[([^\[\]]{1,100})\]:\s{0,9}<?([^\s>]+)", re.MULTILINE)
+"""A link in Markdown whose address stands elsewhere, and this address."""
+_TWO_READINGS = re.compile(
+    r"\b[a-z][a-z0-9+.-]{1,20}:[/\\]{2,}[^\s/?#@\\\"'<>]{1,400}"
+    r"(?:\\[^\s/]{0,400}|[?#][^\s/=&]{0,400})@[\w.-]{1,400}",
+    re.IGNORECASE,
+)
+"""A web address with an `@` after a sign that ends the host only in some programs."""
+_TWO_AT_SIGNS = re.compile(
+    r"(?<![\w.+'@/-])[\w.+'-]{1,64}@((?:[\w-]{1,63}\.){1,10}[a-z]{2,63})@((?:[\w-]{1,63}\.){1,10}[a-z]{2,63})",
+    re.IGNORECASE,
+)
 _WWW = re.compile(r"(?<![\w./@-])www\.(?=\w)", re.IGNORECASE)
 _PLAIN_IPV4 = 4
 _HIGHEST_BYTE = 255
@@ -287,43 +300,74 @@ def decode_label(label: str) -> str:
 
 
 def find_false_addresses(text: str) -> Iterator[str]:
-    """Explain each web address that disguises where it leads."""
+    """Explain each address that disguises where it leads."""
     for authority in _find_authorities(text):
-        host, written = find_opened_host(authority), authority.lower()
-        name, sign, _ = decode_escapes(authority).rpartition("@")
-        if has_false_separator(authority):
-            yield f"{quote_excerpt(authority)} leads to different hosts in different programs"
-        elif sign:
-            yield f"leads to {quote_excerpt(host)}, not to {quote_excerpt(name.partition(':')[0])}"
-        elif "%" in authority:
-            yield f"{quote_excerpt(authority)} hides the host {quote_excerpt(host)} in escapes"
-        elif host not in written:
-            yield f"{quote_excerpt(authority)} leads to {quote_excerpt(host)}"
-        elif _ADDRESS_IN_NUMBERS.fullmatch(host) and not _is_plain_ipv4(host):
-            yield f"{quote_excerpt(host)} is an IP address in disguise"
+        if disguise := _describe_disguise(authority):
+            yield disguise
+    if "@" in text:
+        for found in _TWO_READINGS.finditer(text):
+            yield f"{quote_excerpt(found[0])} leads to different hosts in different programs"
+        for found in _TWO_AT_SIGNS.finditer(text):
+            yield f"{quote_excerpt(found[0])} has two hosts"
     yield from _find_false_links(text)
     readings = list(list_readings(text))
-    known = set(_read_hosts(frozenset(), text)) if len(readings) > 1 else set()
-    for host in dict.fromkeys(
-        host for each in readings[1:] for host in _read_hosts(frozenset(), each)
-    ):
-        if host not in known:
-            yield f"{quote_excerpt(host)} is spelled in another way"
-    for contact_host in _read_hosts(frozenset(), text):
-        if _TWO_HOSTS.search(contact_host):
-            yield f"{quote_excerpt(contact_host)} merely begins with another host's name"
+    known = set(_list_places(text)) if len(readings) > 1 else set()
+    for place in dict.fromkeys(place for each in readings[1:] for place in _list_places(each)):
+        if place not in known:
+            yield f"{quote_excerpt(place)} is spelled in another way"
+    for host in _read_hosts(frozenset(), text):
+        if _TWO_HOSTS.search(host):
+            yield f"{quote_excerpt(host)} merely begins with another host's name"
+
+
+def _describe_disguise(authority: str) -> str:
+    """Describe how the part of a web address after its slashes disguises the host; empty if it does
+    not."""
+    host, written = find_opened_host(authority), authority.lower()
+    name, sign, _ = decode_escapes(authority).rpartition("@")
+    if has_false_separator(authority):
+        return f"{quote_excerpt(authority)} leads to different hosts in different programs"
+    if sign:
+        return f"leads to {quote_excerpt(host)}, not to {quote_excerpt(name.partition(':')[0])}"
+    if "%" in authority:
+        return f"{quote_excerpt(authority)} hides the host {quote_excerpt(host)} in escapes"
+    if host not in written:
+        return f"{quote_excerpt(authority)} leads to {quote_excerpt(host)}"
+    if _ADDRESS_IN_NUMBERS.fullmatch(host) and not _is_plain_ipv4(host):
+        return f"{quote_excerpt(host)} is an IP address in disguise"
+    return ""
+
+
+def _list_places(text: str) -> Iterator[str]:
+    """Yield the email addresses in a text, and the hosts outside them."""
+    emails = [found.lower() for found in _EMAIL.findall(text)] if "@" in text else []
+    yield from emails
+    of_emails = {email.rpartition("@")[2] for email in emails}
+    yield from (host for host in _read_hosts(frozenset(), text) if host not in of_emails)
 
 
 def _find_false_links(text: str) -> Iterator[str]:
-    """Explain each link in Markdown or HTML whose text is an address at another host."""
-    for found in _LINK.finditer(text):
-        words, target = (found[1], found[2]) if found[2] else (found[4], found[3])
-        shown, opened = (
-            [find_opened_host(one).removeprefix("www.") for one in _find_authorities(part)]
-            for part in (_WWW.sub(r"//\g<0>", words), target)
-        )
+    """Explain each link in Markdown or HTML whose words are an address at another host."""
+    for words, target in _list_links(text):
+        named = _find_authorities(_WWW.sub(r"//\g<0>", words))
+        shown = [find_opened_host(one).removeprefix("www.") for one in named]
+        bare = words.strip().lower()
+        if not shown and _HOST_VALUE.fullmatch(bare) and bare.rpartition(".")[2] in ENDINGS:
+            # The name of a file can end like a host, as README.md does, and is often linked.
+            shown = [] if bare in target.lower() else [bare]
+        opened = [find_opened_host(one) for one in _find_authorities(target)]
         if shown and opened and not f".{opened[0]}".endswith(f".{shown[0]}"):
             yield f"{quote_excerpt(shown[0])} leads to {quote_excerpt(opened[0])}"
+
+
+def _list_links(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the words and the address of each link in Markdown or HTML."""
+    for found in _LINK.finditer(text):
+        yield (found[1], found[2]) if found[2] else (found[4], found[3])
+    if "][" in text:
+        addresses = {name.casefold(): address for name, address in _DEFINITION.findall(text)}
+        for found in _REFERENCE.finditer(text):
+            yield found[1], addresses.get((found[2] or found[1]).casefold(), "")
 
 
 def _is_plain_ipv4(host: str) -> bool:

@@ -72,6 +72,9 @@ FURTHEST_NUMBER = 12
 """The most characters between a number and the letters that swap it with the next number."""
 FEWEST_OF_A_SENTENCE = 4
 """With fewer letters, a text that begins right to left does not count as a sentence."""
+SHORTEST_IMITATION = 5
+"""The fewest letters of a word in lower case that is odd because each of its letters has a Latin
+twin: in other alphabets, shorter words of such letters are common."""
 LEFTWARD_SCRIPTS = frozenset({ARABIC, "HEBREW", "THAANA"})
 _FIRST_STRONG = re.compile(r"[^\W\d_]")
 
@@ -194,12 +197,16 @@ def _find_odd_words(text: str, languages: Collection[str]) -> Iterator[OddPart]:
 
 
 def _is_code_in_disguise(text: str, words: Sequence[str]) -> bool:
-    """Return True if a text without Latin letters reads as a Latin name in capitals, or as a Latin
-    word with a number."""
+    """Return True if a text without Latin letters reads as a Latin name in capitals, as a Latin
+    word with a number, or as a longer Latin word."""
     return (
         all(map(passes_for_latin, words))
         and any(len(word) > 1 for word in words)
-        and (text.isupper() or (text != text.upper() and _DIGIT.search(text) is not None))
+        and (
+            text.isupper()
+            or (text != text.upper() and _DIGIT.search(text) is not None)
+            or max(map(len, words)) >= SHORTEST_IMITATION
+        )
     )
 
 

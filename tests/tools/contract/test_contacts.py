@@ -217,6 +217,23 @@ def test_the_opened_host_is_the_one_that_a_browser_opens(authority: str, host: s
         ),
         ("[https://acme.com](https://evil.net)", "“acme.com” leads to “evil.net”"),
         ('<a href="//evil.net">www.acme.com</a>', "“acme.com” leads to “evil.net”"),
+        ("[acme.com](https://evil.net)", "“acme.com” leads to “evil.net”"),
+        ("[https://acme.com][1]\n\n[1]: https://evil.net", "“acme.com” leads to “evil.net”"),
+        ("[acme.com][]\n\n[Acme.com]: <//evil.net>", "“acme.com” leads to “evil.net”"),
+        ("ann@acme.com@evil.net", "“ann@acme.com@evil.net” has two hosts"),
+        ("ann＠acme．com", "“ann@acme.com” is spelled in another way"),
+        (
+            "https://acme.com\\@evil.net/",
+            "“https://acme.com\\@evil.net” leads to different hosts in different programs",
+        ),
+        (
+            "https://acme.com#@evil.net/",
+            "“https://acme.com#@evil.net” leads to different hosts in different programs",
+        ),
+        (
+            "https://acme.com?x@evil.net",
+            "“https://acme.com?x@evil.net” leads to different hosts in different programs",
+        ),
         ("https://acme.com](x)@evil.net/", "leads to “evil.net”, not to “acme.com](x)”"),
     ],
 )
@@ -226,7 +243,8 @@ def test_a_misleading_address_is_explained(text: str, reason: str) -> None:
 
 def test_an_honest_address_needs_no_explanation() -> None:
     text = (
-        "See https://acme.com/a?b=1 and acme.com, 1.2.3.4, my-org-name.github.io, org.apache.tools."
+        "See https://acme.com/a?b=1 and acme.com, 1.2.3.4, my-org-name.github.io, org.apache.tools, "
+        "https://acme.com?to=a@acme.com, https://acme.com/@ann, ssh ann@acme.com, @ann@acme.com."
     )
     assert list(find_false_addresses(text)) == []
 
@@ -237,6 +255,9 @@ def test_an_honest_address_needs_no_explanation() -> None:
         "[https://acme.com](https://acme.com)",
         "[https://acme.com/x](https://docs.acme.com/x)",
         "[README.md](https://acme.com/README.md)",
+        "[acme.com](https://docs.acme.com/x)",
+        "[acme][1]\n\n[1]: https://evil.net",
+        "[acme.com][1], but no address",
         '<a href="https://acme.com/y">www.acme.com</a>',
         "\u8bf7\u770bhttps://acme.com\uff1f",
     ],
