@@ -1,6 +1,7 @@
 """Find the marks of cards: everything about a card that a person must see before approving it.
 
-Every surface that shows a value of a card takes its marks from here, so that all say the same.
+Every page or program that shows a value of a card takes its marks from here, so that all of them
+agree.
 """
 
 from __future__ import annotations
@@ -69,13 +70,13 @@ MARK_LABELS = {
 }
 """The labels of all marks, by kind, in the order in which a card has them."""
 ALLOWED_IN_BULK = frozenset({CONFLICT, ODD})
-"""Marks that never keep a card out of a bulk approval. Any other mark does, unless it is one of
+"""Marks that never prevent a bulk approval of a card. Any other mark does, unless it is in
 `MUST_BE_SEEN` and the sender has seen it."""
 MUST_BE_SEEN = frozenset({*LABELS, OUTSIDE, NEW, PREVIEW, RESTORED})
 """Marks that an approval over REST must name as seen.
 
-The others need no such proof: the confirmation is typed, nothing is folded over REST, and a card
-that is stale, done or not run by Gadget says so in fields of its own.
+The other marks do not have to be named: a confirmation is typed, the REST API does not fold values,
+and separate fields of a card show that it is stale, already done, or not run by Gadget.
 """
 
 
@@ -86,8 +87,8 @@ class Mark:
     Attributes:
         kind: one of the keys of `MARK_LABELS`.
         label: a few words, without a value of the card.
-        detail: the values and their places in words, with text of others in quotation marks; empty
-            if the label says everything.
+        detail: the values and their places in words, with text from others in quotation marks;
+            empty if the label says everything.
     """
 
     kind: str
@@ -130,14 +131,14 @@ class WaitingCard(NamedTuple):
 
 @dataclass(frozen=True)
 class CardFacts:
-    """Facts about waiting cards that need the database. They are given by card id, but `records` by
-    record id and `claims` by call id.
+    """Facts about waiting cards that come from the database. They are keyed by card id, except that
+    `records` is keyed by record id, and `claims` by call id.
 
     Attributes:
         cards: the cards that the facts cover.
         similar_names, similar_people: the values that resemble the name of a record, or a member.
         imitations: the employee's words that imitate Gadget.
-        records: the affected records, of each card at least the first 50.
+        records: the affected records; for each card, at least the first 50.
         same_targets: other open cards that affect the same targets; not loaded for lists.
         oddities: the values that set a card apart from other waiting cards of its shape; only
             loaded for cards outside the inbox, whose rows have their own comparison.
@@ -204,7 +205,7 @@ def load_marks(cards: Iterable[Approval]) -> dict[int, tuple[Mark, ...]]:
     """Find the marks of any cards, by card id. Cards without marks are left out.
 
     For each organization, the number of queries does not depend on the number of cards. A decided
-    card has the marks that it showed when it was decided. Of other cards that no longer wait, only
+    card has the marks that it showed when it was decided. For other cards that no longer wait, only
     the marks of their sealed content are known.
 
     Args:
@@ -251,8 +252,8 @@ def load_marks_of(rows: QuerySet[Approval]) -> dict[int, tuple[Mark, ...]]:
 
 
 def load_call_marks(calls: Collection[ToolCall]) -> dict[int, tuple[Mark, ...]]:
-    """Find the marks of tool calls, by call id: those of the call's newest card or, for a call
-    without a card, those of its params. Params that a person has replaced are checked, too."""
+    """Find the marks of tool calls, by call id: the marks of the call's newest card or, for a call
+    without a card, the marks of its params. Params that a person has replaced are checked, too."""
     rows = Approval.objects.filter(tool_call__in=[call.pk for call in calls])
     approvals = select_for_marks(rows.filter(kind=ApprovalKind.APPROVAL)).order_by("sequence")
     newest = {card.tool_call_id: card for card in approvals} if calls else {}
@@ -270,7 +271,7 @@ def load_call_marks(calls: Collection[ToolCall]) -> dict[int, tuple[Mark, ...]]:
 
 
 def find_params_marks(organization_id: int, params: Any) -> tuple[Mark, ...]:
-    """Find the marks that params need on their own, without a card and without a query."""
+    """Find the marks that follow from params alone, without a card and without a query."""
     warnings = find_text_warnings(organization_id, params)
     return tuple(Mark(each.kind, each.label, each.detail) for each in warnings)
 
